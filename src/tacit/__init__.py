@@ -1,0 +1,52 @@
+"""Structured prediction when part of the answer is never labelled.
+
+A *problem* says what ``F(x, y, h) = w·Ψ(x, y, h)`` looks like and how to maximise it; a *learner* says which
+objective to minimise; a *solver* minimises a convex piece of it.
+
+>>> import tacit
+>>> from sklearn.datasets import load_iris
+>>> X, y = load_iris(return_X_y=True)
+>>> model = tacit.StructuredSVM(tacit.problems.Multiclass(), C=100).fit(X, y)
+>>> bool(model.score(X, y) > 0.95 and model.bound_ <= model.objective_)
+True
+
+Everything here is imported on first use, so ``import tacit`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit import oracle, plot, problems, solvers, testing
+    from tacit.learners import StructuredSVM
+    from tacit.ragged import Ragged
+    from tacit.storage import load
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ragged",
+    "StructuredSVM",
+    "load",
+    "oracle",
+    "plot",
+    "problems",
+    "solvers",
+    "testing",
+]
+
+_HOME = {"Ragged": "tacit.ragged", "StructuredSVM": "tacit.learners", "load": "tacit.storage"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    return importlib.import_module(f"tacit.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,54 @@
+"""The array types that the whole library speaks of."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = "slice | Array | None"
+"""Which samples: None for all, a slice (never copies), or a sorted array of indices."""
+
+
+def smallest_integers(largest: int) -> np.dtype[Any]:
+    """The narrowest signed integer type that holds -1 and ``largest``.
+
+    >>> smallest_integers(9), smallest_integers(200)
+    (dtype('int8'), dtype('int16'))
+    """
+    return np.result_type(np.int8, np.min_scalar_type(-max(largest, 1) - 1))
+
+
+def as_csr(values: Any) -> Any:
+    """A scipy-sparse matrix or array as CSR with sorted, summed entries; the caller's object is left alone."""
+    matrix = sparse.csr_array(values)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def first_non_finite(values: Any) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinity of a 2-D table, dense or CSR; None if all is finite.
+
+    >>> import numpy as np
+    >>> first_non_finite(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    (1, 1)
+    """
+    data = values.data if sparse.issparse(values) else values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(data, dtype=np.float64)):
+            return None
+    if sparse.issparse(values):
+        bad = np.flatnonzero(~np.isfinite(data))
+        if not bad.size:
+            return None
+        row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
+        return row, int(values.indices[bad[0]])
+    for row, line in enumerate(values):
+        if not np.isfinite(line).all():
+            return row, int(np.flatnonzero(~np.isfinite(line))[0])
+    return None

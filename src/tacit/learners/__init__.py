@@ -1,0 +1,5 @@
+"""Learners: which objective to minimise. One file a method, all scikit-learn estimators."""
+
+from tacit.learners.structured_svm import StructuredSVM
+
+__all__ = ["StructuredSVM"]

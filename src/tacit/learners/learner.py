@@ -1,0 +1,116 @@
+"""What all learners share once they are fitted: prediction, scores, files, a look at the result."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from tacit import storage
+from tacit.arrays import Array
+from tacit.oracle import Oracle, Problem, Schema, require
+from tacit.scale import sharded
+
+
+class Learner(BaseEstimator):  # type: ignore[misc]
+    """Base of all learners. `fit` of a subclass sets `schema_` and `coef_`; everything here follows from them."""
+
+    problem: Problem
+    n_jobs: int | None
+    coef_: Array
+    schema_: Schema
+    objective_: float
+    bound_: float
+
+    _not_saved = ("callbacks", "checkpoint", "resume")
+
+    @property
+    def classes_(self) -> Array:
+        """The labels, in the order of `decision_function`'s columns."""
+        return self.schema_.classes
+
+    @property
+    def weights_(self) -> dict[str, Array]:
+        """The named parts of `coef_`, as views."""
+        return self.schema_.views(self.coef_)
+
+    @property
+    def gap_(self) -> float:
+        """How far `objective_` may be from the optimum."""
+        return max(self.objective_ - self.bound_, 0.0)
+
+    def predict(self, X: Any) -> Any:
+        """The label of every sample, the hidden value maximised over."""
+        return self._best(X)[0]
+
+    def predict_hidden(self, X: Any) -> Any:
+        """The hidden value that goes with every predicted label; None for a problem without any."""
+        return self._best(X)[1]
+
+    def impute(self, X: Any, y: Any) -> Any:
+        """The hidden value of every sample given its label."""
+        oracle = self._bind(X, y)
+        require(type(self).__name__, self.problem, oracle, ["impute", "decode"])
+        with sharded(oracle, self.n_jobs) as shards:
+            return oracle.decode(shards.impute(self.coef_).code)[1]
+
+    def decision_function(self, X: Any) -> Array:
+        """The highest score under each label, (n, classes); for two classes the difference, (n,), second minus first."""
+        oracle = self._bind(X)
+        require(f"{type(self).__name__}.decision_function", self.problem, oracle, ["label_scores"])
+        scores: Array = oracle.label_scores(self.coef_)  # type: ignore[attr-defined]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """1 − the mean loss of the predictions; the accuracy where the loss is 0/1."""
+        oracle = self._bind(X, y)
+        with sharded(oracle, self.n_jobs) as shards:
+            losses = oracle.loss(shards.predict(self.coef_).code)
+        return float(1 - np.average(losses, weights=sample_weight))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        storage.save(path, self, facts)
+
+    def _best(self, X: Any) -> tuple[Any, Any]:
+        oracle = self._bind(X)
+        with sharded(oracle, self.n_jobs) as shards:
+            return oracle.decode(shards.predict(self.coef_).code)
+
+    def _bind(self, X: Any, y: Any = None) -> Oracle:
+        check_is_fitted(self)
+        return self.problem.bind(self._read(X), y, self.schema_)
+
+    def _read(self, X: Any, reset: bool = False) -> Any:
+        """Check the input once; remember or compare feature names and counts where the input is a plain table."""
+        if get_tags(self).input_tags.two_d_array and hasattr(X, "shape"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        return self.problem.read(X)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_")
+
+    def __sklearn_tags__(self) -> Any:
+        """What the problem can take is what the learner can take."""
+        tags = get_tags(self.problem) if isinstance(self.problem, BaseEstimator) else super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and under it the certificate of a fitted model."""
+        diagram: str = super()._html_repr()
+        if not hasattr(self, "objective_"):
+            return diagram
+        return diagram + f"<p><small>{self._summary()}</small></p>"
+
+    def _summary(self) -> str:
+        share = self.gap_ / max(abs(self.objective_), 1e-300)
+        return (
+            f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: at most {share:.2g} of it above the optimum"
+        )

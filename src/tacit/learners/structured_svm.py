@@ -1,0 +1,195 @@
+"""The structured SVM: all of the answer is known in training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from tacit.arrays import Array
+from tacit.labels import find_labels, read_labels
+from tacit.learners.learner import Learner
+from tacit.oracle import Oracle, Problem, Task, require
+from tacit.scale import sharded
+from tacit.solvers import Bundle, Solver, Status, Step, minimise
+from tacit.solvers.checkpoint import Checkpoint
+
+
+class StructuredSVM(Learner):
+    """Structured SVM with margin rescaling (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
+
+    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies how far
+    it is from the optimum: the optimum lies between `bound_` and `objective_`. One oracle pass a step.
+
+    Parameters
+    ----------
+    problem : what is predicted, such as `tacit.problems.Multiclass()`
+    C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
+    solver : a solver; None for `tacit.solvers.Bundle()`
+    tol : relative gap to reach; see `tacit.solvers.minimise`
+    max_iter : steps at the most
+    class_weight : None, "balanced", or a factor for C by label
+    warm_start : start from the present `coef_` (and its planes, if the samples are as many)
+    checkpoint : a file in which the state of a long fit is kept
+    resume : go on from that file if it exists
+    n_jobs : threads over shards of the samples; None for one (BLAS may use its own)
+    random_state : for solvers that draw samples
+    verbose : 1 shows progress on a terminal when a fit takes longer than a second
+    callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit
+
+    Attributes
+    ----------
+    coef_, weights_ : the weights, flat and by name
+    objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
+
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit.problems import Multiclass
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = StructuredSVM(Multiclass(), C=100).fit(X / 16, y)
+    >>> model.status_.name, bool(model.gap_ <= 1e-3 * model.objective_), round(model.objective_, 1)
+    ('CONVERGED', True, 25.3)
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        C: float = 1.0,
+        solver: Solver | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        resume: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 1,
+        callbacks: Iterable[Callable[[Step], Any]] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> StructuredSVM:
+        """Learn from labelled samples.
+
+        Parameters
+        ----------
+        X, y : samples and labels, in the form that the problem takes
+        hidden : the hidden value of every sample, for problems that have one
+        sample_weight : a weight of 2 is the sample twice, 0 leaves it out
+        """
+        self._check_parameters()
+        X = self._read(X, reset=True)
+        schema = self.problem.schema(X, y)
+        oracle = self.problem.bind(X, y, schema, hidden=hidden)
+        solver = Bundle() if self.solver is None else self.solver
+        require(type(self).__name__, self.problem, oracle, ["encode", "impute"])
+        require(type(solver).__name__, self.problem, oracle, solver.needs)
+        _require_hidden(self, oracle)
+        weights = self._sample_weights(X, y, schema.classes, oracle.n_samples, sample_weight)
+        target = oracle.impute(np.zeros(oracle.n_params)).code
+        old = self._warm(schema) if self.warm_start else (None, None)
+        with sharded(oracle, self.n_jobs) as shards:
+            solution = minimise(
+                Task(shards, weights, target),
+                solver,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=old[0],
+                planes=old[1] if old[1] is not None and old[1].shape[1] == oracle.n_samples else None,
+                callbacks=self.callbacks or (),
+                verbose=self.verbose,
+                checkpoint=self._checkpoint(solver),
+                rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+            )
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_features
+        self.coef_ = solution.w
+        self.objective_, self.bound_ = solution.objective, solution.bound
+        self.status_, self.history_ = solution.status, solution.history
+        self.n_iter_ = max(solution.history[-1].iteration, 1)
+        if self.warm_start:
+            self._planes = solution.planes
+        if solution.status is not Status.CONVERGED:
+            warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.problem, Problem):
+            raise TypeError(
+                f"problem must be a problem such as tacit.problems.Multiclass(), got {self.problem!r}"
+                + ("; call the class: add ()" if isinstance(self.problem, type) else "")
+            )
+        for name in ("C", "tol"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}")
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a whole number from 1, got max_iter={self.max_iter!r}")
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+        if isinstance(self.solver, type) or isinstance(self.solver, str):
+            raise TypeError(f"solver must be a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
+
+    def _sample_weights(self, X: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
+        """c_i = C · weight_i / Σ weights, times the factor of the class."""
+        given = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+        total = float(given.sum())
+        if total == 0:
+            raise ValueError("all sample weights are zero: there is nothing to learn from")
+        weights = self.C / total * given
+        if self.class_weight is None:
+            return np.asarray(weights)
+        place = find_labels(classes, read_labels(y, n))
+        if self.class_weight == "balanced":
+            counts = np.bincount(place, given, minlength=len(classes))
+            factors = total / (np.count_nonzero(counts) * np.maximum(counts, 1e-300))
+        elif isinstance(self.class_weight, dict):
+            unknown = [label for label in self.class_weight if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes {classes.tolist()}")
+            factors = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
+            if not (np.isfinite(factors) & (factors >= 0)).all():
+                raise ValueError(f"class weights must be finite and not negative, got {self.class_weight}")
+        else:
+            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}")
+        return np.asarray(weights * factors[place])
+
+    def _warm(self, schema: Any) -> tuple[Array | None, Array | None]:
+        if not hasattr(self, "coef_"):
+            return None, None
+        same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
+        return (self.coef_, getattr(self, "_planes", None)) if same else (None, None)
+
+    def _checkpoint(self, solver: Any) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
+        return Checkpoint(self.checkpoint, self.resume, settings)
+
+
+def _require_hidden(learner: Learner, oracle: Oracle) -> None:
+    """A structured SVM needs the whole answer: say which hidden value is missing."""
+    unknown = getattr(oracle, "hidden_unknown", lambda: np.zeros(0))()
+    if unknown.size:
+        raise ValueError(
+            f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "
+            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), or use a learner for hidden values"
+        )

@@ -1,0 +1,121 @@
+"""Whole-sweep kernels over the cells ``scores[label, state]`` of a block of samples.
+
+``starts`` cuts the states into samples and may begin anywhere; cells that do not exist score −inf. The loss is
+``loss[label, column[i]]`` for sample i, or ``loss[label, state]``, shaped like the scores, where ``per_state``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.kernels import kernel
+
+
+@kernel
+def best_cells(
+    scores: Array,
+    starts: Array,
+    loss: Array,
+    column: Array,
+    per_state: bool,
+    slack: bool,
+    anchor: Array,
+    left_out: Array,
+    label: Array,
+    state: Array,
+    value: Array,
+) -> None:
+    """The best cell of every sample by score plus loss, or by loss × (1 + score − anchor) where ``slack``.
+
+    Labels in ``left_out`` (one per sample, −1 for none) do not compete. Fills label, state (within the sample)
+    and value; a sample with no cell left gets label −1.
+    """
+    n = starts.size - 1
+    base = starts[0]
+    single = scores.shape[1] == n
+    for i in range(n):
+        value[i] = -np.inf
+        label[i] = -1
+        state[i] = 0
+    for k in range(scores.shape[0]):
+        row = scores[k]
+        losses = loss[k]
+        if single and not per_state and not slack:
+            for i in range(n):
+                v = row[i] + losses[column[i]]
+                if v > value[i] and left_out[i] != k:
+                    value[i] = v
+                    label[i] = k
+            continue
+        for i in range(n):
+            if left_out[i] == k:
+                continue
+            first = starts[i] - base
+            last = starts[i + 1] - base
+            if per_state:
+                for j in range(first, last):
+                    if row[j] == -np.inf:
+                        continue
+                    extra = losses[j]
+                    v = extra * (1 + row[j] - anchor[i]) if slack else row[j] + extra
+                    if v > value[i]:
+                        value[i] = v
+                        label[i] = k
+                        state[i] = j - first
+                continue
+            top = row[first]
+            for j in range(first + 1, last):
+                v = row[j]
+                top = v if v > top else top
+            if top == -np.inf:
+                continue
+            extra = losses[column[i]]
+            v = extra * (1 + top - anchor[i]) if slack else top + extra
+            if v > value[i]:
+                value[i] = v
+                label[i] = k
+                j = first
+                while row[j] < top:
+                    j += 1
+                state[i] = j - first
+
+
+@kernel
+def best_states(
+    scores: Array, starts: Array, truth: Array, given: Array, prefer: Array, state: Array, value: Array
+) -> None:
+    """The best state of every sample with its label fixed to ``truth``; a ``given`` state (≥ 0) stays as it is.
+
+    Ties go to ``prefer`` where that is ≥ 0, else to the first state.
+    """
+    base = starts[0]
+    for i in range(starts.size - 1):
+        row = scores[truth[i]]
+        first = starts[i] - base
+        if given[i] >= 0:
+            state[i] = given[i]
+            value[i] = row[first + given[i]]
+            continue
+        best = first
+        for j in range(first + 1, starts[i + 1] - base):
+            if row[j] > row[best]:
+                best = j
+        if prefer[i] >= 0 and row[first + prefer[i]] >= row[best]:
+            best = first + prefer[i]
+        state[i] = best - first
+        value[i] = row[best]
+
+
+@kernel
+def best_by_label(scores: Array, starts: Array, out: Array) -> None:
+    """``out[i, label]``: the highest score of sample i under each label."""
+    base = starts[0]
+    for k in range(scores.shape[0]):
+        row = scores[k]
+        for i in range(starts.size - 1):
+            top = -np.inf
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                v = row[j]
+                top = v if v > top else top
+            out[i, k] = top

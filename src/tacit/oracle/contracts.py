@@ -1,0 +1,161 @@
+"""What a problem and its oracle promise; the prose is in `tacit.oracle`."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tacit.arrays import Array, Rows
+
+TARGET = -1
+"""The code of "this row's target", whatever the target is."""
+
+
+class Assignment(NamedTuple):
+    """One output per row, as integers that only its oracle reads, and what was maximised to find it."""
+
+    code: Array
+    value: Array
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a problem learned from the training data, and nothing about single samples.
+
+    Parameters
+    ----------
+    classes : the labels, in the order of the weight blocks
+    n_features : numbers per row of the input
+    blocks : the named parts of the flat weight vector, in order, with their shapes
+    facts : whatever else prediction needs (a learned PCA, say): arrays, numbers, strings
+    """
+
+    classes: Array
+    n_features: int
+    blocks: Mapping[str, tuple[int, ...]]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_params(self) -> int:
+        """Length of the flat weight vector.
+
+        >>> Schema(np.array([0, 1]), 3, {"weights": (2, 3), "intercept": (2,)}).n_params
+        8
+        """
+        return sum(math.prod(shape) for shape in self.blocks.values())
+
+    def views(self, w: Array) -> dict[str, Array]:
+        """The named parts of ``w``, as views: writing to them writes to ``w``."""
+        views, start = {}, 0
+        for name, shape in self.blocks.items():
+            size = math.prod(shape)
+            views[name] = w[start : start + size].reshape(shape)
+            start += size
+        return views
+
+
+class Example(NamedTuple):
+    """A tiny instance of a problem with its specification in plain Python: the common tests compare the two.
+
+    ``x`` is ``X[i]``; ``outputs(x)`` lists all pairs (label, hidden), hidden being None where there is none.
+    """
+
+    X: Any
+    y: Any
+    hidden: Any
+    outputs: Callable[[Any], list[tuple[Any, Any]]]
+    joint_feature: Callable[[Any, Any, Any], Array]
+    loss: Callable[[Any, Any, Any], float]
+
+
+class Oracle(Protocol):
+    """Bound data that can be maximised over. See `tacit.oracle` for what every method promises."""
+
+    n_samples: int
+    n_params: int
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        """argmax over (y, h) of the score."""
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        """argmax over h of the score, the label fixed to y_i and h too where it is given; ties go to `prefer`."""
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        """argmax of score plus loss (margin), or of loss × (1 + score − score of the target) (slack).
+
+        ``rivals`` leaves out the true label; a row without a rival gets TARGET and −inf.
+        """
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        """w·Ψ(x_i, code_i)."""
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        """ℓ_i(code_i)."""
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i Ψ(x_i, code_i), of length n_params."""
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        """The code of outputs as the user writes them."""
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Any, Any]:
+        """Labels and hidden values as the user writes them; hidden is None for a problem without any."""
+
+
+class Problem(BaseEstimator):  # type: ignore[misc]
+    """Base of all problems: hyper-parameters only, never data, never learned facts."""
+
+    def read(self, X: Any) -> Any:
+        """Check the input and turn it into the container that `schema` and `bind` take; doing it twice is free."""
+        return X
+
+    @abstractmethod
+    def schema(self, X: Any, y: Any) -> Schema:
+        """Learn classes, dimensions and preprocessing from training data."""
+
+    @abstractmethod
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
+        """Pack the data once. ``y`` is None when predicting; ``hidden`` holds known hidden values, −1 elsewhere."""
+
+    @abstractmethod
+    def example(self, rng: np.random.Generator) -> Example:
+        """A tiny instance, small enough to enumerate, different for every state of ``rng``."""
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        """The settings that the common tests run through."""
+        return [cls()]
+
+
+class CapabilityError(TypeError):
+    """A learner or solver needs a method that the problem's oracle does not offer."""
+
+
+def require(user: str, problem: Any, oracle: Any, needs: Iterable[str], instead: str = "") -> None:
+    """Raise a `CapabilityError` that names user, problem and what is missing, unless the oracle offers all.
+
+    >>> require("MinEntropySVM", "Coreference", object(), ["log_partition"], instead="use LatentSVM")
+    Traceback (most recent call last):
+    ...
+    tacit.oracle.contracts.CapabilityError: MinEntropySVM needs `log_partition`, which Coreference does not offer; \
+use LatentSVM
+    """
+    missing = [f"`{name}`" for name in needs if not callable(getattr(oracle, name, None))]
+    if missing:
+        name = problem if isinstance(problem, str) else type(problem).__name__
+        instead = instead or f"add {' and '.join(missing)} to the oracle that {name}.bind returns"
+        raise CapabilityError(f"{user} needs {' and '.join(missing)}, which {name} does not offer; {instead}")

@@ -1,0 +1,329 @@
+"""Everything a problem with few outputs per sample needs, from three linear maps."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tacit.arrays import Array, Rows, smallest_integers
+from tacit.labels import find_labels, reject_unknown
+from tacit.oracle import cells
+from tacit.oracle.contracts import Assignment
+from tacit.ragged import states_of
+
+
+class LossTable(NamedTuple):
+    """The loss of every output: ``table[label, column[i]]`` for sample i, or ``table[label, state]`` if column is None.
+
+    A cost matrix is ``table`` transposed with the true label of sample i as ``column[i]``; a loss that looks at the
+    hidden value has one column per state.
+    """
+
+    table: Array
+    column: Array | None
+
+
+class _Block(NamedTuple):
+    out: slice  # where the block's answers go
+    rows: Rows  # which samples
+    starts: Array  # how the block's states are cut
+
+
+class EnumerableOracle(ABC):
+    """An oracle over cells (label, state): sample i owns states ``offsets[i]`` to ``offsets[i + 1]``, under each label.
+
+    A subclass gives `scores`, its transpose `adjoint`, and `gather`; scores of cells that do not exist are −inf.
+    The code of an output is ``state · n_labels + label``, the state counted within the sample. Scores are computed
+    for blocks of samples, `block_states` states at a time, so memory stays bounded; O(cells) a pass beyond that.
+
+    Parameters
+    ----------
+    classes : labels as the user writes them
+    offsets : (n + 1,) where each sample's states begin
+    n_params : length of w
+    labels : (n,) position of y_i in classes, `len(classes)` for a label never seen; None when predicting
+    hidden : (n,) the given state of each sample, −1 where unknown; None for all unknown
+    losses : the loss of every output; None when predicting
+    has_hidden : whether the state means something to the user
+    """
+
+    block_states = 1 << 20
+
+    def __init__(
+        self,
+        classes: Array,
+        offsets: Array,
+        n_params: int,
+        *,
+        labels: Array | None = None,
+        hidden: Array | None = None,
+        losses: LossTable | None = None,
+        has_hidden: bool = True,
+    ) -> None:
+        self.classes = classes
+        self.offsets = offsets
+        self.n_params = n_params
+        self.n_samples = offsets.size - 1
+        self.n_labels = len(classes)
+        self.has_hidden = has_hidden
+        self._labels = labels
+        self._hidden = hidden
+        self._losses = None if losses is None else _checked(losses)
+        most_states = int(np.max(np.diff(offsets), initial=1))
+        self._code_type = smallest_integers(self.n_labels * most_states)
+        self._whole = list(self._cut(slice(0, self.n_samples)))
+
+    @abstractmethod
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        """(n_labels, states of the rows): the score of every cell, label-major, C-contiguous."""
+
+    @abstractmethod
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        """Σ over cells of V[label, state] Ψ(cell): the transpose of `scores`, of length n_params."""
+
+    @abstractmethod
+    def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i Ψ(x_i, labels_i, states_i), one cell a row, states counted within the sample."""
+
+    def with_hidden(self, hidden: Array | None) -> Self:
+        """The same data with these hidden values given (−1: unknown)."""
+        view = copy.copy(self)
+        view._hidden = hidden
+        return view
+
+    def with_loss(self, losses: LossTable) -> Self:
+        """The same data under another loss."""
+        view = copy.copy(self)
+        view._losses = _checked(losses)
+        return view
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        nothing = LossTable(np.zeros((self.n_labels, 1)), np.zeros(self.n_samples, np.int64))
+        return self._argmax(w, rows, nothing)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        if rescaling not in ("margin", "slack"):
+            raise ValueError(f"rescaling must be 'margin' or 'slack', got {rescaling!r}")
+        anchor = None
+        if rescaling == "slack":
+            if target is None:
+                raise ValueError("slack rescaling compares with a target: give target=codes, from `impute` say")
+            anchor = self.score(w, target, rows)
+        return self._argmax(w, rows, self._loss_table(), anchor=anchor, rivals=rivals)
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        labels = self._known_labels(rows)
+        n = labels.size
+        given = np.full(n, -1) if self._hidden is None else _take(self._hidden, rows)
+        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels)
+        state, value = np.empty(n, np.int64), np.empty(n)
+        for out, part, starts in self._blocks(rows):
+            cells.best_states(
+                self.scores(w, part), starts, labels[out], given[out], wish[out], state[out], value[out]
+            )
+        return Assignment(self._join(labels, state), value)
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        label, state = self._split(code)
+        value = np.empty(label.size)
+        for out, part, starts in self._blocks(rows):
+            scores = self.scores(w, part)
+            value[out] = scores[label[out], starts[:-1] - starts[0] + state[out]]
+        return value
+
+    def label_scores(self, w: Array, rows: Rows = None) -> Array:
+        """(rows, n_labels): the highest score under each label, over the hidden values."""
+        value = np.empty((self._count(rows), self.n_labels))
+        for out, part, starts in self._blocks(rows):
+            cells.best_by_label(self.scores(w, part), starts, value[out])
+        return value
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        label, state = self._split(code)
+        table, column = self._loss_table()
+        if column is not None:
+            return np.asarray(table[label, _take(column, rows)])
+        return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        label, state = self._split(code)
+        return self.gather(label, state, np.ascontiguousarray(coef, dtype=np.float64), rows)
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        labels = np.asarray(labels)
+        found = find_labels(self.classes, labels)
+        reject_unknown(found, self.classes, labels)
+        sizes = _take(np.diff(self.offsets), rows)
+        state = np.zeros(found.size, np.int64)
+        if self.has_hidden and hidden is not None:
+            state = check_hidden(hidden, sizes)
+            unknown = np.flatnonzero(state < 0)
+            if unknown.size:
+                raise ValueError(f"hidden[{unknown[0]}] is unknown (-1); only complete outputs have a code")
+        elif self.has_hidden and (sizes > 1).any():
+            raise ValueError(f"sample {np.argmax(sizes > 1)} has {sizes.max()} hidden values: give hidden=")
+        return self._join(found, state)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
+        label, state = self._split(code)
+        return self.classes[label], (state if self.has_hidden else None)
+
+    def states(self, rows: Rows) -> Any:
+        """The states of the chosen samples: a slice where the samples are consecutive, else an array."""
+        if rows is None:
+            return slice(0, int(self.offsets[-1]))
+        if isinstance(rows, slice):
+            first, last = _span(rows, self.n_samples)
+            return slice(int(self.offsets[first]), int(self.offsets[last]))
+        return states_of(self.offsets, np.asarray(rows))[0]
+
+    def hidden_unknown(self) -> Array:
+        """The samples whose hidden value is neither given nor the only one there is."""
+        several = np.diff(self.offsets) > 1
+        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+
+    def _argmax(
+        self,
+        w: Array,
+        rows: Rows,
+        losses: LossTable,
+        *,
+        anchor: Array | None = None,
+        rivals: bool = False,
+    ) -> Assignment:
+        n = self._count(rows)
+        label, state, value = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+        left_out = self._known_labels(rows) if rivals else np.full(n, -1)
+        table, column = losses
+        columns = left_out if column is None else _take(column, rows)
+        anchors = value if anchor is None else anchor
+        for out, part, starts in self._blocks(rows):
+            cells.best_cells(
+                self.scores(w, part),
+                starts,
+                table if column is not None else np.ascontiguousarray(table[:, self.states(part)]),
+                columns[out],
+                column is None,
+                anchor is not None,
+                anchors[out],
+                left_out[out],
+                label[out],
+                state[out],
+                value[out],
+            )
+        return Assignment(self._join(label, state), value)
+
+    def _blocks(self, rows: Rows) -> Iterator[_Block]:
+        return iter(self._whole) if rows is None else self._cut(rows)
+
+    def _cut(self, rows: slice | Array) -> Iterator[_Block]:
+        """Blocks of consecutive entries of ``rows`` with at most `block_states` states, at least one sample each."""
+        if isinstance(rows, slice):
+            first, last = _span(rows, self.n_samples)
+            starts = self.offsets[first : last + 1]
+        else:
+            rows = np.asarray(rows)
+            starts = states_of(self.offsets, rows)[1]
+        i, n = 0, starts.size - 1
+        while i < n:
+            stop = int(np.searchsorted(starts, starts[i] + self.block_states, side="right")) - 1
+            stop = min(max(stop, i + 1), n)
+            part = slice(first + i, first + stop) if isinstance(rows, slice) else rows[i:stop]
+            yield _Block(slice(i, stop), part, starts[i : stop + 1])
+            i = stop
+
+    def _count(self, rows: Rows) -> int:
+        if rows is None:
+            return self.n_samples
+        if isinstance(rows, slice):
+            first, last = _span(rows, self.n_samples)
+            return last - first
+        return len(rows)
+
+    def _known_labels(self, rows: Rows) -> Array:
+        if self._labels is None:
+            raise ValueError("these samples were bound without labels: bind(X, y, ...) with y to impute or compare")
+        labels = _take(self._labels, rows)
+        unseen = np.flatnonzero(labels >= self.n_labels)
+        if unseen.size:
+            raise ValueError(
+                f"sample {unseen[0]} has a label that training never saw; the classes are {list(self.classes)}"
+            )
+        return labels
+
+    def _loss_table(self) -> LossTable:
+        if self._losses is None:
+            raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
+        return self._losses
+
+    def _wishes(self, prefer: Array, labels: Array) -> Array:
+        wished, state = self._split(np.maximum(prefer, 0))
+        return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
+
+    def _split(self, code: Array) -> tuple[Array, Array]:
+        code = np.asarray(code, dtype=np.int64)
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if not self.has_hidden:
+            return code, np.zeros_like(code)
+        state, label = np.divmod(code, self.n_labels)
+        return label, state
+
+    def _join(self, label: Array, state: Array) -> Array:
+        if not self.has_hidden:
+            return label.astype(self._code_type)
+        code = state * self.n_labels + label
+        return np.where(label < 0, -1, code).astype(self._code_type)
+
+
+def check_hidden(hidden: Any, sizes: Array) -> Array:
+    """Known hidden values as integers, −1 for unknown (None and NaN too); the error names the first that is out of range.
+
+    >>> check_hidden([1, -1, None], np.array([2, 2, 2]))
+    array([ 1, -1, -1])
+    """
+    given = np.asarray(hidden)
+    if given.shape != sizes.shape:
+        raise ValueError(f"hidden has shape {given.shape} for {sizes.size} samples; give one value each, -1 if unknown")
+    if given.dtype == object or given.dtype.kind == "f":
+        given = np.array([-1 if v is None or v != v else v for v in given.tolist()])
+    if given.dtype.kind not in "iu" and not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(f"hidden values are positions (integers), got {given.dtype}: {given[:3]}")
+    given = given.astype(np.int64)
+    wrong = np.flatnonzero((given < -1) | (given >= sizes))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"hidden[{i}] is {given[i]}, sample {i} has values 0 to {sizes[i] - 1} (-1 for unknown)")
+    return given
+
+
+def _checked(losses: LossTable) -> LossTable:
+    table = np.ascontiguousarray(losses.table, dtype=np.float64)
+    if not np.isfinite(table).all() or (table < 0).any():
+        bad = table[~np.isfinite(table) | (table < 0)][0]
+        raise ValueError(f"a loss of {bad}: losses must be finite and not negative")
+    column = None if losses.column is None else np.ascontiguousarray(losses.column, dtype=np.int64)
+    return LossTable(table, column)
+
+
+def _take(values: Array, rows: Rows) -> Array:
+    return values if rows is None else values[rows]
+
+
+def _span(rows: slice, n: int) -> tuple[int, int]:
+    first, last, step = rows.indices(n)
+    if step != 1:
+        raise ValueError(f"slices of rows have step one, got step {step}; use an array of indices")
+    return first, max(first, last)

@@ -1,0 +1,86 @@
+"""One convex piece: min Ω(w) + Σ c_i ξ_i(w)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle.contracts import TARGET, Assignment, Oracle
+from tacit.penalties import Quadratic
+
+
+class Plane(NamedTuple):
+    """``gradient·w + offset``, nowhere above Σ c_i ξ_i(w)."""
+
+    gradient: Array
+    offset: float
+
+    def value(self, w: Array) -> float:
+        return float(self.gradient @ w) + self.offset
+
+
+@dataclass(frozen=True)
+class Task:
+    """The convex objective that solvers minimise; see `tacit.oracle` for the formula.
+
+    Parameters
+    ----------
+    oracle : the bound data, with its loss ℓ
+    weights : (n,) the c_i, not negative; zero leaves a sample out
+    target : (n,) codes of the t_i
+    penalty : Ω
+    rescaling : "margin" or "slack"
+    """
+
+    oracle: Oracle
+    weights: Array
+    target: Array
+    penalty: Quadratic = field(default_factory=Quadratic)
+    rescaling: str = "margin"
+
+    @cached_property
+    def _pull_of_targets(self) -> Array:
+        return self.oracle.features(self.target, self.weights)
+
+    def augmented(self, w: Array, rows: Rows = None) -> Assignment:
+        """The assignment that attains every ξ_i(w)."""
+        if self.rescaling == "margin":
+            return self.oracle.augmented(w, rows)
+        target = self.target if rows is None else self.target[rows]
+        return self.oracle.augmented(w, rows, target=target, rescaling=self.rescaling)
+
+    def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
+        """ξ_i(w) of every row, and the assignment that attains it."""
+        best = self.augmented(w, rows)
+        if self.rescaling == "slack":
+            return best.value, best
+        target = self.target if rows is None else self.target[rows]
+        return best.value - self.oracle.score(w, target, rows), best
+
+    def plane(self, code: Array) -> Plane:
+        """The plane of an assignment: one sum of features, no scoring.
+
+        Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
+        """
+        code = np.where(code == TARGET, self.target, code) if code.min(initial=0) < 0 else code
+        loss = self.oracle.loss(code)
+        if self.rescaling == "margin":
+            gradient = self.oracle.features(code, self.weights) - self._pull_of_targets
+        else:
+            scaled = self.weights * loss
+            gradient = self.oracle.features(code, scaled) - self.oracle.features(self.target, scaled)
+        return Plane(gradient, float(self.weights @ loss))
+
+    @cached_property
+    def origin(self) -> tuple[Array, Plane]:
+        """The assignment at w = 0, where only losses count, and its plane."""
+        code = self.augmented(np.zeros(self.oracle.n_params)).code
+        return code, self.plane(code)
+
+    def objective(self, w: Array) -> float:
+        """Ω(w) + Σ c_i ξ_i(w), by one pass of the oracle."""
+        return self.penalty.value(w) + self.plane(self.augmented(w).code).value(w)

@@ -1,0 +1,6 @@
+"""Problems: what F(x, y, h) = w·Ψ(x, y, h) looks like and how to maximise it. One file a problem."""
+
+from tacit.problems.candidates import Candidates
+from tacit.problems.multiclass import Multiclass
+
+__all__ = ["Candidates", "Multiclass"]

@@ -1,0 +1,83 @@
+"""Bags of candidates: the label is known, which candidate carries it is hidden."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.arrays import Array, first_non_finite
+from tacit.oracle import Example
+from tacit.oracle.enumerable import check_hidden
+from tacit.problems.class_blocks import ClassProblem
+from tacit.ragged import Ragged
+
+
+class Candidates(ClassProblem):
+    """Each sample is a bag of candidate vectors (boxes, windows, sentences); ``s(y, h) = w_y·x_h + b_y``.
+
+    The hidden value is the position of the candidate within its bag. Bags come as a list of arrays, an object array, a
+    pandas Series, a pyarrow list column, a 3-D array or a `tacit.Ragged`; candidates are dense or sparse rows.
+    O(rows·K·d) a pass.
+
+    Parameters
+    ----------
+    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    classes : all labels, where the training data may lack some; None takes those of y, sorted
+    fit_intercept : whether each class has an intercept, penalised like the other weights
+
+    >>> from tacit import StructuredSVM
+    >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0]], [[6.0, 0.0], [1.0, 1.0]]]
+    >>> model = StructuredSVM(Candidates(), C=100).fit(bags, ["x", "y", "x"], hidden=[1, 0, 0])
+    >>> model.predict(bags), model.predict_hidden(bags)
+    (array(['x', 'y', 'x'], dtype='<U1'), array([1, 0, 0]))
+    """
+
+    def read(self, X: Any) -> Ragged:
+        bags = Ragged.of(X)
+        if len(bags) == 0:
+            raise ValueError("no bags: X holds 0 samples, a minimum of 1 is required")
+        if bags.values.ndim != 2:
+            raise ValueError(
+                f"a candidate is a vector of numbers, these bags have rows of shape {bags.values.shape[1:]}; "
+                "bag.reshape(-1, 1) makes single numbers into candidates"
+            )
+        empty = np.flatnonzero(bags.lengths == 0)
+        if empty.size:
+            raise ValueError(f"bag {empty[0]} has 0 candidates; drop it or give it one")
+        if bags.values.shape[1] == 0:
+            raise ValueError("candidates have 0 feature(s) while a minimum of 1 is required")
+        if bags.dtype not in (np.float64, np.float32):
+            if bags.dtype.kind not in "biuf":
+                raise ValueError(f"candidates hold {bags.dtype}, not numbers; encode them first")
+            bags = Ragged(bags.values.astype(np.float64), bags.offsets)
+        place = first_non_finite(bags.values)
+        if place:
+            bag = int(np.searchsorted(bags.offsets, place[0], side="right")) - 1
+            raise ValueError(
+                f"X contains NaN or infinity: {bags.values[place]} in bag {bag}, candidate "
+                f"{place[0] - bags.offsets[bag]}, feature {place[1]}; drop the candidate or fill the gap"
+            )
+        return bags
+
+    def rows(self, X: Ragged) -> tuple[Any, Array]:
+        return X.values, X.offsets
+
+    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
+        return check_hidden(hidden, np.diff(offsets))
+
+    def example(self, rng: np.random.Generator) -> Example:
+        sizes, d = rng.integers(1, 4, int(rng.integers(3, 6))), int(rng.integers(1, 3))
+        values = rng.integers(-2, 3, (int(sizes.sum()), d)).astype(rng.choice([np.float64, np.float32]))
+        bags = Ragged(values, np.concatenate([[0], np.cumsum(sizes)]))
+        return self.specify(bags, rng.integers(sizes), np.array(self.classes or [1, 2, 7]), rng)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=[7, 1, 2])]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags

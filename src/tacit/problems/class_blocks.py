@@ -1,0 +1,219 @@
+"""One weight block per class, shared by all hidden values: what `Multiclass` and `Candidates` have in common.
+
+``Ψ(x, y, h)`` puts the row of features that h chooses into the block of class y, so all scores of all rows are one
+matrix product, and a sum of features is one gather.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import ClassifierTags
+
+from tacit.arrays import Array, Rows
+from tacit.kernels import kernel
+from tacit.labels import find_labels, read_classes, read_labels
+from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
+
+SMALL_PRODUCT = 1_000_000
+"""Single-precision products below this many multiplications run 2.5 × faster in OpenBLAS (4.5 against 1.9 ms for
+10⁵ × 100 × 5), which then skips packing; double precision gains nothing."""
+
+
+class ClassProblem(Problem):
+    """Classification with one weight block per class. A subclass reads the input and says how rows form samples."""
+
+    def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
+        self.loss = loss
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+
+    @abstractmethod
+    def rows(self, X: Any) -> tuple[Any, Array]:
+        """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
+
+    @abstractmethod
+    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
+        """Given hidden values, checked, −1 where unknown."""
+
+    has_hidden = True
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        table, offsets = self.rows(self.read(X))
+        classes = read_classes(self.classes, y, offsets.size - 1)
+        read_costs(self.loss, classes)
+        blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
+        if self.fit_intercept:
+            blocks["intercept"] = (len(classes),)
+        return Schema(classes, table.shape[1], blocks)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks:
+        table, offsets = self.rows(self.read(X))
+        name = type(self).__name__
+        if table.shape[1] != schema.n_features:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
+            )
+        facts: dict[str, Any] = {"has_hidden": self.has_hidden}
+        if hidden is not None:
+            facts["hidden"] = self.known_hidden(hidden, offsets)
+        if y is not None:
+            found = find_labels(schema.classes, read_labels(y, offsets.size - 1))
+            facts["labels"] = np.where(found < 0, len(schema.classes), found)
+            facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+        return ClassBlocks(table, schema, offsets, **facts)
+
+    def specify(self, X: Any, hidden: Any, classes: Array, rng: np.random.Generator) -> Example:
+        """The plain-Python specification of these samples, with random labels: all classes first, then any."""
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        costs = read_costs(self.loss, classes)
+        place = {label: k for k, label in enumerate(classes.tolist())}
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            row = np.asarray(x if h is None else x[h])
+            weights, intercepts = np.zeros((len(classes), row.size)), np.zeros(len(classes))
+            weights[place[label]] = row
+            intercepts[place[label]] = 1
+            return np.concatenate([weights.ravel(), intercepts]) if self.fit_intercept else weights.ravel()
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            values = [None] if hidden is None else range(len(x))
+            return [(label, h) for label in classes.tolist() for h in values]
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[place[true], place[label]])
+
+        return Example(X, y, hidden, outputs, joint_feature, loss)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+
+class ClassBlocks(EnumerableOracle):
+    """Scores are ``W @ table.T + b``; see `EnumerableOracle` for the rest of the arguments.
+
+    A dense table in memory is kept twice, by rows for `gather` and by columns for `scores` (twice as fast as one
+    copy); a memory-mapped one is read in place, a sparse one is kept as it is.
+    """
+
+    def __init__(self, table: Any, schema: Schema, offsets: Array, **facts: Any) -> None:
+        self._sparse = sparse.issparse(table)
+        self._blocks_of = schema.views
+        self._has_intercept = "intercept" in schema.blocks
+        if self._sparse:
+            self._rows = table
+            self._columns = None
+        elif isinstance(table, np.memmap):
+            self._rows = np.asarray(table)
+            self._columns = self._rows.T
+        else:
+            self._rows = np.ascontiguousarray(table)
+            self._columns = np.ascontiguousarray(table.T)
+        if self._rows.dtype == np.float32:
+            self.block_states = max(64, SMALL_PRODUCT // max(1, len(schema.classes) * table.shape[1]))
+        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        parts = self._blocks_of(w)
+        weights = parts["weights"].astype(self._rows.dtype, copy=False)
+        states = self.states(rows)
+        if self._columns is None:
+            scores = np.ascontiguousarray((self._rows[states] @ weights.T).T)
+        else:
+            scores = weights @ self._columns[:, states]
+        if self._has_intercept:
+            scores += parts["intercept"].astype(scores.dtype)[:, None]
+        return scores
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        out = np.zeros(self.n_params)
+        parts = self._blocks_of(out)
+        table = self._rows[self.states(rows)]
+        parts["weights"][:] = (table.T @ V.T).T if self._sparse else V @ table
+        if self._has_intercept:
+            parts["intercept"][:] = V.sum(axis=1)
+        return out
+
+    def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        out = np.zeros(self.n_params)
+        parts = self._blocks_of(out)
+        firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
+        absolute = firsts + states
+        if self._sparse:
+            table = self._rows
+            add_sparse_rows(table.data, table.indices, table.indptr, labels, absolute, coef, parts["weights"])
+        else:
+            add_rows(self._rows, labels, absolute, coef, parts["weights"])
+        if self._has_intercept:
+            parts["intercept"][:] = np.bincount(labels, coef, minlength=self.n_labels)
+        return out
+
+
+def read_costs(loss: Any, classes: Array) -> Array:
+    """``costs[true, predicted]`` from "0/1" or from a cost matrix in the order of the classes."""
+    k = len(classes)
+    if isinstance(loss, str):
+        if loss != "0/1":
+            raise ValueError(f"loss must be '0/1' or a cost matrix, got {loss!r}")
+        return 1.0 - np.eye(k)
+    costs = np.asarray(loss, dtype=np.float64)
+    if costs.shape != (k, k):
+        raise ValueError(
+            f"the cost matrix has shape {costs.shape}, the data have {k} classes {classes.tolist()}; "
+            "give one row per true and one column per predicted class, and classes=[...] if some may be absent"
+        )
+    if not np.isfinite(costs).all() or (costs < 0).any():
+        i, j = np.argwhere(~np.isfinite(costs) | (costs < 0))[0]
+        raise ValueError(f"loss[{i}, {j}] is {costs[i, j]}: costs must be finite and not negative")
+    if costs.diagonal().any():
+        i = int(np.flatnonzero(costs.diagonal())[0])
+        raise ValueError(f"loss[{i}, {i}] is {costs[i, i]}: predicting the truth must cost nothing")
+    return costs
+
+
+def class_losses(loss: Any, classes: Array, labels: Array) -> LossTable:
+    """The loss table of a cost matrix. A label that training never saw costs 1 under 0/1 loss, whatever is predicted."""
+    costs = read_costs(loss, classes)
+    if isinstance(loss, str):
+        costs = np.vstack([costs, np.ones(len(classes))])
+    elif (labels == len(classes)).any():
+        i = int(np.argmax(labels == len(classes)))
+        raise ValueError(
+            f"y[{i}] is a label that training never saw, and a cost matrix has no row for it; "
+            f"the classes are {classes.tolist()}: list all of them in classes=[...]"
+        )
+    return LossTable(costs.T, labels)
+
+
+@kernel
+def add_rows(table: Array, labels: Array, states: Array, coef: Array, out: Array) -> None:
+    """``out[labels[i]] += coef[i] · table[states[i]]`` for all i."""
+    width = table.shape[1]
+    for i in range(labels.size):
+        c = coef[i]
+        if c == 0.0:
+            continue
+        row = table[states[i]]
+        into = out[labels[i]]
+        for j in range(width):
+            into[j] += c * row[j]
+
+
+@kernel
+def add_sparse_rows(
+    data: Array, indices: Array, indptr: Array, labels: Array, states: Array, coef: Array, out: Array
+) -> None:
+    """`add_rows` for a CSR table."""
+    for i in range(labels.size):
+        c = coef[i]
+        if c == 0.0:
+            continue
+        into = out[labels[i]]
+        for p in range(indptr[states[i]], indptr[states[i] + 1]):
+            into[indices[p]] += c * data[p]

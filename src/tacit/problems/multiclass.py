@@ -1,0 +1,70 @@
+"""One label out of a few, nothing hidden."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+
+from tacit.arrays import Array, as_csr, first_non_finite
+from tacit.oracle import Example
+from tacit.problems.class_blocks import ClassProblem
+
+
+class Multiclass(ClassProblem):
+    """Multi-class classification, ``s(y) = w_y·x + b_y`` (Crammer & Singer 2001).
+
+    ``X`` is a dense or scipy-sparse table. O(n·K·d) a pass. Intercepts are weights of a constant feature 1, so they
+    are penalised like the others.
+
+    Parameters
+    ----------
+    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    classes : all labels, where the training data may lack some; None takes those of y, sorted
+    fit_intercept : whether each class has an intercept
+
+    >>> import numpy as np
+    >>> from tacit import StructuredSVM
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), ["low", "low", "high", "high"]
+    >>> StructuredSVM(Multiclass(), C=100).fit(X, y).predict([[0.2], [2.9]])
+    array(['low', 'high'], dtype='<U4')
+    """
+
+    has_hidden = False
+
+    def read(self, X: Any) -> Any:
+        if sparse.issparse(X):
+            X = as_csr(X)
+        X = check_array(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="X"
+        )
+        place = first_non_finite(X)
+        if place:
+            raise ValueError(
+                f"X contains NaN or infinity: {X[place]} in row {place[0]}, column {place[1]}; "
+                "drop the row or fill the gap"
+            )
+        return X
+
+    def rows(self, X: Any) -> tuple[Any, Array]:
+        return X, np.arange(X.shape[0] + 1)
+
+    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
+        raise ValueError("Multiclass has no hidden value: leave out hidden=")
+
+    def example(self, rng: np.random.Generator) -> Example:
+        shape = int(rng.integers(3, 7)), int(rng.integers(1, 4))
+        X = rng.integers(-2, 3, shape).astype(rng.choice([np.float64, np.float32]))
+        return self.specify(X, None, np.array(self.classes or ["ant", "bee", "cat"]), rng)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=["cat", "ant", "bee"])]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,373 @@
+"""One container for bags, sequences and documents: all rows in one flat table, cut into samples by offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.arrays import Array, as_csr
+
+
+class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn transformer, fitted on the rows of all bags together and applied to each row.
+
+    `Ragged.map` is its short name, so that a scaler or a PCA stands in a pipeline in front of a bag learner.
+
+    >>> import numpy as np
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> bags = Ragged.from_list([[[1.0], [2.0]], [[6.0]]])
+    >>> Ragged.map(StandardScaler()).fit_transform(bags)[1].round(3)
+    array([[1.389]])
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> MapRows:
+        """Fit a copy of the transformer on all rows; the labels of bags are not passed on."""
+        bags = Ragged.of(X)
+        self.transformer_ = clone(self.transformer).fit(bags.values)
+        return self
+
+    def transform(self, X: Any) -> Ragged:
+        """The same bags, every row transformed."""
+        check_is_fitted(self)
+        return Ragged.of(X).map(self.transformer_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class _Map:
+    """`Ragged.map(t)` on the class is a pipeline step; `bags.map(t)` on bags applies ``t`` now."""
+
+    def __get__(self, bags: Ragged | None, owner: type) -> Any:
+        return MapRows if bags is None else bags._map
+
+
+class Ragged:
+    """Rows of many samples in one table: sample ``i`` is ``values[offsets[i]:offsets[i + 1]]``.
+
+    It behaves like a one-dimensional array of samples: ``shape == (n,)``, integers give one sample (a view),
+    slices and index arrays give a Ragged; so `train_test_split`, `cross_val_score` and `GridSearchCV` take it
+    whole. Slices of step one share memory. `values` may be dense, scipy-sparse or memory-mapped, and is never
+    copied by the constructor.
+
+    Parameters
+    ----------
+    values : array of shape (rows,) or (rows, d), or scipy-sparse of shape (rows, d)
+    offsets : integers, from 0 to the number of rows, never falling; one more than there are samples
+
+    >>> import numpy as np
+    >>> bags = Ragged(np.arange(6.0).reshape(3, 2), [0, 1, 3])
+    >>> bags.shape, bags[1].shape, len(bags[[1, 0, 1]])
+    ((2,), (2, 2), 3)
+    """
+
+    map = _Map()
+
+    def __init__(self, values: Any, offsets: Any) -> None:
+        if sparse.issparse(values):
+            values = as_csr(values)
+        elif not isinstance(values, np.ndarray):
+            values = np.asarray(values)
+        offsets = np.asarray(offsets)
+        if offsets.ndim != 1 or offsets.size == 0 or offsets.dtype.kind not in "iu":
+            raise ValueError(
+                f"offsets must be a non-empty vector of integers, got shape {offsets.shape} of {offsets.dtype}; "
+                "[0, 2, 5] cuts five rows into samples of two and three"
+            )
+        offsets = offsets.astype(np.int64, copy=False)
+        if values.ndim == 0:
+            raise ValueError("values must have at least one dimension (rows), got a single number")
+        if offsets[0] != 0 or offsets[-1] != values.shape[0]:
+            raise ValueError(
+                f"offsets run from {offsets[0]} to {offsets[-1]}, values have {values.shape[0]} rows; "
+                f"offsets must start at 0 and end at {values.shape[0]}"
+            )
+        falls = np.flatnonzero(np.diff(offsets) < 0)
+        if falls.size:
+            i = int(falls[0])
+            raise ValueError(f"offsets fall at sample {i}: {offsets[i]} then {offsets[i + 1]}; sort them")
+        self.values = values
+        self.offsets = offsets
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.offsets.size - 1,)
+
+    @property
+    def ndim(self) -> int:
+        return 1
+
+    @property
+    def dtype(self) -> Any:
+        return self.values.dtype
+
+    @property
+    def lengths(self) -> Array:
+        """Rows of each sample."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple):
+            key = _only_key(key)
+        if key is Ellipsis:
+            return self
+        if isinstance(key, (int, np.integer)):
+            i = range(len(self))[key]
+            return self.values[self.offsets[i] : self.offsets[i + 1]]
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            if step == 1:
+                stop = max(start, stop)
+                low, high = self.offsets[start], self.offsets[stop]
+                return Ragged(self.values[low:high], self.offsets[start : stop + 1] - low)
+            key = np.arange(start, stop, step)
+        index = _as_index(key, len(self))
+        rows, offsets = states_of(self.offsets, index)
+        return Ragged(self.values[rows], offsets)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        out = np.empty(len(self), dtype=object)
+        for i in range(len(self)):
+            out[i] = self[i]
+        return out
+
+    def __repr__(self) -> str:
+        kind = "sparse " if sparse.issparse(self.values) else ""
+        width = "" if self.values.ndim == 1 else f" × {'×'.join(map(str, self.values.shape[1:]))}"
+        lengths = self.lengths
+        span = f", {lengths.min()}–{lengths.max()} rows each" if len(self) else ""
+        return f"Ragged({len(self)} samples{span}; {self.values.shape[0]}{width} {kind}{self.dtype})"
+
+    def _map(self, transformer: Any) -> Ragged:
+        """Apply a fitted transformer, or a plain function of the row table, to all rows at once.
+
+        A transformer that is not fitted yet is copied and fitted on these rows first. Rows stay rows: a
+        result with another number of rows is an error.
+        """
+        if not hasattr(transformer, "transform"):
+            if not callable(transformer):
+                raise TypeError(
+                    f"map needs a transformer with transform(), or a function of the rows; got {transformer!r}"
+                )
+            values = transformer(self.values)
+        else:
+            try:
+                check_is_fitted(transformer)
+            except NotFittedError:
+                transformer = clone(transformer).fit(self.values)
+            values = transformer.transform(self.values)
+        if not sparse.issparse(values):
+            values = np.asarray(values)
+        if values.shape[:1] != (self.values.shape[0],):
+            raise ValueError(
+                f"the transformer turned {self.values.shape[0]} rows into shape {values.shape}; "
+                "map keeps every row"
+            )
+        return Ragged(values, self.offsets)
+
+    @staticmethod
+    def concatenate(parts: Iterable[Ragged]) -> Ragged:
+        """The samples of several Ragged, one after the other.
+
+        >>> len(Ragged.concatenate([Ragged([1, 2], [0, 2]), Ragged([3], [0, 1])]))
+        2
+        """
+        bags = [Ragged.of(part) for part in parts]
+        if not bags:
+            raise ValueError("nothing to concatenate: give at least one Ragged")
+        starts = np.cumsum([0] + [part.values.shape[0] for part in bags])
+        offsets = [part.offsets[:-1] + start for part, start in zip(bags, starts[:-1], strict=True)]
+        return Ragged(_stack([part.values for part in bags], "part"), np.concatenate([*offsets, starts[-1:]]))
+
+    @staticmethod
+    def from_list(samples: Iterable[Any]) -> Ragged:
+        """Stack a list of arrays (rows,) or (rows, d), of nested lists, or of sparse matrices.
+
+        >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
+        Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
+        """
+        parts = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
+        if not parts:
+            raise ValueError("no samples: the list is empty")
+        width = max((p.ndim for p in parts), default=1)
+        parts = [_widen(part, parts, width) if part.shape[0] == 0 else part for part in parts]
+        offsets = np.cumsum([0] + [part.shape[0] for part in parts])
+        return Ragged(_stack(parts, "bag"), offsets)
+
+    @staticmethod
+    def from_frame(frame: Any, bag: str) -> Ragged:
+        """A pandas table with one row per candidate: ``bag`` names the column that tells the bags apart.
+
+        Bags come in the order in which they first appear (``frame[bag].unique()``), rows keep their order
+        within a bag, and every other column is a number.
+
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"id": ["b", "a", "b"], "x": [1.0, 2.0, 3.0]})
+        >>> Ragged.from_frame(table, bag="id")[0].ravel()
+        array([1., 3.])
+        """
+        if bag not in frame.columns:
+            raise ValueError(f"no column {bag!r} in the frame; its columns are {list(frame.columns)}")
+        missing = np.flatnonzero(frame[bag].isna().to_numpy())
+        if missing.size:
+            raise ValueError(f"column {bag!r} is missing in row {missing[0]}: every row belongs to a bag")
+        table = frame.drop(columns=bag)
+        words = [c for c in table.columns if not _is_number(table[c].dtype)]
+        if words:
+            raise ValueError(
+                f"column {words[0]!r} holds {table[words[0]].dtype}, not numbers; encode it or drop it"
+            )
+        codes = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
+        order = np.argsort(codes, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
+        return Ragged(table.to_numpy()[order], offsets)
+
+    @staticmethod
+    def of(samples: Any) -> Ragged:
+        """Whatever a user has: a Ragged (returned as it is), a list, an object array, a pandas Series, a pyarrow
+        list column, or a 3-D array of equal bags."""
+        if isinstance(samples, Ragged):
+            return samples
+        if type(samples).__module__.split(".")[0] == "pyarrow":
+            return _from_arrow(samples)
+        if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
+            n, rows = samples.shape[:2]
+            return Ragged(samples.reshape(n * rows, *samples.shape[2:]), np.arange(n + 1) * rows)
+        if sparse.issparse(samples) or isinstance(samples, (str, bytes, dict)) or hasattr(samples, "columns"):
+            raise TypeError(
+                f"bags expected, got one {type(samples).__name__}; give a list of arrays, "
+                "Ragged(values, offsets) or Ragged.from_frame(df, bag=...)"
+            )
+        return Ragged.from_list(samples)
+
+
+def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
+    """The rows of the chosen samples, one sample after the other, and the offsets that cut them.
+
+    >>> states_of(np.array([0, 2, 5]), np.array([1, 0]))
+    (array([2, 3, 4, 0, 1]), array([0, 3, 5]))
+    """
+    lengths = offsets[index + 1] - offsets[index]
+    cuts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.arange(cuts[-1]) + np.repeat(offsets[index] - cuts[:-1], lengths)
+    return rows, cuts
+
+
+def _only_key(key: tuple[Any, ...]) -> Any:
+    kept = [part for part in key if part is not Ellipsis]
+    if len(kept) > 1:
+        raise IndexError(f"a Ragged has one dimension, got {len(kept)} indices {key!r}; index `values` for rows")
+    return kept[0] if kept else Ellipsis
+
+
+def _as_index(key: Any, n: int) -> Array:
+    index = np.asarray(key)
+    if index.dtype == bool:
+        if index.shape != (n,):
+            raise IndexError(f"a mask for {n} samples must have shape ({n},), got {index.shape}")
+        return np.flatnonzero(index)
+    if index.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if index.ndim != 1 or index.dtype.kind not in "iu":
+        raise IndexError(f"index with integers, slices, masks or vectors of integers, not {key!r}")
+    outside = np.flatnonzero((index < -n) | (index >= n))
+    if outside.size:
+        raise IndexError(f"sample {index[outside[0]]} does not exist: there are {n}")
+    return np.where(index < 0, index + n, index)
+
+
+def _as_rows(sample: Any, i: int) -> Array:
+    try:
+        rows = np.asarray(sample)
+        if rows.dtype == object:
+            rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"bag {i} is not a table of numbers: {error}; all its rows need the same length") from error
+    if rows.ndim == 0:
+        raise ValueError(f"bag {i} is the single value {sample!r}; a bag is an array of rows")
+    if rows.dtype.kind not in "biuf":
+        raise ValueError(f"bag {i} holds {rows.dtype}, not numbers (first: {rows.flat[0]!r})")
+    return rows
+
+
+def _widen(empty: Any, parts: list[Any], width: int) -> Any:
+    """An empty sample written as [] gets the row shape of its neighbours."""
+    like = next((p for p in parts if p.shape[0] and p.ndim == width), empty)
+    return empty if sparse.issparse(empty) else np.empty((0, *like.shape[1:]), dtype=like.dtype)
+
+
+def _stack(parts: list[Any], word: str) -> Any:
+    first = parts[0]
+    for i, part in enumerate(parts):
+        if part.shape[1:] != first.shape[1:]:
+            raise ValueError(
+                f"{word} {i} has rows of {_row(part)}, {word} 0 has rows of {_row(first)}; "
+                "every row needs the same length"
+            )
+    if any(sparse.issparse(part) for part in parts):
+        return as_csr(sparse.vstack(parts, format="csr"))
+    return np.concatenate(parts) if len(parts) > 1 else first
+
+
+def _row(part: Any) -> str:
+    return "one number" if part.ndim == 1 else f"{'×'.join(map(str, part.shape[1:]))} numbers"
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(getattr(dtype, "kind", "O") in "biuf")
+
+
+def _from_arrow(column: Any) -> Ragged:
+    """A pyarrow list column without a Python object per number."""
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    if hasattr(column, "num_chunks"):
+        column = column.chunk(0) if column.num_chunks == 1 else _joined(column)
+    if not hasattr(column, "flatten"):
+        raise TypeError(f"a pyarrow column of lists expected, got {column.type}")
+    if column.null_count:
+        row = next(i for i in range(len(column)) if not column[i].is_valid)
+        raise ValueError(f"bag {row} is null; drop it or give it rows")
+    lengths = np.asarray(column.value_lengths()) if hasattr(column, "value_lengths") else _fixed(column)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = column.flatten()
+    if not hasattr(rows, "flatten") or not hasattr(rows.type, "value_type"):
+        return Ragged(_numbers(rows), offsets)
+    widths = np.unique(np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed(rows))
+    if widths.size > 1:
+        raise ValueError(f"rows of {widths[0]} and of {widths[1]} numbers in one column; all need the same length")
+    numbers = _numbers(rows.flatten())
+    return Ragged(numbers.reshape(len(rows), int(widths[0]) if widths.size else 0), offsets)
+
+
+def _joined(column: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.concat_arrays(column.chunks) if column.num_chunks else pyarrow.array([], column.type)
+
+
+def _fixed(column: Any) -> Array:
+    return np.full(len(column), column.type.list_size)
+
+
+def _numbers(column: Any) -> Array:
+    if column.null_count:
+        raise ValueError(f"{column.null_count} numbers are null; fill them first")
+    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,227 @@
+"""The one loop that runs every solver: time, history, callbacks, progress, checkpoints, interruption, checks.
+
+A solver brings three things: `init` (the first state), `step` (a better one) and `done`. A state always
+holds a point, its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.oracle import Task
+from tacit.solvers.checkpoint import Checkpoint
+
+ROUNDING = 1e-12
+"""A gap below this share of the trivial objective is rounding."""
+
+
+class Status(enum.Enum):
+    """Why a solver stopped."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    STALLED = "stalled"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+
+
+class Step(NamedTuple):
+    """One line of the history: the best objective and the best lower bound after a step."""
+
+    iteration: int
+    seconds: float
+    objective: float
+    bound: float
+    planes: int
+
+    @property
+    def gap(self) -> float:
+        return max(self.objective - self.bound, 0.0)
+
+
+class Solution(NamedTuple):
+    """What `minimise` returns: the optimum lies between ``bound`` and ``objective``, the value at ``w``."""
+
+    w: Array
+    status: Status
+    objective: float
+    bound: float
+    planes: Array
+    history: list[Step]
+
+    @property
+    def gap(self) -> float:
+        """How far ``objective`` may be from the optimum."""
+        return max(self.objective - self.bound, 0.0)
+
+    def advice(self) -> str:
+        """One sentence: what happened and what to do next."""
+        steps = self.history[-1].iteration if self.history else 0
+        state = f"gap {self.gap:.2g} ({self.gap / max(self.objective, 1e-300):.2g} of the objective) after {steps} steps"
+        return {
+            Status.CONVERGED: f"converged: {state}",
+            Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
+            Status.STALLED: f"no further progress in double precision: {state}; raise tol or scale the features",
+            Status.STOPPED: f"stopped by a callback: {state}",
+            Status.INTERRUPTED: f"interrupted: {state}; the best model so far is kept, "
+            "fit again with warm_start=True (or resume=True with a checkpoint) to go on",
+        }[self.status]
+
+
+class State(Protocol):
+    """What a solver works on: always a usable point with its certificate."""
+
+    best: tuple[Array, float]  # a point and its objective
+    bound: float
+
+    @property
+    def n_planes(self) -> int:
+        """How many planes it holds."""
+
+    def planes(self) -> Array:
+        """(planes, n) codes that warm-start another task."""
+
+    def snapshot(self) -> Mapping[str, Any]:
+        """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
+
+
+class Solver(Protocol):
+    """A convex solver: hyper-parameters only; all that changes is in its state."""
+
+    needs: tuple[str, ...]
+
+    def init(self, task: Task, start: Array | None, planes: Array | None, rng: np.random.Generator) -> Any:
+        """The first state, from a starting point and old planes where there are any."""
+
+    def step(self, task: Task, state: Any) -> Any:
+        """A better state; the one given stays whole, so that an interrupted step loses nothing."""
+
+    def done(self, state: Any) -> bool:
+        """Whether no step can help any more, whatever the tolerance."""
+
+    def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
+        """The state that a snapshot was taken of."""
+
+
+def minimise(
+    task: Task,
+    solver: Solver,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: Array | None = None,
+    planes: Array | None = None,
+    callbacks: Iterable[Callable[[Step], Any]] = (),
+    verbose: int = 0,
+    checkpoint: Checkpoint | None = None,
+    rng: np.random.Generator | None = None,
+) -> Solution:
+    """Minimise a task to a relative gap of ``tol``.
+
+    The gap is compared with the objective and with the distance from the trivial objective F(0), whichever is
+    smaller: at small C the optimum is close to F(0), and a gap that is small beside the objective proves nothing.
+
+    Parameters
+    ----------
+    task, solver : what to minimise, and how
+    tol : stop when objective − bound ≤ tol · min(objective, F(0) − bound)
+    max_iter : steps at the most
+    start, planes : a point and codes of planes from an earlier solution
+    callbacks : each is called with every `Step`; one that returns True stops the loop
+    verbose : 1 shows progress on a terminal once a run takes longer than a second, 0 never
+    checkpoint : where to keep the state
+    rng : for solvers that draw samples
+
+    >>> from tacit import problems, solvers, testing
+    >>> task = testing.example_task(problems.Multiclass(), seed=0)
+    >>> solution = minimise(task, solvers.Bundle(), tol=1e-6)
+    >>> solution.status.name, bool(solution.gap <= 1e-6 * solution.objective)
+    ('CONVERGED', True)
+    """
+    began = time.perf_counter()
+    rng = np.random.default_rng(0) if rng is None else rng
+    trivial = task.origin[1].offset + task.penalty.value(np.zeros(task.oracle.n_params))
+    saved = checkpoint.read(task) if checkpoint is not None else None
+    iteration = 0
+    history: list[Step] = []
+    if saved is None:
+        state = solver.init(task, start, planes, rng)
+    else:
+        state, iteration = solver.restore(task, saved), int(saved["iteration"])
+        history = [Step(int(line[0]), *map(float, line[1:4]), int(line[4])) for line in saved["history"]]
+        began -= history[-1].seconds if history else 0.0
+    progress = _Progress(verbose, max_iter)
+    status = Status.MAX_ITER
+    callbacks = tuple(callbacks)
+    try:
+        while True:
+            line = Step(iteration, time.perf_counter() - began, state.best[1], state.bound, state.n_planes)
+            _check_finite(line)
+            history.append(line)
+            progress.show(line)
+            if any([callback(line) for callback in callbacks]):
+                status = Status.STOPPED
+                break
+            allowed = max(tol * min(line.objective, trivial - line.bound), ROUNDING * trivial)
+            if line.gap <= allowed:
+                status = Status.CONVERGED
+                break
+            if solver.done(state):
+                status = Status.STALLED
+                break
+            if iteration >= max_iter:
+                break
+            if checkpoint is not None and checkpoint.is_due():
+                checkpoint.write(task, state.snapshot(), iteration, history[:-1])
+            state = solver.step(task, state)
+            iteration += 1
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    finally:
+        progress.close()
+    w, objective = state.best
+    if not history or history[-1].iteration != iteration:
+        history.append(Step(iteration, time.perf_counter() - began, objective, state.bound, state.n_planes))
+    if checkpoint is not None:
+        checkpoint.write(task, state.snapshot(), iteration, history[:-1])
+    return Solution(w, status, objective, state.bound, state.planes(), history)
+
+
+def _check_finite(line: Step) -> None:
+    if not (math.isfinite(line.objective) and math.isfinite(line.bound)):
+        raise FloatingPointError(
+            f"the objective became {line.objective} (bound {line.bound}) at step {line.iteration}: "
+            "numbers overflow; scale the features (StandardScaler) or lower C"
+        )
+
+
+class _Progress:
+    """A tqdm bar for long runs on a terminal; nothing otherwise."""
+
+    def __init__(self, verbose: int, max_iter: int) -> None:
+        self.bar: Any = None
+        self._shown = 0.0
+        if verbose and sys.stderr is not None and sys.stderr.isatty():
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=max_iter, delay=1.0, unit="step", leave=False)
+
+    def show(self, line: Step) -> None:
+        if self.bar is None or line.seconds - self._shown < 0.1:
+            return
+        self._shown = line.seconds
+        self.bar.n = line.iteration
+        self.bar.set_postfix_str(f"objective {line.objective:.5g}, gap {line.gap:.2g}", refresh=False)
+        self.bar.update(0)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()

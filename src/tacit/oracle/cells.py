@@ -13,6 +13,21 @@ from tacit.kernels import kernel
 
 
 @kernel
+def best_labels(scores: Array, loss: Array, column: Array, label: Array, value: Array) -> None:
+    """`best_cells` for samples of one state each, by score plus loss, every label competing."""
+    for i in range(scores.shape[1]):
+        best = scores[0, i] + loss[0, column[i]]
+        where = 0
+        for k in range(1, scores.shape[0]):
+            v = scores[k, i] + loss[k, column[i]]
+            if v > best:
+                best = v
+                where = k
+        label[i] = where
+        value[i] = best
+
+
+@kernel
 def best_cells(
     scores: Array,
     starts: Array,
@@ -33,7 +48,6 @@ def best_cells(
     """
     n = starts.size - 1
     base = starts[0]
-    single = scores.shape[1] == n
     for i in range(n):
         value[i] = -np.inf
         label[i] = -1
@@ -41,13 +55,6 @@ def best_cells(
     for k in range(scores.shape[0]):
         row = scores[k]
         losses = loss[k]
-        if single and not per_state and not slack:
-            for i in range(n):
-                v = row[i] + losses[column[i]]
-                if v > value[i] and left_out[i] != k:
-                    value[i] = v
-                    label[i] = k
-            continue
         for i in range(n):
             if left_out[i] == k:
                 continue

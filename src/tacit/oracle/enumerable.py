@@ -154,7 +154,7 @@ class EnumerableOracle(ABC):
         label, state = self._split(code)
         table, column = self._loss_table()
         if column is not None:
-            return np.asarray(table[label, _take(column, rows)])
+            return np.asarray(table.take(label * table.shape[1] + _take(column, rows)))
         return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
@@ -204,7 +204,12 @@ class EnumerableOracle(ABC):
         rivals: bool = False,
     ) -> Assignment:
         n = self._count(rows)
-        label, state, value = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+        label, state, value = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n)
+        if not self.has_hidden and losses.column is not None and anchor is None and not rivals:
+            columns = _take(losses.column, rows)
+            for out, part, _ in self._blocks(rows):
+                cells.best_labels(self.scores(w, part), losses.table, columns[out], label[out], value[out])
+            return Assignment(self._join(label, state), value)
         left_out = self._known_labels(rows) if rivals else np.full(n, -1)
         table, column = losses
         columns = left_out if column is None else _take(column, rows)

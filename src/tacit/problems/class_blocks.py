@@ -19,8 +19,8 @@ from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
 
 SMALL_PRODUCT = 1_000_000
-"""Single-precision products below this many multiplications run 2.5 × faster in OpenBLAS (4.5 against 1.9 ms for
-10⁵ × 100 × 5), which then skips packing; double precision gains nothing."""
+"""Below this many multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms for
+10⁵ × 100 × 5), so products are cut to this size; in double precision only where the whole is too small for threads."""
 
 
 class ClassProblem(Problem):
@@ -115,8 +115,9 @@ class ClassBlocks(EnumerableOracle):
         else:
             self._rows = np.ascontiguousarray(table)
             self._columns = np.ascontiguousarray(table.T)
-        if self._rows.dtype == np.float32:
-            self.block_states = max(64, SMALL_PRODUCT // max(1, len(schema.classes) * table.shape[1]))
+        per_state = max(1, len(schema.classes) * table.shape[1])
+        if self._rows.dtype == np.float32 or per_state * table.shape[0] < 4 * SMALL_PRODUCT:
+            self.block_states = max(64, SMALL_PRODUCT // per_state)
         super().__init__(schema.classes, offsets, schema.n_params, **facts)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:

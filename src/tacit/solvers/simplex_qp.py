@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from tacit.arrays import Array
@@ -21,20 +23,25 @@ def maximise_on_simplex(H: Array, f: Array) -> Array | None:
     m = f.size
     if m == 1:
         return np.ones(1)
-    diagonal = np.arange(m)
-    mean = float(H[diagonal, diagonal].sum()) / m
-    scale = max(mean, float(np.max(np.abs(f))), 1e-300)
-    total = np.ones((1, m))
-    upper, lower = np.full(m + 1, 1e30), np.zeros(m + 1)
-    upper[m] = lower[m] = 1.0
+    mean = float(np.trace(H)) / m
+    scale = max(mean, float(np.abs(f).max()), 1e-300)
+    total, upper, lower, sense = _simplex(m)
     for ridge in RIDGES:
         scaled = H / scale
-        scaled[diagonal, diagonal] += ridge * max(mean / scale, 1e-12)
-        sense = np.zeros(m + 1, dtype=np.int32)
-        sense[m] = 5
-        alpha, _, flag, _ = daqp.solve(scaled, f / -scale, total, upper, lower, sense)
+        scaled.ravel()[:: m + 1] += ridge * max(mean / scale, 1e-12)
+        alpha, _, flag, _ = daqp.solve(scaled, f / -scale, total, upper, lower, sense.copy())
         alpha = np.maximum(alpha, 0.0)
-        weight = alpha.sum()
+        weight = float(alpha.sum())
         if flag > 0 and 0.5 < weight < 2.0:
             return np.asarray(alpha / weight)
     return None
+
+
+@lru_cache(maxsize=256)
+def _simplex(m: int) -> tuple[Array, Array, Array, Array]:
+    """The constraints as daqp takes them: m bounds, then one equation."""
+    upper, lower = np.full(m + 1, 1e30), np.zeros(m + 1)
+    upper[m] = lower[m] = 1.0
+    sense = np.zeros(m + 1, dtype=np.int32)
+    sense[m] = 5
+    return np.ones((1, m)), upper, lower, sense

@@ -14,7 +14,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class kernel(Generic[P, R]):  # noqa: N801  (used as a decorator)
+class kernel(Generic[P, R]):
     """Compile the decorated function with ``numba.njit(nogil=True, cache=True)`` when it is first called.
 
     >>> @kernel

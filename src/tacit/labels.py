@@ -40,7 +40,7 @@ def read_classes(classes: Any, y: Any, n: int) -> Array:
         found = np.unique(read_labels(y, n))
         if found.size < 2:
             raise ValueError(
-                f"y holds a single class, {found[:1]}: there is nothing to tell apart; add samples of another "
+                f"y holds only one class, {found.tolist()}: there is nothing to tell apart; add samples of another "
                 "class, or list all classes with classes=[...]"
             )
         return found

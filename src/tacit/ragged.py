@@ -38,7 +38,7 @@ class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Ragged:
         """The same bags, every row transformed."""
         check_is_fitted(self)
-        return Ragged.of(X).map(self.transformer_)
+        return Ragged.of(X)._map(self.transformer_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -177,8 +177,7 @@ class Ragged:
             values = np.asarray(values)
         if values.shape[:1] != (self.values.shape[0],):
             raise ValueError(
-                f"the transformer turned {self.values.shape[0]} rows into shape {values.shape}; "
-                "map keeps every row"
+                f"the transformer turned {self.values.shape[0]} rows into shape {values.shape}; map keeps every row"
             )
         return Ragged(values, self.offsets)
 
@@ -203,7 +202,7 @@ class Ragged:
         >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
         """
-        parts = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
+        parts: list[Any] = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
         if not parts:
             raise ValueError("no samples: the list is empty")
         width = max((p.ndim for p in parts), default=1)
@@ -231,9 +230,7 @@ class Ragged:
         table = frame.drop(columns=bag)
         words = [c for c in table.columns if not _is_number(table[c].dtype)]
         if words:
-            raise ValueError(
-                f"column {words[0]!r} holds {table[words[0]].dtype}, not numbers; encode it or drop it"
-            )
+            raise ValueError(f"column {words[0]!r} holds {table[words[0]].dtype}, not numbers; encode it or drop it")
         codes = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
         order = np.argsort(codes, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)

@@ -95,7 +95,7 @@ def write_archive(
 
     target = Path(path)
     blobs = {f"{name}.npy": _npy(name, value) for name, value in arrays.items()}
-    text = json.dumps({"format": FORMAT, "kind": kind, "tacit": __version__, **header}, sort_keys=True)
+    text = json.dumps({"format": FORMAT, "kind": kind, "tacit": __version__, **header})
     seal = _checksum(text, blobs.items())
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
@@ -121,7 +121,9 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise StorageError(f"{where!r} has compressed parts, which tacit never writes; it was not made by tacit")
+                raise StorageError(
+                    f"{where!r} has compressed parts, which tacit never writes; it was not made by tacit"
+                )
             blobs = {entry.filename: archive.read(entry) for entry in entries}
         envelope = json.loads(blobs.pop(HEADER))
         text, seal = str(envelope["text"]), envelope["checksum"]
@@ -133,8 +135,18 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
             )
     except StorageError:
         raise
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, NotImplementedError, EOFError, OSError) as error:
-        raise StorageError(f"{where!r} is truncated or not a tacit file ({error}); write it again with save()") from error
+    except (
+        zipfile.BadZipFile,
+        KeyError,
+        TypeError,
+        ValueError,
+        NotImplementedError,
+        EOFError,
+        OSError,
+    ) as error:
+        raise StorageError(
+            f"{where!r} is truncated or not a tacit file ({error}); write it again with save()"
+        ) from error
     if seal != _checksum(text, blobs.items()):
         raise StorageError(f"{where!r} was changed after it was written (checksum differs); do not trust it")
     if header.get("kind") != kind:
@@ -202,8 +214,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         parts = {name: _pack(getattr(value, name), arrays, f"{path}.{name}") for name in fields}
         return {"$object": type(value).__name__, "parts": parts}
     if isinstance(value, (list, tuple)):
-        parts = [_pack(part, arrays, f"{path}.{i}") for i, part in enumerate(value)]
-        return {"$tuple": parts} if isinstance(value, tuple) else parts
+        items = [_pack(part, arrays, f"{path}.{i}") for i, part in enumerate(value)]
+        return {"$tuple": items} if isinstance(value, tuple) else items
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {"$dict": {key: _pack(part, arrays, f"{path}.{key}") for key, part in value.items()}}
     if isinstance(value, Mapping):

@@ -59,7 +59,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return oracle.decode(shards.impute(self.coef_).code)[1]
 
     def decision_function(self, X: Any) -> Array:
-        """The highest score under each label, (n, classes); for two classes the difference, (n,), second minus first."""
+        """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
         oracle = self._bind(X)
         require(f"{type(self).__name__}.decision_function", self.problem, oracle, ["label_scores"])
         scores: Array = oracle.label_scores(self.coef_)  # type: ignore[attr-defined]
@@ -89,9 +89,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, reset: bool = False) -> Any:
         """Check the input once; remember or compare feature names and counts where the input is a plain table."""
+        checked = self.problem.read(X)
         if get_tags(self).input_tags.two_d_array and hasattr(X, "shape"):
             validate_data(self, X, reset=reset, skip_check_array=True)
-        return self.problem.read(X)
+        return checked
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -112,5 +113,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _summary(self) -> str:
         share = self.gap_ / max(abs(self.objective_), 1e-300)
         return (
-            f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: at most {share:.2g} of it above the optimum"
+            f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
+            f"at most {share:.2g} of the objective above the optimum"
         )

@@ -24,8 +24,8 @@ from tacit.solvers.checkpoint import Checkpoint
 class StructuredSVM(Learner):
     """Structured SVM with margin rescaling (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
 
-    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies how far
-    it is from the optimum: the optimum lies between `bound_` and `objective_`. One oracle pass a step.
+    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies how
+    far it is from the optimum: the optimum lies between `bound_` and `objective_`. One oracle pass a step.
 
     Parameters
     ----------
@@ -139,13 +139,15 @@ class StructuredSVM(Learner):
             )
         for name in ("C", "tol"):
             value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}")
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+                raise ValueError(
+                    f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}"
+                )
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a whole number from 1, got max_iter={self.max_iter!r}")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
-        if isinstance(self.solver, type) or isinstance(self.solver, str):
+        if isinstance(self.solver, (type, str)):
             raise TypeError(f"solver must be a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
 
     def _sample_weights(self, X: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
@@ -191,5 +193,6 @@ def _require_hidden(learner: Learner, oracle: Oracle) -> None:
     if unknown.size:
         raise ValueError(
             f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "
-            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), or use a learner for hidden values"
+            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), "
+            "or use a learner for hidden values"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, Self
@@ -116,7 +116,7 @@ class Oracle(Protocol):
         """Labels and hidden values as the user writes them; hidden is None for a problem without any."""
 
 
-class Problem(BaseEstimator):  # type: ignore[misc]
+class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems: hyper-parameters only, never data, never learned facts."""
 
     def read(self, X: Any) -> Any:

@@ -130,9 +130,7 @@ class EnumerableOracle(ABC):
         wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
-            cells.best_states(
-                self.scores(w, part), starts, labels[out], given[out], wish[out], state[out], value[out]
-            )
+            cells.best_states(self.scores(w, part), starts, labels[out], given[out], wish[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
@@ -294,7 +292,7 @@ class EnumerableOracle(ABC):
 
 
 def check_hidden(hidden: Any, sizes: Array) -> Array:
-    """Known hidden values as integers, −1 for unknown (None and NaN too); the error names the first that is out of range.
+    """Known hidden values as integers, −1 for unknown (None and NaN too); the error names the first out of range.
 
     >>> check_hidden([1, -1, None], np.array([2, 2, 2]))
     array([ 1, -1, -1])

@@ -68,7 +68,7 @@ class Candidates(ClassProblem):
 
     def example(self, rng: np.random.Generator) -> Example:
         sizes, d = rng.integers(1, 4, int(rng.integers(3, 6))), int(rng.integers(1, 3))
-        values = rng.integers(-2, 3, (int(sizes.sum()), d)).astype(rng.choice([np.float64, np.float32]))
+        values = rng.integers(-2, 3, (int(sizes.sum()), d)).astype(rng.choice(["float64", "float32"]))
         bags = Ragged(values, np.concatenate([[0], np.cumsum(sizes)]))
         return self.specify(bags, rng.integers(sizes), np.array(self.classes or [1, 2, 7]), rng)
 

@@ -19,8 +19,9 @@ from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
 
 SMALL_PRODUCT = 1_000_000
-"""Below this many multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms for
-10⁵ × 100 × 5), so products are cut to this size; in double precision only where the whole is too small for threads."""
+"""Below this many multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms
+for 10⁵ × 100 × 5), so products are cut to this size; in double precision only where the whole is too small for
+threads."""
 
 
 class ClassProblem(Problem):
@@ -179,7 +180,7 @@ def read_costs(loss: Any, classes: Array) -> Array:
 
 
 def class_losses(loss: Any, classes: Array, labels: Array) -> LossTable:
-    """The loss table of a cost matrix. A label that training never saw costs 1 under 0/1 loss, whatever is predicted."""
+    """The loss table of a cost matrix. A label that training never saw costs 1 under 0/1 loss."""
     costs = read_costs(loss, classes)
     if isinstance(loss, str):
         costs = np.vstack([costs, np.ones(len(classes))])

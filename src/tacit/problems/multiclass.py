@@ -37,9 +37,7 @@ class Multiclass(ClassProblem):
     def read(self, X: Any) -> Any:
         if sparse.issparse(X):
             X = as_csr(X)
-        X = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="X"
-        )
+        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="X")
         place = first_non_finite(X)
         if place:
             raise ValueError(
@@ -56,7 +54,7 @@ class Multiclass(ClassProblem):
 
     def example(self, rng: np.random.Generator) -> Example:
         shape = int(rng.integers(3, 7)), int(rng.integers(1, 4))
-        X = rng.integers(-2, 3, shape).astype(rng.choice([np.float64, np.float32]))
+        X = rng.integers(-2, 3, shape).astype(rng.choice(["float64", "float32"]))
         return self.specify(X, None, np.array(self.classes or ["ant", "bee", "cat"]), rng)
 
     @classmethod

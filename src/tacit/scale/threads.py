@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -76,7 +77,7 @@ class Threaded:
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         parts = self._map(rows, lambda part, own: self.oracle.features(code[own], coef[own], part))
-        return np.sum(parts, axis=0)
+        return np.asarray(np.sum(parts, axis=0))
 
     def _map(self, rows: Rows, one: Callable[[Rows, slice], T]) -> list[T]:
         """``one(rows of the shard, their places in the answer)`` for every shard, results in order."""
@@ -85,7 +86,7 @@ class Threaded:
         else:
             first, last = 0, len(rows)
         cuts = np.linspace(first, last, self._shards + 1).astype(int)
-        spans = [(a, b) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a] or [(first, last)]
+        spans = [(a, b) for a, b in pairwise(cuts) if b > a] or [(first, last)]
 
         def call(span: tuple[int, int]) -> T:
             a, b = span

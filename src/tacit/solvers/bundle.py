@@ -16,8 +16,8 @@ from tacit.solvers.simplex_qp import maximise_on_simplex
 
 LEVEL, GAIN = 0.5, 1.5
 """The pull grows or shrinks by GAIN so that the model's value at the next point stays at LEVEL between the bound and
-the best objective. On the digits, for C from 0.1 to 10⁴, this took 17, 29, 42, 95, 179, 414 passes to a gap of 0.1 %,
-never more than 5 % above the best fixed pull for that C; the plain algorithm took 24, 50, 87, 172, 379, over 600."""
+the best objective. On the digits this takes half the passes of the plain algorithm for every C from 1 to 10⁴, which no
+fixed pull does. Every other step the plain model raises the bound too: one more small program, a tenth fewer passes."""
 
 BATCH = 5
 """Planes dropped at a time; dropping one costs as much as dropping five."""
@@ -30,10 +30,10 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 
     Every step asks the oracle for the most violated assignment at the present point, adds its plane to a model from
-    below, and minimises the model. The model's minimum is a lower bound on the optimum, so the gap is certified at every
-    step. With ``proximal=True`` the next point stays near the best one so far, which halves the number of oracle passes
-    at large C; ``proximal=False`` is the textbook algorithm. One oracle pass and one small quadratic program a step;
-    memory O(planes · (n + d)).
+    below, and minimises the model. The model's minimum is a lower bound on the optimum, so the gap is certified at
+    every step. With ``proximal=True`` the next point stays near the best one so far, which halves the number of oracle
+    passes at large C; ``proximal=False`` is the textbook algorithm. One oracle pass and one or two small quadratic
+    programs a step; memory O(planes · (n + d)).
 
     Parameters
     ----------
@@ -53,9 +53,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         self.proximal = proximal
         self.drop_after = drop_after
 
-    def init(
-        self, task: Task, start: Array | None, planes: Array | None, rng: np.random.Generator
-    ) -> BundleState:
+    def init(self, task: Task, start: Array | None, planes: Array | None, rng: np.random.Generator) -> BundleState:
         if self.drop_after < 1:
             raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
         state = BundleState(task.oracle.n_params)
@@ -64,23 +62,23 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if start is not None:
             state.visit(task, start)
-        alpha = state.weigh(task.penalty)
-        if alpha is not None:
-            state.raise_bound(alpha, alpha @ state.slopes, task.penalty)
+        state.raise_bound(state.weigh(task.penalty), task.penalty)
         return state
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         state = copy.copy(state)
         before = state.best[1], state.bound
-        pull = state.pull if self.proximal else 0.0
-        penalty = task.penalty.pulled(pull, state.best[0]) if pull else task.penalty
+        penalty = task.penalty
+        if self.proximal:
+            penalty = penalty.pulled(state.pull, state.best[0])
+            if not state.just_raised:
+                state.raise_bound(state.weigh(task.penalty), task.penalty)
+            state.just_raised = not state.just_raised
         alpha = state.weigh(penalty)
         if alpha is None:
             state.idle = PATIENCE
             return state
-        slope = alpha @ state.slopes
-        state.raise_bound(alpha, slope, task.penalty)
-        w = penalty.primal(slope)
+        w = penalty.primal(state.raise_bound(alpha, task.penalty))
         state.tune(w, task.penalty)
         state.drop(alpha, self.drop_after)
         state.visit(task, w)
@@ -97,7 +95,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.ages = snapshot["ages"].astype(np.int64)
         state.best = snapshot["w"], float(snapshot["objective"])
         state.bound, state.pull = float(snapshot["bound"]), float(snapshot["pull"])
-        state.idle = int(snapshot["idle"])
+        state.just_raised, state.idle = bool(snapshot["just_raised"]), int(snapshot["idle"])
         return state
 
 
@@ -117,6 +115,7 @@ class BundleState:
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
         self.bound = 0.0
         self.pull = 1.0
+        self.just_raised = True
         self.idle = 0
 
     @property
@@ -148,6 +147,7 @@ class BundleState:
             "objective": objective,
             "bound": self.bound,
             "pull": self.pull,
+            "just_raised": self.just_raised,
             "idle": self.idle,
         }
 
@@ -181,11 +181,18 @@ class BundleState:
             gains = gains + pull / (1 + pull) * (self.slopes @ penalty.centre)
         return maximise_on_simplex(self.gram / (1 + pull), gains)
 
-    def raise_bound(self, alpha: Array, slope: Array, penalty: Quadratic) -> None:
-        """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound."""
+    def raise_bound(self, alpha: Array | None, penalty: Quadratic) -> Array:
+        """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
+
+        Returns the weighted slope.
+        """
+        if alpha is None:
+            return np.zeros(self._slopes.shape[1])
+        slope = alpha @ self.slopes
         w = penalty.primal(slope)
         bound = float(alpha @ self.offsets) + float(slope @ w) + penalty.value(w)
         self.bound = max(self.bound, min(bound, self.best[1]))
+        return np.asarray(slope)
 
     def tune(self, w: Array, penalty: Quadratic) -> None:
         """Adapt the pull to where the model's value at the next point lies between bound and best objective."""
@@ -204,7 +211,11 @@ class BundleState:
         """Copy the planes to keep into new buffers."""
         m, d = keep.size, self._slopes.shape[1]
         slopes, offsets, gram = np.empty((capacity, d)), np.empty(capacity), np.empty((capacity, capacity))
-        slopes[:m], offsets[:m], gram[:m, :m] = self._slopes[keep], self._offsets[keep], self._gram[np.ix_(keep, keep)]
+        slopes[:m], offsets[:m], gram[:m, :m] = (
+            self._slopes[keep],
+            self._offsets[keep],
+            self._gram[np.ix_(keep, keep)],
+        )
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
         self.codes = tuple(self.codes[i] for i in keep)

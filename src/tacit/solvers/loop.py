@@ -65,7 +65,9 @@ class Solution(NamedTuple):
     def advice(self) -> str:
         """One sentence: what happened and what to do next."""
         steps = self.history[-1].iteration if self.history else 0
-        state = f"gap {self.gap:.2g} ({self.gap / max(self.objective, 1e-300):.2g} of the objective) after {steps} steps"
+        state = (
+            f"gap {self.gap:.2g} ({self.gap / max(self.objective, 1e-300):.2g} of the objective) after {steps} steps"
+        )
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
@@ -156,7 +158,7 @@ def minimise(
         state = solver.init(task, start, planes, rng)
     else:
         state, iteration = solver.restore(task, saved), int(saved["iteration"])
-        history = [Step(int(line[0]), *map(float, line[1:4]), int(line[4])) for line in saved["history"]]
+        history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
         began -= history[-1].seconds if history else 0.0
     progress = _Progress(verbose, max_iter)
     status = Status.MAX_ITER
@@ -167,7 +169,8 @@ def minimise(
             _check_finite(line)
             history.append(line)
             progress.show(line)
-            if any([callback(line) for callback in callbacks]):
+            answers = [callback(line) for callback in callbacks]
+            if any(answers):
                 status = Status.STOPPED
                 break
             allowed = max(tol * min(line.objective, trivial - line.bound), ROUNDING * trivial)

@@ -1,0 +1,45 @@
+"""The command line: ``tacit demo``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tacit import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; 0 on success, 1 with one line on stderr for a user's error, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="tacit", description="Learn from partly labelled data.")
+    parser.add_argument("--version", action="version", version=f"tacit {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True)
+    demo = commands.add_parser("demo", help="learn scikit-learn's digits and show the certificate")
+    demo.add_argument("--out", type=Path, default=Path("demo"), help="folder for the picture (default: demo)")
+    options = parser.parse_args(arguments)
+    try:
+        _use_files_only()
+        from tacit.demo import digits
+
+        print(digits(options.out))
+    except (ValueError, OSError, ImportError) as error:
+        print(f"tacit {options.command}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"tacit {options.command}: interrupted", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _use_files_only() -> None:
+    """Pictures go to files, so no display is needed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return
+    matplotlib.use("Agg")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

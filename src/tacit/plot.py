@@ -1,0 +1,104 @@
+"""Pictures of what was learned and how. Needs matplotlib: ``pip install "tacit[plot]"``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+
+INK, BLUE, ORANGE, GREY = "#222222", "#1f6fb4", "#d9622b", "#9a9a9a"
+
+
+def convergence(model: Any, ax: Any = None) -> Any:
+    """Objective and lower bound by step: the optimum lies in the shaded band.
+
+    Parameters
+    ----------
+    model : a fitted learner, or a list of `tacit.solvers.Step`
+    ax : matplotlib axes; None makes new ones
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.solvers import Step
+    >>> axes = convergence([Step(0, 0.0, 9.0, 0.0, 1), Step(1, 0.1, 5.0, 4.0, 2)])
+    >>> axes.get_xlabel()
+    'oracle passes'
+    """
+    steps = _steps(model)
+    ax = _axes(ax)
+    i, objective, bound = (np.array([getattr(s, name) for s in steps]) for name in ("iteration", "objective", "bound"))
+    ax.fill_between(i, bound, objective, color=BLUE, alpha=0.12, lw=0)
+    ax.plot(i, objective, color=BLUE, lw=1.8)
+    ax.plot(i, bound, color=ORANGE, lw=1.8)
+    last = float(objective[-1])
+    seen = float(objective[min(len(objective) - 1, len(objective) // 6)])
+    ax.set_ylim(max(0.0, last - 1.2 * max(seen - last, 0.05 * last)), last + 1.2 * max(seen - last, 0.05 * last))
+    middle = len(i) // 3
+    ax.annotate("objective", (i[middle], objective[middle]), (4, 8), textcoords="offset points", color=BLUE)
+    ax.annotate("lower bound", (i[middle], bound[middle]), (4, -14), textcoords="offset points", color=ORANGE)
+    ax.annotate(f"{last:.4g}", (i[-1], last), (4, 0), textcoords="offset points", va="center", color=INK)
+    ax.set(xlabel="oracle passes", ylabel="objective", title="The optimum lies between the lines")
+    return ax
+
+
+def gap(models: Any, tol: float | None = None, ax: Any = None) -> Any:
+    """The certified relative gap by step, on a logarithmic scale, for one model or for several by name.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.solvers import Step
+    >>> axes = gap({"bundle": [Step(0, 0.0, 9.0, 0.0, 1), Step(1, 0.1, 5.0, 4.0, 2)]}, tol=1e-3)
+    >>> axes.get_yscale()
+    'log'
+    """
+    named = models if isinstance(models, Mapping) else {"": models}
+    ax = _axes(ax)
+    for color, (name, model) in zip((BLUE, GREY, ORANGE, INK), named.items(), strict=False):
+        steps = _steps(model)
+        share = np.array([s.gap / max(abs(s.objective), 1e-300) for s in steps])
+        i = np.array([s.iteration for s in steps])
+        ax.plot(i, np.where(share > 0, share, np.nan), color=color, lw=1.8)
+        ax.annotate(name, (i[-1], share[-1]), (0, 8), textcoords="offset points", ha="right", color=color)
+    if tol is not None:
+        ax.axhline(tol, color=INK, lw=0.8, ls=":")
+        ax.annotate(f"tol = {tol:g}", (0, tol), (2, 3), textcoords="offset points", color=INK)
+    ax.set(yscale="log", xlabel="oracle passes", ylabel="gap / objective", title="Certified distance from the optimum")
+    return ax
+
+
+def images(weights: Array, titles: Sequence[Any], axes: Sequence[Any]) -> None:
+    """Weight vectors as images, one per class: blue speaks for the class, red against it.
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import matplotlib.pyplot as plt
+    >>> images(np.eye(4).reshape(1, 4, 4), ["a"], [plt.subplots()[1]])
+    """
+    top = float(np.abs(weights).max()) or 1.0
+    for ax, image, title in zip(axes, weights, titles, strict=True):
+        ax.imshow(image, cmap="RdBu", vmin=-top, vmax=top)
+        ax.set_title(str(title), fontsize=10, color=INK)
+        ax.set_axis_off()
+
+
+def _steps(model: Any) -> Any:
+    steps = getattr(model, "history_", model)
+    if not isinstance(steps, list) or not steps:
+        raise ValueError(f"a fitted learner or a list of steps is needed, got {model!r}; call fit first")
+    return steps
+
+
+def _axes(ax: Any) -> Any:
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained")[1]
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an error that names the extra."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('pictures need matplotlib: pip install "tacit[plot]"') from error
+    return plt

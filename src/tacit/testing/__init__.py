@@ -1,0 +1,24 @@
+"""Checks for people who extend tacit: is a problem's oracle what its specification says, does a solver certify, does a
+learner behave?
+
+Brute force is the specification. `Problem.example` gives a tiny instance with its outputs, joint feature and loss in
+plain Python; everything here compares compiled oracles with that enumeration. `problems`, `solvers` and `learners` find
+whatever tacit exports, so a new file is tested without a list to edit.
+"""
+
+from tacit.testing.check_learner import check_learner
+from tacit.testing.check_problem import check_problem
+from tacit.testing.check_solver import check_solver
+from tacit.testing.discovery import learners, problems, solvers
+from tacit.testing.enumeration import Enumeration, example_task
+
+__all__ = [
+    "Enumeration",
+    "check_learner",
+    "check_problem",
+    "check_solver",
+    "example_task",
+    "learners",
+    "problems",
+    "solvers",
+]

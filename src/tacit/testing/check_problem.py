@@ -1,0 +1,168 @@
+"""Is a problem's oracle what its specification says?"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from tacit.arrays import Array
+from tacit.oracle import EnumerableOracle, Example, Oracle, Problem
+from tacit.testing.enumeration import Enumeration, same, say
+
+
+def check_problem(problem: Problem, seeds: int = 5) -> None:
+    """Compare a problem's oracle with the enumeration of its examples; an AssertionError says what differs, in words.
+
+    >>> from tacit.problems import Multiclass
+    >>> check_problem(Multiclass())
+    """
+    before = repr(problem.get_params())
+    clone(problem)
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        example = problem.example(rng)
+        schema = problem.schema(example.X, example.y)
+        oracle = problem.bind(example.X, example.y, schema, hidden=None)
+        table = Enumeration(example)
+        name = type(problem).__name__
+        say(
+            oracle.n_params == schema.n_params == table.features[0].shape[1],
+            f"{name}: n_params is {oracle.n_params} in the oracle, {schema.n_params} in the schema, and "
+            f"joint_feature has {table.features[0].shape[1]} numbers; all three must agree",
+        )
+        for i, losses in enumerate(table.losses):
+            say(losses.min() >= 0, f"{name}: sample {i} has a negative loss; losses start at 0")
+            say(
+                losses[table.target(i)] == 0,
+                f"{name}: the true output of sample {i} has a loss; it must be 0",
+            )
+        # whole numbers give exact ties, and scores free of rounding
+        for w in (rng.integers(-2, 3, oracle.n_params).astype(float), np.zeros(oracle.n_params)):
+            _check_maxima(name, oracle, table, w)
+        _check_sums(name, oracle, table, rng)
+        _check_rows(name, oracle, rng)
+        if isinstance(oracle, EnumerableOracle):
+            _check_maps(name, oracle, rng)
+        _check_given_hidden(name, problem, example, table)
+    say(
+        repr(problem.get_params()) == before,
+        f"{type(problem).__name__}: binding data changed the problem's parameters",
+    )
+    pickle.loads(pickle.dumps(problem))
+
+
+def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> None:
+    rows = range(table.n)
+    scores = [psi @ w for psi in table.features]
+    truth = oracle.encode(*_outputs(table, [table.target(i) for i in rows]))
+    predicted = oracle.predict(w)
+    _compare(f"{name}.predict", [s.max() for s in scores], predicted.value)
+    _attained(f"{name}.predict", oracle, table, w, predicted.code, predicted.value, scores)
+    imputed = oracle.impute(w)
+    inside = [np.where(table.is_true[i], scores[i], -np.inf) for i in rows]
+    _compare(f"{name}.impute", [s.max() for s in inside], imputed.value)
+    _attained(f"{name}.impute", oracle, table, w, imputed.code, imputed.value, inside)
+    wished = oracle.impute(w, prefer=truth)
+    for i in rows:
+        t = table.target(i)
+        if inside[i][t] == inside[i].max():
+            say(wished.code[i] == truth[i], f"{name}.impute: a tie of sample {i} did not go to `prefer`")
+    for rescaling, rivals in itertools.product(("margin", "slack"), (False, True)):
+        values = []
+        for i in rows:
+            t = table.target(i)
+            slack = table.losses[i] * (1 + scores[i] - scores[i][t])
+            value = slack if rescaling == "slack" else scores[i] + table.losses[i]
+            values.append(np.where(table.is_true[i], -np.inf, value) if rivals else value)
+        found = oracle.augmented(w, target=truth, rescaling=rescaling, rivals=rivals)
+        what = f"{name}.augmented(rescaling={rescaling!r}, rivals={rivals})"
+        _compare(what, [v.max() for v in values], found.value)
+        _attained(what, oracle, table, w, found.code, found.value, values)
+
+
+def _attained(
+    what: str, oracle: Oracle, table: Enumeration, w: Array, code: Array, value: Array, values: list[Array]
+) -> None:
+    """The code must stand for an output that has the reported value."""
+    labels, hidden = oracle.decode(code)
+    for i in range(table.n):
+        h = None if hidden is None else hidden[i]
+        place = [same(a, labels[i]) and same(b, h) for a, b in table.outputs[i]].index(True)
+        say(
+            np.isclose(values[i][place], value[i]),
+            f"{what}: sample {i} reports value {value[i]}, but its output {labels[i], h} has {values[i][place]}",
+        )
+
+
+def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Generator) -> None:
+    coef = rng.standard_normal(table.n)
+    w = rng.standard_normal(oracle.n_params)
+    for _ in range(3):
+        chosen = [int(rng.integers(len(outputs))) for outputs in table.outputs]
+        labels, hidden = _outputs(table, chosen)
+        code = oracle.encode(labels, hidden)
+        back, back_hidden = oracle.decode(code)
+        for i in range(table.n):
+            kept = same(back[i], labels[i]) and (back_hidden is None or same(back_hidden[i], hidden[i]))
+            say(kept, f"{name}: decode(encode(...)) changed sample {i}")
+        psi = np.array([table.features[i][chosen[i]] for i in range(table.n)])
+        _compare(f"{name}.score", psi @ w, oracle.score(w, code))
+        _compare(f"{name}.loss", [table.losses[i][chosen[i]] for i in range(table.n)], oracle.loss(code))
+        _compare(f"{name}.features", coef @ psi, oracle.features(code, coef))
+
+
+def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator) -> None:
+    w = rng.integers(-2, 3, oracle.n_params).astype(float)
+    n = oracle.n_samples
+    whole = {"predict": oracle.predict(w), "impute": oracle.impute(w), "augmented": oracle.augmented(w)}
+    code, coef = whole["augmented"].code, rng.standard_normal(n)
+    for rows in (slice(1, n), slice(0, 1), np.array([0, n - 1]), np.arange(n)):
+        for method, answer in whole.items():
+            _compare(f"{name}.{method}(rows={rows})", answer.value[rows], getattr(oracle, method)(w, rows).value)
+        _compare(f"{name}.score(rows={rows})", oracle.score(w, code)[rows], oracle.score(w, code[rows], rows))
+        _compare(f"{name}.loss(rows={rows})", oracle.loss(code)[rows], oracle.loss(code[rows], rows))
+        part = np.zeros(n)
+        part[rows] = coef[rows]
+        _compare(
+            f"{name}.features(rows={rows})",
+            oracle.features(code, part),
+            oracle.features(code[rows], coef[rows], rows),
+        )
+
+
+def _check_maps(name: str, oracle: EnumerableOracle, rng: np.random.Generator) -> None:
+    w = rng.standard_normal(oracle.n_params)
+    scores = oracle.scores(w).astype(np.float64)
+    V = np.where(np.isfinite(scores), rng.standard_normal(scores.shape), 0.0)
+    left, right = float((V * np.where(np.isfinite(scores), scores, 0.0)).sum()), float(oracle.adjoint(V) @ w)
+    _compare(f"{name}.adjoint (as the transpose of scores)", [left], [right])
+
+
+def _check_given_hidden(name: str, problem: Problem, example: Example, table: Enumeration) -> None:
+    if example.hidden is None:
+        return
+    schema = problem.schema(example.X, example.y)
+    oracle = problem.bind(example.X, example.y, schema, hidden=example.hidden)
+    w = np.random.default_rng(0).standard_normal(oracle.n_params)
+    _, hidden = oracle.decode(oracle.impute(w).code)
+    for i in range(table.n):
+        say(same(hidden[i], example.hidden[i]), f"{name}.impute changed the given hidden value of sample {i}")
+
+
+def _outputs(table: Enumeration, chosen: list[int]) -> tuple[list[Any], Any]:
+    pairs = [table.outputs[i][place] for i, place in enumerate(chosen)]
+    hidden = [h for _, h in pairs]
+    return [label for label, _ in pairs], (None if hidden[0] is None else hidden)
+
+
+def _compare(what: str, expected: Any, found: Any) -> None:
+    expected, found = np.asarray(expected, dtype=float), np.asarray(found, dtype=float)
+    say(expected.shape == found.shape, f"{what}: shape {found.shape} where enumeration has {expected.shape}")
+    wrong = np.flatnonzero(~np.isclose(expected, found, rtol=1e-5, atol=1e-5))
+    if wrong.size:
+        i = int(wrong[0])
+        raise AssertionError(f"{what}: entry {i} is {found.ravel()[i]}, enumeration gives {expected.ravel()[i]}")

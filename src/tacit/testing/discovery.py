@@ -1,0 +1,49 @@
+"""Everything that tacit exports, found by walking its packages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+from tacit.learners.learner import Learner
+from tacit.oracle import Problem
+from tacit.solvers import Solver
+
+
+def problems() -> list[Problem]:
+    """All problems of tacit, in all their variants."""
+    return [variant for kind in _classes("tacit.problems", Problem) for variant in kind.variants()]
+
+
+def solvers() -> list[Solver]:
+    """All solvers of tacit, with their default settings."""
+    return [
+        kind() for kind in _classes("tacit.solvers", object) if hasattr(kind, "needs") and hasattr(kind, "get_params")
+    ]
+
+
+def learners() -> list[type[Learner]]:
+    """All learners of tacit."""
+    return _classes("tacit.learners", Learner)
+
+
+def _classes(package: str, base: type) -> list[Any]:
+    return sorted(set(_walk(package, base)), key=lambda kind: str(kind.__name__))
+
+
+def _walk(package: str, base: type) -> Iterator[Any]:
+    """Concrete public classes of the modules of a package, each from the module that defines it."""
+    home = importlib.import_module(package)
+    for module in pkgutil.iter_modules(home.__path__, f"{package}."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            public = kind.__module__ == module.name and not kind.__name__.startswith("_")
+            if (
+                public
+                and issubclass(kind, base)
+                and kind is not base
+                and not getattr(kind, "__abstractmethods__", None)
+            ):
+                yield kind

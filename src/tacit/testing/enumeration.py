@@ -1,0 +1,100 @@
+"""Brute force: all outputs of a tiny example, written out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import LinearConstraint, minimize
+
+from tacit.arrays import Array
+from tacit.oracle import Example, Problem, Task
+
+
+class Enumeration:
+    """All outputs of all samples of an example, their features and losses: what every oracle must agree with.
+
+    >>> from tacit.problems import Multiclass
+    >>> table = Enumeration(Multiclass().example(np.random.default_rng(0)))
+    >>> len(table.outputs[0]) == len(table.features[0]) == 3
+    True
+    """
+
+    def __init__(self, example: Example) -> None:
+        self.example = example
+        self.n = len(example.y)
+        xs = [example.X[i] for i in range(self.n)]
+        self.outputs = [example.outputs(x) for x in xs]
+        self.features = [
+            np.array([example.joint_feature(x, *output) for output in outputs])
+            for x, outputs in zip(xs, self.outputs, strict=True)
+        ]
+        self.losses = [
+            np.array([example.loss(true, *output) for output in outputs])
+            for true, outputs in zip(example.y, self.outputs, strict=True)
+        ]
+        self.is_true = [
+            np.array([same(label, true) for label, _ in outputs])
+            for true, outputs in zip(example.y, self.outputs, strict=True)
+        ]
+
+    def target(self, i: int) -> int:
+        """The place of the true output among those of sample i."""
+        hidden = None if self.example.hidden is None else self.example.hidden[i]
+        true = self.example.y[i]
+        matches = [same(label, true) and same(h, hidden) for label, h in self.outputs[i]]
+        return matches.index(True)
+
+    def optimum(self, weights: Array) -> float:
+        """min ½‖w‖² + Σ c_i ξ_i with every constraint written out, by SciPy's SLSQP."""
+        d, n = self.features[0].shape[1], self.n
+        rows, low = [], []
+        for i in range(n):
+            t = self.target(i)
+            for psi, loss in zip(self.features[i], self.losses[i], strict=True):
+                slack = np.zeros(n)
+                slack[i] = 1
+                rows.append(np.concatenate([self.features[i][t] - psi, slack]))
+                low.append(loss)
+
+        def value(z: Array) -> float:
+            return 0.5 * float(z[:d] @ z[:d]) + float(weights @ z[d:])
+
+        def slope(z: Array) -> Array:
+            return np.concatenate([z[:d], weights])
+
+        start = np.concatenate([np.zeros(d), [losses.max() for losses in self.losses]])
+        found = minimize(
+            value,
+            start,
+            jac=slope,
+            method="SLSQP",
+            constraints=LinearConstraint(np.array(rows), np.array(low), np.inf),
+            options={"maxiter": 1000, "ftol": 1e-12},
+        )
+        return float(found.fun)
+
+
+def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str = "margin") -> Task:
+    """A small task of the problem, its hidden values known.
+
+    >>> from tacit.problems import Candidates
+    >>> example_task(Candidates(), seed=1).oracle.n_samples
+    3
+    """
+    example = problem.example(np.random.default_rng(seed))
+    schema = problem.schema(example.X, example.y)
+    oracle = problem.bind(example.X, example.y, schema, hidden=example.hidden)
+    n = oracle.n_samples
+    return Task(oracle, np.full(n, C / n), oracle.impute(np.zeros(oracle.n_params)).code, rescaling=rescaling)
+
+
+def say(holds: Any, otherwise: str) -> None:
+    """Raise an AssertionError in words unless the condition holds."""
+    if not holds:
+        raise AssertionError(otherwise)
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two labels or hidden values are the same, None and arrays included."""
+    return bool(np.array_equal(a, b)) if a is not None and b is not None else a is b

@@ -48,7 +48,8 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
             return None
         row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
         return row, int(values.indices[bad[0]])
-    for row, line in enumerate(values):
-        if not np.isfinite(line).all():
-            return row, int(np.flatnonzero(~np.isfinite(line))[0])
+    for start in range(0, values.shape[0], 1 << 14):
+        places = np.argwhere(~np.isfinite(values[start : start + (1 << 14)]))
+        if places.size:
+            return start + int(places[0, 0]), int(places[0, 1])
     return None

@@ -30,14 +30,15 @@ def read_labels(y: Any, n: int) -> Array:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.flatnonzero(~np.isfinite(labels))[0])
         raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; drop the sample or label it")
-    check_classification_targets(labels)
     return np.asarray(labels)
 
 
 def read_classes(classes: Any, y: Any, n: int) -> Array:
     """The classes: those the user lists (y must be among them), or all that occur in y, sorted."""
+    labels = read_labels(y, n)
+    check_classification_targets(labels)
     if classes is None:
-        found = np.unique(read_labels(y, n))
+        found = np.unique(labels)
         if found.size < 2:
             raise ValueError(
                 f"y holds only one class, {found.tolist()}: there is nothing to tell apart; add samples of another "
@@ -47,7 +48,6 @@ def read_classes(classes: Any, y: Any, n: int) -> Array:
     listed = np.array(_plain(classes).tolist())
     if listed.ndim != 1 or np.unique(listed).size != listed.size or listed.size < 2:
         raise ValueError(f"classes must be two or more different labels, got {classes!r}")
-    labels = read_labels(y, n)
     reject_unknown(find_labels(listed, labels), listed, labels)
     return listed
 
@@ -78,4 +78,6 @@ def reject_unknown(found: Array, classes: Array, labels: Array) -> None:
 
 
 def _plain(values: Any) -> Array:
+    if type(values).__module__.split(".")[0] == "pyarrow":
+        values = values.to_pylist()
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)

@@ -49,7 +49,8 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     Parameters
     ----------
     path : the file
-    problem : needed, and only allowed, when the model was trained on a problem of your own
+    problem : needed, and only allowed, when the model was trained on a problem of your own; a solver of your own is
+        not restored
 
     >>> import tempfile, tacit
     >>> from sklearn.datasets import load_iris
@@ -81,7 +82,11 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
         params["problem"] = problem
     elif problem is not None:
         raise StorageError(f"{str(path)!r} holds its problem, {type(stored).__name__}: leave out problem=")
-    model = kind(**params)
+    params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
+    try:
+        model = kind(**params)
+    except TypeError as error:
+        raise StorageError(f"{str(path)!r} is not a tacit model: {error}") from error
     for name, value in facts.items():
         setattr(model, name, value)
     return model
@@ -197,6 +202,10 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+        return None
+    if isinstance(value, np.ndarray) and value.dtype == object and all(isinstance(v, str) for v in value.flat):
+        return {"$strings": value.tolist()}
     if isinstance(value, np.ndarray):
         arrays[path] = value
         return {"$array": path}
@@ -233,6 +242,8 @@ def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
         return arrays[value["$array"]]
     if "$enum" in value:
         return _own_class(value["$enum"])[value["name"]]
+    if "$strings" in value:
+        return np.array(value["$strings"], dtype=object)
     if "$foreign" in value:
         return _Foreign(value["$foreign"])
     if "$tuple" in value:

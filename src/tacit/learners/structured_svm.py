@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
 from tacit.arrays import Array
 from tacit.labels import find_labels, read_labels
@@ -113,7 +112,7 @@ class StructuredSVM(Learner):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 start=old[0],
-                planes=old[1] if old[1] is not None and old[1].shape[1] == oracle.n_samples else None,
+                planes=old[1],
                 callbacks=self.callbacks or (),
                 verbose=self.verbose,
                 checkpoint=self._checkpoint(solver),
@@ -152,10 +151,8 @@ class StructuredSVM(Learner):
 
     def _sample_weights(self, X: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
         """c_i = C · weight_i / Σ weights, times the factor of the class."""
-        given = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+        given = _read_weights(sample_weight, n)
         total = float(given.sum())
-        if total == 0:
-            raise ValueError("all sample weights are zero: there is nothing to learn from")
         weights = self.C / total * given
         if self.class_weight is None:
             return np.asarray(weights)
@@ -185,6 +182,23 @@ class StructuredSVM(Learner):
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
         return Checkpoint(self.checkpoint, self.resume, settings)
+
+
+def _read_weights(sample_weight: Any, n: int) -> Array:
+    """One weight per sample, finite and not negative; None is one for all."""
+    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has {weights.size} entries for {n} samples; give one each")
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if wrong.size:
+        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights are finite and not negative")
+    if not weights.any():
+        raise ValueError("all sample weights are zero: there is nothing to learn from")
+    return weights
 
 
 def _require_hidden(learner: Learner, oracle: Oracle) -> None:

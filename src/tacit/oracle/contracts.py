@@ -109,6 +109,9 @@ class Oracle(Protocol):
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i Ψ(x_i, code_i), of length n_params."""
 
+    def accepts(self, code: Array) -> bool:
+        """Whether a code, TARGET apart, stands for outputs of these samples: the check of codes from elsewhere."""
+
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         """The code of outputs as the user writes them."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arrays import Array, Rows, smallest_integers
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
-from tacit.oracle.contracts import Assignment
+from tacit.oracle.contracts import TARGET, Assignment
 from tacit.ragged import states_of
 
 
@@ -158,6 +158,12 @@ class EnumerableOracle(ABC):
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         label, state = self._split(code)
         return self.gather(label, state, np.ascontiguousarray(coef, dtype=np.float64), rows)
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (self.n_samples,) or code.dtype.kind != "i":
+            return False
+        return bool(((code >= TARGET) & (code < self.n_labels * np.diff(self.offsets))).all())
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         labels = np.asarray(labels)

@@ -50,7 +50,7 @@ class Candidates(ClassProblem):
         if bags.dtype not in (np.float64, np.float32):
             if bags.dtype.kind not in "biuf":
                 raise ValueError(f"candidates hold {bags.dtype}, not numbers; encode them first")
-            bags = Ragged(bags.values.astype(np.float64), bags.offsets)
+            bags = Ragged(bags.values.astype(np.result_type(bags.dtype, np.float32)), bags.offsets)
         place = first_non_finite(bags.values)
         if place:
             bag = int(np.searchsorted(bags.offsets, place[0], side="right")) - 1

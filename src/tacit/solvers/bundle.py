@@ -47,7 +47,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = ("augmented", "features", "loss")
+    needs = ("augmented", "features", "loss", "accepts")
 
     def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:
         self.proximal = proximal
@@ -57,7 +57,8 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         if self.drop_after < 1:
             raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
         state = BundleState(task.oracle.n_params)
-        for code in (np.full_like(task.target, TARGET), *(() if planes is None else planes)):
+        usable = () if planes is None else [code for code in planes if task.oracle.accepts(code)]
+        for code in (np.full_like(task.target, TARGET), *usable):
             state.add(code, task.plane(code), task.penalty)
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if start is not None:
@@ -91,7 +92,10 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
         state = BundleState(task.oracle.n_params)
         for code in snapshot["codes"]:
+            if not task.oracle.accepts(code):
+                raise ValueError("the checkpoint holds outputs that these samples do not have; start with resume=False")
             state.add(code, task.plane(code), task.penalty)
+        state.gram[:] = snapshot["gram"]
         state.ages = snapshot["ages"].astype(np.int64)
         state.best = snapshot["w"], float(snapshot["objective"])
         state.bound, state.pull = float(snapshot["bound"]), float(snapshot["pull"])
@@ -142,6 +146,7 @@ class BundleState:
         w, objective = self.best
         return {
             "codes": self.planes(),
+            "gram": self.gram,
             "ages": self.ages,
             "w": w,
             "objective": objective,

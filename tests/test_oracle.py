@@ -52,13 +52,9 @@ def test_oracles_equal_the_definition(instance):
     np.testing.assert_array_equal(oracle.impute(w).value, [s[t].max() for s, t in zip(scores, y, strict=True)])
     np.testing.assert_array_equal(oracle.label_scores(w), [s.max(axis=1) for s in scores])
     margin = [s + costs[t][:, None] for s, t in zip(scores, y, strict=True)]
-    slack = [
-        costs[t][:, None] * (1 + s - s[t, h]) for s, t, h in zip(scores, y, hidden, strict=True)
-    ]
+    slack = [costs[t][:, None] * (1 + s - s[t, h]) for s, t, h in zip(scores, y, hidden, strict=True)]
     np.testing.assert_array_equal(oracle.augmented(w).value, [v.max() for v in margin])
-    np.testing.assert_array_equal(
-        oracle.augmented(w, target=target, rescaling="slack").value, [v.max() for v in slack]
-    )
+    np.testing.assert_array_equal(oracle.augmented(w, target=target, rescaling="slack").value, [v.max() for v in slack])
     # ties go to the first label, then to the first candidate
     label, state = oracle.decode(oracle.augmented(w).code)
     for i in range(n):
@@ -138,7 +134,7 @@ def _bound():
 
 
 def test_sparse_tables_equal_dense_ones(bags):
-    X, y, hidden = bags
+    X, y, _hidden = bags
     w = np.random.default_rng(0).standard_normal(15)
     dense_problem = Candidates()
     schema = dense_problem.schema(X, y)

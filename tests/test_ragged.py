@@ -1,5 +1,7 @@
 """The container: indexing, conversions, and life inside scikit-learn."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -26,7 +28,7 @@ def same(a, b):
 def test_indexing_equals_a_list_of_arrays(sizes, data):
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     ragged = Ragged(np.arange(offsets[-1] * 2.0).reshape(-1, 2), offsets)
-    plain = [ragged.values[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    plain = [ragged.values[a:b] for a, b in itertools.pairwise(offsets)]
     n = len(plain)
     assert ragged.shape == (n,)
     assert ragged.ndim == 1

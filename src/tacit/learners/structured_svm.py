@@ -58,7 +58,7 @@ class StructuredSVM(Learner):
     def __init__(
         self,
         problem: Problem,
-        C: float = 1.0,
+        C: float = 100.0,
         solver: Solver | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,

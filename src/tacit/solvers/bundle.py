@@ -22,8 +22,11 @@ fixed pull does. Every other step the plain model raises the bound too: one more
 BATCH = 5
 """Planes dropped at a time; dropping one costs as much as dropping five."""
 
-PATIENCE = 100
-"""Steps without any change of objective or bound before the solver says that it is stuck."""
+MOST = 200
+"""Planes kept at the most: beyond that the lesser half goes, and the inner program stays quick."""
+
+PATIENCE = 200
+"""Steps in which the gap does not shrink by a hundredth before the solver says that it is stuck."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
@@ -68,7 +71,6 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         state = copy.copy(state)
-        before = state.best[1], state.bound
         penalty = task.penalty
         if self.proximal:
             penalty = penalty.pulled(state.pull, state.best[0])
@@ -83,7 +85,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.tune(w, task.penalty)
         state.drop(alpha, self.drop_after)
         state.visit(task, w)
-        state.idle = state.idle + 1 if before == (state.best[1], state.bound) else 0
+        state.note_progress()
         return state
 
     def done(self, state: BundleState) -> bool:
@@ -99,7 +101,8 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.ages = snapshot["ages"].astype(np.int64)
         state.best = snapshot["w"], float(snapshot["objective"])
         state.bound, state.pull = float(snapshot["bound"]), float(snapshot["pull"])
-        state.just_raised, state.idle = bool(snapshot["just_raised"]), int(snapshot["idle"])
+        state.just_raised = bool(snapshot["just_raised"])
+        state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
         return state
 
 
@@ -120,6 +123,7 @@ class BundleState:
         self.bound = 0.0
         self.pull = 1.0
         self.just_raised = True
+        self.gap_then = np.inf
         self.idle = 0
 
     @property
@@ -153,6 +157,7 @@ class BundleState:
             "bound": self.bound,
             "pull": self.pull,
             "just_raised": self.just_raised,
+            "gap_then": self.gap_then,
             "idle": self.idle,
         }
 
@@ -184,7 +189,7 @@ class BundleState:
         gains = self.offsets
         if pull and penalty.centre is not None:
             gains = gains + pull / (1 + pull) * (self.slopes @ penalty.centre)
-        return maximise_on_simplex(self.gram / (1 + pull), gains)
+        return maximise_on_simplex(self.gram / (1 + pull), gains, self.best[1])
 
     def raise_bound(self, alpha: Array | None, penalty: Quadratic) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
@@ -208,9 +213,20 @@ class BundleState:
 
     def drop(self, alpha: Array, after: int) -> None:
         """Forget planes that were inactive for a while, several at a time."""
-        self.ages = np.where(alpha > 1e-10, 0, self.ages + 1)
+        share = alpha * np.sqrt(self.gram.diagonal())
+        self.ages = np.where((share > 1e-9 * share.max()) | (alpha > 1e-9), 0, self.ages + 1)
         if np.count_nonzero(self.ages >= after) >= BATCH:
             self._move(np.flatnonzero(self.ages < after), len(self._offsets))
+        elif len(self.codes) >= MOST:
+            self._move(np.sort(np.argsort(-share, kind="stable")[: MOST // 2]), len(self._offsets))
+
+    def note_progress(self) -> None:
+        """Count the steps since the gap last shrank by a hundredth."""
+        gap = self.best[1] - self.bound
+        if gap < 0.99 * self.gap_then:
+            self.gap_then, self.idle = gap, 0
+        else:
+            self.idle += 1
 
     def _move(self, keep: Array, capacity: int) -> None:
         """Copy the planes to keep into new buffers."""

@@ -19,7 +19,7 @@ from tacit.arrays import Array
 from tacit.oracle import Task
 from tacit.solvers.checkpoint import Checkpoint
 
-ROUNDING = 1e-12
+ROUNDING = 1e-10
 """A gap below this share of the trivial objective is rounding."""
 
 

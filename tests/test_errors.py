@@ -1,0 +1,173 @@
+"""Bad input: the error names the cause, the place and the remedy, before any work starts."""
+
+import numpy as np
+import pytest
+
+from tacit import Ragged, StructuredSVM
+from tacit.oracle import CapabilityError
+from tacit.problems import Candidates, Multiclass
+from tacit.solvers import Bundle
+
+X = np.arange(12.0).reshape(6, 2)
+Y = [0, 1, 2, 0, 1, 2]
+BAGS = [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0]], [[6.0, 7.0]]]
+
+
+def hole(value, dtype=float):
+    table = X.astype(dtype)
+    table[4, 1] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("problem", "data", "labels", "words"),
+    [
+        (Multiclass(), hole(np.nan), Y, "NaN or infinity: nan in row 4, column 1; drop the row"),
+        (Multiclass(), hole(np.inf), Y, "inf in row 4, column 1"),
+        (Multiclass(), hole(np.nan, np.float32), Y, "row 4, column 1"),
+        (Multiclass(), X, Y[:5], "X has 6 samples, y has 5 labels"),
+        (Multiclass(), X, None, "y to be passed"),
+        (Multiclass(), X, [0] * 6, "only one class"),
+        (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing"),
+        (Multiclass(), X, [0, 1, np.nan, 0, 1, 2], r"y\[2\] is nan"),
+        (Multiclass(), X, np.linspace(0, 1, 6), "Unknown label type"),
+        (Multiclass(classes=[0, 1]), X, Y, r"y\[2\] is 2, which is none of the classes \[0, 1\]"),
+        (Multiclass(classes=[0, 0]), X, Y, "two or more different labels"),
+        (Multiclass(classes=["0", "1", "2"]), X, Y, r"y\[0\] is 0, which is none of the classes"),
+        (Multiclass(loss="hinge"), X, Y, "'0/1' or a cost matrix, got 'hinge'"),
+        (Multiclass(loss=[[0, 1], [1, 0]]), X, Y, r"shape \(2, 2\), the data have 3 classes \[0, 1, 2\]"),
+        (Multiclass(loss=[[0, 1, 1], [1, 0, -1], [1, 1, 0]]), X, Y, r"loss\[1, 2\] is -1.0"),
+        (Multiclass(loss=[[0, 1, 1], [1, 2, 1], [1, 1, 0]]), X, Y, r"loss\[1, 1\] is 2.0: predicting the truth"),
+        (Candidates(), [], [], "no samples"),
+        (Candidates(), [*BAGS[:2], np.empty((0, 2))], [0, 1, 1], "bag 2 has 0 candidates; drop it or give it one"),
+        (Candidates(), [*BAGS[:2], []], [0, 1, 1], "bag 2 has 0 candidates"),
+        (Candidates(), [*BAGS[:2], [[1.0]]], [0, 1, 1], "bag 2 has rows of 1 numbers, bag 0 has rows of 2"),
+        (Candidates(), [*BAGS[:2], [[1.0, np.nan]]], [0, 1, 1], "nan in bag 2, candidate 0, feature 1"),
+        (Candidates(), [[1.0], [2.0]], [0, 1], "a candidate is a vector"),
+        (Candidates(), BAGS, [0, 1], "X has 3 samples, y has 2 labels"),
+        (Candidates(), BAGS, [0, 1, 0], "needs the hidden value of every sample, and 1 are unknown"),
+    ],
+)
+def test_bad_data(problem, data, labels, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(problem).fit(data, labels)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"C": 0}, "C must be a positive number, got C=0"),
+        ({"C": -1.0}, "got C=-1.0"),
+        ({"C": np.nan}, "got C=nan"),
+        ({"C": np.inf}, "got C=inf"),
+        ({"C": "1"}, "got C='1'"),
+        ({"tol": 0}, "tol must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a whole number from 1"),
+        ({"max_iter": 1.5}, "max_iter must be a whole number"),
+        ({"class_weight": {9: 1.0}}, "class_weight names 9"),
+        ({"class_weight": {0: -1.0}}, "class weights must be finite and not negative"),
+        ({"class_weight": "even"}, "'balanced' or a dict, got 'even'"),
+        ({"resume": True}, "resume=True needs checkpoint=path"),
+        ({"checkpoint": "no/such/folder/file"}, "does not exist"),
+    ],
+)
+def test_bad_parameters(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(Multiclass(), **parameters).fit(X, Y)
+
+
+def test_bad_objects():
+    with pytest.raises(TypeError, match=r"call the class: add \(\)"):
+        StructuredSVM(Multiclass).fit(X, Y)
+    with pytest.raises(TypeError, match="problem must be a problem"):
+        StructuredSVM("multiclass").fit(X, Y)
+    with pytest.raises(TypeError, match="solver must be a solver"):
+        StructuredSVM(Multiclass(), solver=Bundle).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        ([1.0, -1.0, 1, 1, 1, 1], r"sample_weight\[1\] is -1.0"),
+        ([1.0, np.nan, 1, 1, 1, 1], r"sample_weight\[1\] is nan"),
+        ([1.0], "1 entries for 6 samples"),
+        (np.zeros(6), "all sample weights are zero"),
+        (np.ones((6, 2)), "1D array"),
+    ],
+)
+def test_bad_sample_weights(weight, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(Multiclass()).fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        ([2, 0, 0], r"hidden\[0\] is 2, sample 0 has values 0 to 1"),
+        ([-2, 0, 0], r"hidden\[0\] is -2"),
+        ([0, 0], "hidden has shape"),
+        ([0.5, 0, 0], "positions"),
+        ([-1, 0, 0], "1 are unknown"),
+        ([None, 0, 0], "1 are unknown"),
+    ],
+)
+def test_bad_hidden_values(hidden, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(Candidates()).fit(BAGS, [0, 1, 0], hidden=hidden)
+
+
+def test_multiclass_has_nothing_hidden():
+    with pytest.raises(ValueError, match="no hidden value"):
+        StructuredSVM(Multiclass()).fit(X, Y, hidden=[0] * 6)
+
+
+def test_bad_input_at_prediction():
+    model = StructuredSVM(Multiclass(), C=1).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features, but StructuredSVM is expecting 2"):
+        model.predict(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="nan in row 4"):
+        model.predict(hole(np.nan))
+    bags = StructuredSVM(Candidates(), C=1).fit(BAGS, [0, 1, 0], hidden=[0, 0, 0])
+    with pytest.raises(ValueError, match="X has 3 features, but Candidates is expecting 2"):
+        bags.predict([[[1.0, 2.0, 3.0]]])
+    with pytest.raises(ValueError, match="sample 1 has a label that training never saw"):
+        bags.impute(BAGS, [0, 9, 1])
+    costly = StructuredSVM(Multiclass(loss=1 - np.eye(3)), C=1).fit(X, Y)
+    with pytest.raises(ValueError, match=r"y\[5\] is a label that training never saw"):
+        costly.score(X, [0, 1, 2, 0, 1, 7])
+
+
+def test_overflow_is_an_error_not_a_nan():
+    huge = np.where(np.arange(12).reshape(6, 2) % 2, 1e200, -1e200)
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scale the features"):
+        StructuredSVM(Multiclass(), C=1e200).fit(huge, Y)
+
+
+def test_a_problem_without_the_needed_method_is_named():
+    class Mute(Multiclass):
+        def bind(self, X, y, schema, *, hidden=None):
+            class Oracle:
+                n_samples, n_params = 6, 9
+
+                def encode(self): ...
+                def impute(self): ...
+                def loss(self): ...
+                def accepts(self): ...
+
+            return Oracle()
+
+    with pytest.raises(CapabilityError, match="Bundle needs `augmented` and `features`, which Mute does not offer"):
+        StructuredSVM(Mute()).fit(X, Y)
+
+
+def test_values_at_the_edge_have_a_defined_result():
+    one_each = StructuredSVM(Multiclass(), C=1).fit(X[:3], Y[:3])
+    assert set(one_each.predict(X)) <= {0, 1, 2}
+    zeros = StructuredSVM(Multiclass(), C=1).fit(np.zeros((3, 2)), Y[:3])
+    assert zeros.objective_ == pytest.approx(1.0)
+    assert np.isfinite(zeros.coef_).all()
+    integers = StructuredSVM(Candidates(), C=1).fit(Ragged(np.arange(3)[:, None], [0, 1, 3]), ["a", "b"], hidden=[0, 1])
+    assert integers.predict([[[0]]]).tolist() == ["a"]
+    free = StructuredSVM(Multiclass(loss=np.zeros((3, 3))), C=1).fit(X, Y)
+    assert free.objective_ == 0
+    assert free.score(X, Y) == 1

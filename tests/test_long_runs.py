@@ -1,0 +1,174 @@
+"""Ctrl-C, checkpoints and kill -9: the best model is never lost."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit import StructuredSVM
+from tacit.problems import Candidates, Multiclass
+from tacit.solvers import Bundle, Status
+
+RUN = """
+import sys, time
+import numpy as np
+from sklearn.datasets import load_digits
+from tacit import StructuredSVM
+from tacit.problems import Multiclass
+
+X, y = load_digits(return_X_y=True)
+pause = lambda step: print(step.iteration, flush=True) or time.sleep(float(sys.argv[3]))
+model = StructuredSVM(Multiclass(), checkpoint=sys.argv[1], resume=True, callbacks=[pause]).fit(X / 16, y)
+np.save(sys.argv[2], np.append(model.coef_, [model.objective_, model.bound_, model.n_iter_]))
+"""
+
+
+@pytest.fixture(scope="module")
+def data(digits):
+    return digits[0][:400], digits[1][:400]
+
+
+def test_interrupt_keeps_the_best_model(data):
+    def press(step):
+        if step.iteration == 20:
+            raise KeyboardInterrupt
+
+    with pytest.warns(ConvergenceWarning, match="interrupted: .* the best model so far is kept"):
+        model = StructuredSVM(Multiclass(), callbacks=[press]).fit(*data)
+    assert model.status_ is Status.INTERRUPTED
+    assert model.n_iter_ == 20
+    assert model.score(*data) > 0.5
+    assert model.bound_ <= model.objective_
+    # and the fit can go on
+    model.set_params(callbacks=None, warm_start=True).fit(*data)
+    assert model.status_ is Status.CONVERGED
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+def test_a_real_signal_in_the_middle_of_a_step(data):
+    slow = [lambda step: time.sleep(0.005)]
+    for delay in (0.05, 0.11):
+        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = StructuredSVM(Multiclass(), callbacks=slow, tol=1e-9).fit(*data)
+        timer.join()
+        assert np.isfinite(model.coef_).all()
+        assert model.bound_ <= model.objective_
+        assert model.objective_ <= 100
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_a_killed_run_resumes_to_the_same_result(tmp_path):
+    """Killed at three random moments, and resumed: the result of an uninterrupted run."""
+    rng = np.random.default_rng(0)
+    with run(tmp_path / "straight", tmp_path / "straight.npy", 0) as straight:
+        straight.communicate()
+    for _ in range(3):
+        with run(tmp_path / "killed", tmp_path / "killed.npy", 0.02) as process:
+            process.stdout.readline()  # the first step is done, so a checkpoint exists
+            time.sleep(float(rng.uniform(0.05, 0.4)))
+            process.kill()
+        assert process.returncode != 0
+    with run(tmp_path / "killed", tmp_path / "killed.npy", 0) as last:
+        steps = last.communicate()[0].split()
+    assert int(steps[0]) > 0
+    expected = np.load(tmp_path / "straight.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "killed.npy"), expected, rtol=1e-6, atol=1e-9)
+
+
+def run(checkpoint, result, pause):
+    command = [sys.executable, "-c", RUN, str(checkpoint), str(result), str(pause)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_stopped_run_resumes_where_it_was(data, tmp_path):
+    path = tmp_path / "state"
+    whole = StructuredSVM(Multiclass()).fit(*data)
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        part = StructuredSVM(Multiclass(), max_iter=25, checkpoint=path).fit(*data)
+    rest = StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)
+    assert rest.n_iter_ == whole.n_iter_ > part.n_iter_
+    assert rest.objective_ == pytest.approx(whole.objective_, rel=1e-9)
+    np.testing.assert_allclose(rest.coef_, whole.coef_, atol=1e-8)
+    assert [s.iteration for s in rest.history_] == list(range(whole.n_iter_ + 1))
+    assert [s.objective for s in rest.history_[:26]] == [s.objective for s in part.history_]
+    done = StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)
+    np.testing.assert_array_equal(done.coef_, rest.coef_)
+
+
+def test_without_resume_a_run_starts_anew(data, tmp_path):
+    path = tmp_path / "state"
+    StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)  # nothing there yet: starts
+    again = StructuredSVM(Multiclass(), checkpoint=path, C=3).fit(*data)
+    assert again.objective_ == pytest.approx(StructuredSVM(Multiclass(), C=3).fit(*data).objective_)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y: (X[:-1], y[:-1], {}), "samples: 400 then, 399 now"),
+        (lambda X, y: (X, y[::-1], {}), "labels: "),
+        (lambda X, y: (X * 1.001, y, {}), "the features or the loss"),
+        (lambda X, y: (X, y, {"C": 50.0}), r"C: 100.0 then, 50.0 now"),
+        (lambda X, y: (X, y, {"solver": Bundle(drop_after=7)}), "solver: "),
+        (lambda X, y: (X, y, {"problem": Multiclass(fit_intercept=False)}), "problem: "),
+        (lambda X, y: (X, y, {"class_weight": "balanced"}), "sample weights and C: "),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, change, words):
+    path = tmp_path / "state"
+    StructuredSVM(Multiclass(), checkpoint=path).fit(*data)
+    X, y, parameters = change(*data)
+    model = StructuredSVM(**{"problem": Multiclass(), **parameters}, checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match=f"is of another run; what differs: .*{words}"):
+        model.fit(X, y)
+
+
+def test_a_tighter_tolerance_may_go_on(data, tmp_path):
+    path = tmp_path / "state"
+    first = StructuredSVM(Multiclass(), checkpoint=path, tol=1e-2).fit(*data)
+    second = StructuredSVM(Multiclass(), checkpoint=path, resume=True, tol=1e-4).fit(*data)
+    assert second.gap_ <= 1e-4 * second.objective_
+    assert second.n_iter_ > first.n_iter_
+
+
+def test_bags_resume_too(bags, tmp_path):
+    X, y, hidden = bags
+    path = tmp_path / "state"
+    with pytest.warns(ConvergenceWarning, match="raise max_iter"):
+        StructuredSVM(Candidates(), max_iter=5, checkpoint=path).fit(X, y, hidden=hidden)
+    rest = StructuredSVM(Candidates(), checkpoint=path, resume=True).fit(X, y, hidden=hidden)
+    assert rest.objective_ == pytest.approx(StructuredSVM(Candidates()).fit(X, y, hidden=hidden).objective_, rel=1e-9)
+
+
+def test_progress_is_silent_off_a_terminal(data, capfd):
+    StructuredSVM(Multiclass(), verbose=1).fit(*data)
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_progress_shows_objective_and_gap_on_a_terminal(data, monkeypatch):
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    slow = [lambda step: time.sleep(0.05)]
+    with pytest.warns(ConvergenceWarning):
+        StructuredSVM(Multiclass(), callbacks=slow, max_iter=35).fit(*data)
+    assert "objective" in screen.getvalue()
+    assert "gap" in screen.getvalue()
+    screen.truncate(0)
+    with pytest.warns(ConvergenceWarning):
+        StructuredSVM(Multiclass(), callbacks=slow, max_iter=35, verbose=0).fit(*data)
+    assert screen.getvalue().strip("\x00") == ""

@@ -18,8 +18,8 @@ from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
 
-SMALL_PRODUCT = 1_000_000
-"""Below this many multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms
+SMALL_PRODUCT = 900_000
+"""Below a million multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms
 for 10⁵ × 100 × 5), so products are cut to this size; in double precision only where the whole is too small for
 threads."""
 

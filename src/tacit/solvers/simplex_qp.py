@@ -15,8 +15,8 @@ RIDGES = (1e-14, 1e-12, 1e-9, 1e-6)
 def maximise_on_simplex(H: Array, f: Array, scale: float) -> Array | None:
     """The maximiser, None if the library fails at every ridge. Any answer on the simplex gives a valid bound.
 
-    ``scale`` is the size of the maximum, up to a few orders of magnitude. Planes of very different steepness meet in one
-    program (class weights from 1e-4 to 1e3 do that), so weights are measured by how far they move w, not by
+    ``scale`` is the size of the maximum, up to a few orders of magnitude. Planes of very different steepness meet in
+    one program (class weights from 1e-4 to 1e3 do that), so weights are measured by how far they move w, not by
     themselves: α_j = x_j / √(1 + H_jj / scale).
 
     >>> maximise_on_simplex(np.eye(2), np.array([0.0, 0.0]), scale=1.0).round(6)

@@ -1,0 +1,75 @@
+"""Interleaved timing and pages of results. Machines are noisy: only ratios of one run are compared."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+import tacit
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass
+class Page:
+    """One page of results: what was measured, a table, and notes on what was skipped."""
+
+    title: str
+    setting: str
+    columns: Sequence[str]
+    rows: list[Sequence[Any]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def interleave(calls: Mapping[str, Callable[[], Any]], rounds: int = 20) -> dict[str, list[float]]:
+    """Seconds of each call, one after the other in every round, after a round that warms up."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds + 1):
+        for name, call in calls.items():
+            began = time.perf_counter()
+            call()
+            if turn:
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def ratio(seconds: Mapping[str, list[float]], name: str, reference: str) -> float:
+    """The lowest time of a call by the lowest of the reference: what is left when the noise of the machine is."""
+    return min(seconds[name]) / min(seconds[reference])
+
+
+def milliseconds(times: list[float]) -> str:
+    """Lowest and median."""
+    return f"{1e3 * min(times):.2f} / {1e3 * float(np.median(times)):.2f}"
+
+
+def publish(name: str, page: Page) -> None:
+    """Print the page and write it as markdown."""
+    lines = [f"# {page.title}", "", page.setting, "", _row(page.columns), _row(["---"] * len(page.columns))]
+    lines += [_row(row) for row in page.rows]
+    lines += [""] + [f"- {note}" for note in page.notes] if page.notes else []
+    lines += ["", f"{_machine()} `make bench` writes this page."]
+    text = "\n".join(lines) + "\n"
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _row(cells: Sequence[Any]) -> str:
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _machine() -> str:
+    return (
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__}, "
+        f"SciPy {scipy.__version__}, scikit-learn {sklearn.__version__}, tacit {tacit.__version__}."
+    )

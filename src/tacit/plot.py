@@ -58,11 +58,12 @@ def gap(models: Any, tol: float | None = None, ax: Any = None) -> Any:
         steps = _steps(model)
         share = np.array([s.gap / max(abs(s.objective), 1e-300) for s in steps])
         i = np.array([s.iteration for s in steps])
-        ax.plot(i, np.where(share > 0, share, np.nan), color=color, lw=1.8)
-        ax.annotate(name, (i[-1], share[-1]), (0, 8), textcoords="offset points", ha="right", color=color)
+        ax.plot(i, np.where(share > 0, share, np.nan), color=color, lw=1.8, label=name)
+    if any(named):
+        ax.legend(frameon=False, labelcolor="linecolor", loc="upper right")
     if tol is not None:
         ax.axhline(tol, color=INK, lw=0.8, ls=":")
-        ax.annotate(f"tol = {tol:g}", (0, tol), (2, 3), textcoords="offset points", color=INK)
+        ax.annotate(f"tol = {tol:g}", (0, tol), (2, 4), textcoords="offset points", color=INK)
     ax.set(yscale="log", xlabel="oracle passes", ylabel="gap / objective", title="Certified distance from the optimum")
     return ax
 

@@ -39,12 +39,13 @@ class Checkpoint:
     def is_due(self) -> bool:
         return time.perf_counter() >= self._due
 
-    def write(self, task: Task, snapshot: Mapping[str, Any], iteration: int, history: Sequence[Any]) -> None:
+    def write(self, task: Task, snapshot: Mapping[str, Any], history: Sequence[Any]) -> None:
+        """Keep a state, and the history before it."""
         began = time.perf_counter()
         arrays = {f"state.{name}": np.asarray(value) for name, value in snapshot.items()}
         arrays["history"] = np.array(history, dtype=np.float64).reshape(len(history), 5)
         arrays["probe"] = _probe(task)
-        header = {"iteration": iteration, "settings": self.settings, "task": _describe(task)}
+        header = {"settings": self.settings, "task": _describe(task)}
         write_archive(self.path, "checkpoint", header, arrays)
         now = time.perf_counter()
         self._due = now + (now - began) / SHARE
@@ -65,7 +66,7 @@ class Checkpoint:
                 "Resume with the same data and parameters, or start anew with resume=False"
             )
         saved = {name.removeprefix("state."): value for name, value in arrays.items() if name.startswith("state.")}
-        return {**saved, "iteration": header["iteration"], "history": arrays["history"]}
+        return {**saved, "history": arrays["history"]}
 
 
 def _describe(task: Task) -> dict[str, Any]:

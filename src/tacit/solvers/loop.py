@@ -148,54 +148,63 @@ def minimise(
     >>> solution.status.name, bool(solution.gap <= 1e-6 * solution.objective)
     ('CONVERGED', True)
     """
-    began = time.perf_counter()
     rng = np.random.default_rng(0) if rng is None else rng
-    trivial = task.origin[1].offset + task.penalty.value(np.zeros(task.oracle.n_params))
-    saved = checkpoint.read(task) if checkpoint is not None else None
-    iteration = 0
-    history: list[Step] = []
-    if saved is None:
-        state = solver.init(task, start, planes, rng)
-    else:
-        state, iteration = solver.restore(task, saved), int(saved["iteration"])
-        history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
-        began -= history[-1].seconds if history else 0.0
-    progress = _Progress(verbose, max_iter)
-    status = Status.MAX_ITER
     callbacks = tuple(callbacks)
+    clock = time.perf_counter()
+    state, history = _begin(task, solver, start, planes, checkpoint, rng)
+    iteration = history[-1].iteration + 1 if history else 0
+    clock -= history[-1].seconds if history else 0.0
+    progress = _Progress(verbose, max_iter)
     try:
         while True:
-            line = Step(iteration, time.perf_counter() - began, state.best[1], state.bound, state.n_planes)
+            line = Step(iteration, time.perf_counter() - clock, state.best[1], state.bound, state.n_planes)
             _check_finite(line)
             history.append(line)
             progress.show(line)
-            answers = [callback(line) for callback in callbacks]
-            if any(answers):
-                status = Status.STOPPED
-                break
-            allowed = max(tol * min(line.objective, trivial - line.bound), ROUNDING * trivial)
-            if line.gap <= allowed:
-                status = Status.CONVERGED
-                break
-            if solver.done(state):
-                status = Status.STALLED
-                break
-            if iteration >= max_iter:
+            stop = any([callback(line) for callback in callbacks])  # noqa: C419  (all of them see every step)
+            status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, max_iter)
+            if status is not None:
                 break
             if checkpoint is not None and checkpoint.is_due():
-                checkpoint.write(task, state.snapshot(), iteration, history[:-1])
+                checkpoint.write(task, state.snapshot(), history[:-1])
             state = solver.step(task, state)
             iteration += 1
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     finally:
         progress.close()
-    w, objective = state.best
     if not history or history[-1].iteration != iteration:
-        history.append(Step(iteration, time.perf_counter() - began, objective, state.bound, state.n_planes))
+        seconds = time.perf_counter() - clock
+        history.append(Step(iteration, seconds, state.best[1], state.bound, state.n_planes))
     if checkpoint is not None:
-        checkpoint.write(task, state.snapshot(), iteration, history[:-1])
-    return Solution(w, status, objective, state.bound, state.planes(), history)
+        checkpoint.write(task, state.snapshot(), history[:-1])
+    return Solution(state.best[0], status, state.best[1], state.bound, state.planes(), history)
+
+
+def _begin(
+    task: Task,
+    solver: Solver,
+    start: Array | None,
+    planes: Array | None,
+    checkpoint: Checkpoint | None,
+    rng: np.random.Generator,
+) -> tuple[State, list[Step]]:
+    """The first state, or the one that a checkpoint holds, and the history up to it."""
+    saved = checkpoint.read(task) if checkpoint is not None else None
+    if saved is None:
+        return solver.init(task, start, planes, rng), []
+    history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
+    return solver.restore(task, saved), history
+
+
+def _verdict(task: Task, solver: Solver, state: State, line: Step, tol: float, max_iter: int) -> Status | None:
+    """Why to stop, None to go on."""
+    trivial = task.origin[1].offset + task.penalty.value(np.zeros(task.oracle.n_params))
+    if line.gap <= max(tol * min(line.objective, trivial - line.bound), ROUNDING * trivial):
+        return Status.CONVERGED
+    if solver.done(state):
+        return Status.STALLED
+    return Status.MAX_ITER if line.iteration >= max_iter else None
 
 
 def _check_finite(line: Step) -> None:

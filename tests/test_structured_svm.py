@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.base import clone, is_classifier
@@ -145,7 +146,13 @@ def test_bags_with_known_candidates(bags):
     assert model.score(X, y) > 0.9
     assert (model.predict_hidden(X) == hidden).mean() > 0.8
     assert (model.impute(X, y) == hidden).mean() > 0.8
-    for form in ([np.array(bag) for bag in X], pd.Series([np.array(bag) for bag in X])):
+    arrays = [np.array(bag) for bag in X]
+    objects = np.empty(len(arrays), dtype=object)
+    objects[:] = arrays
+    column = pa.array([bag.tolist() for bag in arrays])
+    for form in (arrays, objects, pd.Series(arrays), column, pa.chunked_array([column])):
+        other = StructuredSVM(Candidates(), C=30).fit(form, y, hidden=hidden)
+        np.testing.assert_array_equal(other.coef_, model.coef_)
         np.testing.assert_array_equal(model.predict(form), model.predict(X))
     thin = Ragged(sparse.csr_matrix(X.values), X.offsets)
     assert StructuredSVM(Candidates(), C=30, tol=1e-5).fit(thin, y, hidden=hidden).objective_ == pytest.approx(

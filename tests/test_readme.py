@@ -1,0 +1,22 @@
+"""The README stays true: its Python runs."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = Path(__file__).parent.parent / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.S)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[0])
+def test_readme_example_runs(block, bags, capsys):
+    X, y, hidden = bags
+    names = {"values": X.values, "offsets": X.offsets, "y": y, "which": hidden, "costs": 1 - np.eye(3)}
+    exec(block, names)
+    assert names["model"].gap_ <= 1e-3 * names["model"].objective_
+
+
+def test_readme_has_examples():
+    assert len(BLOCKS) >= 2

@@ -4,9 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from sklearn.datasets import load_digits
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+settings.register_profile("seeded", derandomize=True, deadline=None)
+settings.load_profile("seeded")
 
 
 @pytest.fixture(scope="session")

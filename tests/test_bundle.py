@@ -9,7 +9,8 @@ from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status, minimise
-from tacit.solvers.simplex_qp import maximise_on_simplex
+from tacit.solvers.bundle import MOST
+from tacit.solvers.simplex_qp import climb, maximise_on_simplex
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
 
@@ -54,6 +55,16 @@ def test_inactive_planes_are_dropped(digits_task):
     assert max(step.planes for step in solution.history) < 60 < solution.history[-1].iteration
 
 
+def test_planes_never_outgrow_the_cap():
+    task = testing.example_task(Multiclass(), seed=0, C=100.0)
+    state = Bundle().init(task, None, None, None)
+    code, plane = task.origin
+    for _ in range(3 * MOST):
+        state.add(code, plane, task.penalty)
+        state.drop(np.full(state.n_planes, 1 / state.n_planes), after=10**6)
+        assert state.n_planes <= MOST
+
+
 def test_planes_warm_start_the_same_task(digits_task):
     first = minimise(digits_task, Bundle(), tol=1e-3)
     again = minimise(digits_task, Bundle(), tol=1e-3, start=first.w, planes=first.planes)
@@ -80,7 +91,7 @@ def test_planes_of_other_data_are_left_out():
 
 
 def test_slack_rescaling_reaches_its_optimum():
-    """Compared with a fine search over one weight direction at a time: no coordinate step improves."""
+    """No random step of any size goes below the bound, which is as good as the objective."""
     task = testing.example_task(Multiclass(), seed=2, C=5.0, rescaling="slack")
     solution = minimise(task, Bundle(), tol=1e-8, max_iter=5000)
     assert solution.status is Status.CONVERGED
@@ -90,18 +101,61 @@ def test_slack_rescaling_reaches_its_optimum():
             assert task.objective(solution.w + size * rng.standard_normal(solution.w.size)) >= solution.bound
 
 
-def test_other_quadratic_penalties():
-    """A diagonal metric is a rescaling of the features; a pull towards a centre moves the optimum there."""
+def test_a_metric_is_a_rescaling_of_the_features():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 3)), np.arange(30) % 3
+    metric = np.array([0.25, 1.0, 4.0])
+    problem = Multiclass(fit_intercept=False)
+    schema = problem.schema(X, y)
+
+    def solve(features, penalty):
+        oracle = problem.bind(features, y, schema)
+        task = Task(oracle, np.full(30, 0.5), oracle.encode(y), penalty)
+        return minimise(task, Bundle(), tol=1e-8, max_iter=5000)
+
+    stretched = solve(X, Quadratic(np.tile(metric, 3)))
+    plain = solve(X / np.sqrt(metric), Quadratic())
+    assert stretched.objective == pytest.approx(plain.objective, rel=1e-7)
+    np.testing.assert_allclose(stretched.w * np.sqrt(np.tile(metric, 3)), plain.w, atol=1e-3)
+
+
+def test_a_strong_pull_moves_the_optimum_to_its_centre():
     task = testing.example_task(Multiclass(), seed=1, C=2.0)
-    metric = np.linspace(0.5, 2.0, task.oracle.n_params)
-    solution = minimise(Task(task.oracle, task.weights, task.target, Quadratic(metric)), Bundle(), tol=1e-7)
-    slope = solution.w * metric  # at the optimum the risk's subgradient is −M w
-    assert solution.status is Status.CONVERGED
-    assert np.isfinite(slope).all()
     centre = np.ones(task.oracle.n_params)
     pulled = Task(task.oracle, task.weights, task.target, Quadratic(pull=1e6, centre=centre))
     found = minimise(pulled, Bundle(), tol=1e-9, max_iter=5000)
     np.testing.assert_allclose(found.w, centre, atol=1e-4)
+
+
+@pytest.mark.parametrize("stretch", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("C", [1e2, 1e5, 1e9])
+def test_converged_means_within_tolerance(C, stretch):
+    """F(0) may be 10⁸ times the optimum: rounding of the one excuses no gap of the other."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = stretch * (rng.standard_normal((30, 4)) + 3 * np.eye(4)[y])
+    problem = Multiclass()
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    solution = minimise(Task(oracle, np.full(30, C / 30), oracle.encode(y)), Bundle(), tol=1e-3, max_iter=500)
+    assert solution.status is not Status.CONVERGED or solution.gap <= 1e-3 * solution.objective
+    assert solution.bound <= solution.objective
+
+
+@pytest.mark.parametrize("offset", [0, 1e3, 1e5, 1e6])
+def test_single_precision_never_lies(offset):
+    """The objective is the true one, in double precision; what cannot be certified is not called converged."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 3
+    X = (rng.standard_normal((30, 4)) + 3 * np.eye(4)[y] + offset).astype(np.float32)
+    problem = Multiclass()
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    exact = problem.bind(X.astype(np.float64), y, problem.schema(X, y))
+    weights = np.full(30, 100 / 30)
+    solution = minimise(Task(oracle, weights, oracle.encode(y)), Bundle(), tol=1e-3, max_iter=500)
+    true = Task(exact, weights, exact.encode(y)).objective(solution.w)
+    assert solution.objective == pytest.approx(true, rel=1e-9)
+    assert solution.bound <= true * (1 + 1e-9)
+    assert solution.status is not Status.CONVERGED or solution.gap <= 2e-3 * true
 
 
 def test_a_tiny_C_is_not_declared_solved_at_the_start(digits):
@@ -159,15 +213,41 @@ def test_the_small_program_survives_singular_matrices():
         G = rng.standard_normal((m, 2))
         G[1] = G[0]
         for scale in (1e-12, 1.0, 1e12):
-            alpha = maximise_on_simplex(scale * G @ G.T, scale * rng.standard_normal(m), scale)
+            slopes, f = np.sqrt(scale) * G, scale * rng.standard_normal(m)
+            alpha = maximise_on_simplex(slopes, 1.0, slopes @ slopes.T, f, scale, 1e-7 * scale)
+            heights = f - slopes @ (alpha @ slopes)
             assert alpha.sum() == pytest.approx(1)
             assert alpha.min() >= 0
-    # against a fine grid over the one-dimensional simplex
-    H, f = np.array([[2.0, 0.3], [0.3, 1.0]]), np.array([0.4, 0.1])
+            assert heights.max() - alpha @ heights <= 1e-7 * scale
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_small_program_keeps_its_digits(seed):
+    """Duplicates, zero planes, steepness from 1e-3 to 1e6: no plane may lie above the answer."""
+    rng = np.random.default_rng(seed)
+    m, d = int(rng.integers(2, 40)), int(rng.integers(1, 30))
+    slopes = rng.standard_normal((m, d)) * 10 ** rng.uniform(-3, 6, (m, 1))
+    slopes[rng.integers(m)] = 0
+    slopes[rng.integers(m)] = slopes[rng.integers(m)]
+    f = 10 * rng.random(m)
+    root = rng.uniform(0.5, 2, d)
+    V = slopes / root
+    alpha = maximise_on_simplex(slopes, root, V @ V.T, f, 1.0, 1e-8)
+    heights = f - V @ (alpha @ V)
+    rounding = 1e-14 * (np.linalg.norm(V, axis=1).max() * (alpha @ np.linalg.norm(V, axis=1)))
+    assert alpha.sum() == pytest.approx(1)
+    assert alpha.min() >= 0
+    assert heights.max() - alpha @ heights <= 1e-6 + rounding
+    again = climb(V, f, 1.0, np.zeros(m))
+    value, other = (alpha @ f - 0.5 * (alpha @ V) @ (alpha @ V) for alpha in (alpha, again))
+    assert value == pytest.approx(other, abs=1e-6 + rounding)
+
+
+def test_the_small_program_equals_a_fine_grid():
+    slopes, f = np.array([[1.4, 0.1], [0.2, 0.9]]), np.array([0.4, 0.1])
+    H = slopes @ slopes.T
     grid = np.linspace(0, 1, 100001)
-    values = (
-        f[0] * grid
-        + f[1] * (1 - grid)
-        - 0.5 * (H[0, 0] * grid**2 + 2 * H[0, 1] * grid * (1 - grid) + H[1, 1] * (1 - grid) ** 2)
-    )
-    assert maximise_on_simplex(H, f, 0.1)[0] == pytest.approx(grid[values.argmax()], abs=1e-4)
+    both = np.stack([grid, 1 - grid])
+    values = f @ both - 0.5 * (both * (H @ both)).sum(axis=0)
+    for alpha in (maximise_on_simplex(slopes, 1.0, H, f, 0.1, 1e-9), climb(slopes, f, 0.1, np.zeros(2))):
+        assert alpha[0] == pytest.approx(grid[values.argmax()], abs=1e-4)

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from tacit import StructuredSVM
 from tacit.problems import Candidates, Multiclass
 from tacit.problems.class_blocks import ClassBlocks
-from tacit.testing import check_problem
+from tacit.solvers import Bundle
+from tacit.testing import check_learner, check_problem, check_solver
 
 
 class WrongOracle(Multiclass):
@@ -71,9 +73,50 @@ def test_a_wrong_specification_is_described():
 
 def test_a_problem_that_remembers_data_is_described():
     class Remembers(Candidates):
+        def __init__(self, loss="0/1", classes=None, fit_intercept=True, seen=None):
+            super().__init__(loss, classes, fit_intercept)
+            self.seen = seen
+
         def bind(self, X, y, schema, *, hidden=None):
-            self.fit_intercept = np.bool_(False)
+            self.seen = len(X)
             return super().bind(X, y, schema, hidden=hidden)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="binding data changed the problem's parameters"):
         check_problem(Remembers())
+
+
+def test_listed_classes_may_be_an_array():
+    check_problem(Multiclass(classes=np.array([0, 1, 2])))
+    check_problem(Candidates(classes=np.array(["a", "b", "c"])))
+
+
+class MyProblem(Multiclass):
+    """A user's own problem."""
+
+
+class MySVM(StructuredSVM):
+    """A user's own learner."""
+
+
+def test_checks_work_for_a_users_own_classes():
+    check_learner(StructuredSVM(MyProblem()))
+    check_learner(MySVM(MyProblem()))
+
+
+def test_a_solver_that_runs_on_nothing_is_described():
+    class Misspelt(Bundle):
+        needs = ("augmentedd",)
+
+    with pytest.raises(AssertionError, match="is a name misspelt"):
+        check_solver(Misspelt())
+
+
+def test_a_solver_with_a_wrong_bound_is_described():
+    class Boastful(Bundle):
+        def step(self, task, state):
+            state = super().step(task, state)
+            state.bound = 0.5 * (state.bound + state.best[1]) if state.bound > 0 else 0.0
+            return state
+
+    with pytest.raises(AssertionError, match="is not between bound"):
+        check_solver(Boastful())

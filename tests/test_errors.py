@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from tacit import Ragged, StructuredSVM
 from tacit.oracle import CapabilityError
@@ -28,6 +29,9 @@ def hole(value, dtype=float):
         (Multiclass(), X, Y[:5], "X has 6 samples, y has 5 labels"),
         (Multiclass(), X, None, "y to be passed"),
         (Multiclass(), X, [0] * 6, "only one class"),
+        (Multiclass(), sparse.csr_matrix(hole(np.nan)), Y, "nan in row 4, column 1"),
+        (Multiclass(), X, [1, "a", 2.5, 1, "a", 2.5], r"y mixes kinds: y\[0\] is 1, y\[1\] is 'a'"),
+        (Multiclass(loss=[[0, 1], [1]]), X, Y, "rows of equal length"),
         (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing"),
         (Multiclass(), X, [0, 1, np.nan, 0, 1, 2], r"y\[2\] is nan"),
         (Multiclass(), X, np.linspace(0, 1, 6), "Unknown label type"),
@@ -67,6 +71,11 @@ def test_bad_data(problem, data, labels, words):
         ({"class_weight": {9: 1.0}}, "class_weight names 9"),
         ({"class_weight": {0: -1.0}}, "class weights must be finite and not negative"),
         ({"class_weight": "even"}, "'balanced' or a dict, got 'even'"),
+        ({"class_weight": np.ones(3)}, "'balanced' or a dict, got array"),
+        ({"class_weight": {0: "a"}}, "class weights must be finite and not negative, got 'a'"),
+        ({"class_weight": {0: 0, 1: 0, 2: 0}}, "leave nothing to learn from"),
+        ({"n_jobs": 1.5}, "n_jobs must be None or a whole number"),
+        ({"n_jobs": 0}, "n_jobs must be None or a whole number"),
         ({"resume": True}, "resume=True needs checkpoint=path"),
         ({"checkpoint": "no/such/folder/file"}, "does not exist"),
     ],
@@ -81,6 +90,8 @@ def test_bad_objects():
         StructuredSVM(Multiclass).fit(X, Y)
     with pytest.raises(TypeError, match="problem must be a problem"):
         StructuredSVM("multiclass").fit(X, Y)
+    with pytest.raises(TypeError, match=r"callbacks must be a list of functions, .* write \[function\]"):
+        StructuredSVM(Multiclass(), callbacks=print).fit(X, Y)
     with pytest.raises(TypeError, match="solver must be a solver"):
         StructuredSVM(Multiclass(), solver=Bundle).fit(X, Y)
 
@@ -107,6 +118,7 @@ def test_bad_sample_weights(weight, words):
         ([-2, 0, 0], r"hidden\[0\] is -2"),
         ([0, 0], "hidden has shape"),
         ([0.5, 0, 0], "positions"),
+        (["a", "b", "c"], "positions"),
         ([-1, 0, 0], "1 are unknown"),
         ([None, 0, 0], "1 are unknown"),
     ],
@@ -132,9 +144,29 @@ def test_bad_input_at_prediction():
         bags.predict([[[1.0, 2.0, 3.0]]])
     with pytest.raises(ValueError, match="sample 1 has a label that training never saw"):
         bags.impute(BAGS, [0, 9, 1])
+    for weight, words in (
+        ([1.0], "1 entries for 6"),
+        (np.zeros(6), "all sample weights are zero"),
+        ([-1.0] * 6, "is -1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            model.score(X, Y, sample_weight=weight)
+    with pytest.raises(ValueError, match="sample 2 has a label that training never saw"):
+        bags.set_params(n_jobs=2).impute(BAGS, [0, 1, 9])
+    with pytest.raises(ValueError, match=r"for a single bag pass \[bag\]"):
+        bags.predict(np.array(BAGS[0]))
     costly = StructuredSVM(Multiclass(loss=1 - np.eye(3)), C=1).fit(X, Y)
     with pytest.raises(ValueError, match=r"y\[5\] is a label that training never saw"):
         costly.score(X, [0, 1, 2, 0, 1, 7])
+
+
+def test_extreme_weights_have_a_defined_result():
+    plain = StructuredSVM(Multiclass()).fit(X, Y)
+    for size in (1e308, 1e-310):
+        scaled = StructuredSVM(Multiclass()).fit(X, Y, sample_weight=np.full(6, size))
+        assert scaled.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+    gone = StructuredSVM(Multiclass(), class_weight="balanced").fit(X, Y, sample_weight=[1e9, 1e9, 0, 1e9, 1e9, 0])
+    assert np.isfinite(gone.coef_).all()
 
 
 def test_overflow_is_an_error_not_a_nan():
@@ -149,7 +181,8 @@ def test_a_problem_without_the_needed_method_is_named():
             class Oracle:
                 n_samples, n_params = 6, 9
 
-                def encode(self): ...
+                def exact(self): ...
+                def hidden_unknown(self): ...
                 def impute(self): ...
                 def loss(self): ...
                 def accepts(self): ...

@@ -52,13 +52,14 @@ def test_interrupt_keeps_the_best_model(data):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
 def test_a_real_signal_in_the_middle_of_a_step(data):
-    slow = [lambda step: time.sleep(0.005)]
-    for delay in (0.05, 0.11):
+    StructuredSVM(Multiclass()).fit(*data)  # compiles, so that the signal falls into the loop
+    for delay in (0.003, 0.01, 0.02):
         timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
+        begin = [lambda step, timer=timer: timer.start() if step.iteration == 5 else time.sleep(0.001)]
         with pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = StructuredSVM(Multiclass(), callbacks=slow, tol=1e-9).fit(*data)
+            model = StructuredSVM(Multiclass(), callbacks=begin, tol=1e-9).fit(*data)
         timer.join()
+        assert model.history_[-1].objective == model.objective_
         assert np.isfinite(model.coef_).all()
         assert model.bound_ <= model.objective_
         assert model.objective_ <= 100
@@ -72,7 +73,8 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path):
         straight.communicate()
     for _ in range(3):
         with run(tmp_path / "killed", tmp_path / "killed.npy", 0.02) as process:
-            process.stdout.readline()  # the first step is done, so a checkpoint exists
+            while int(process.stdout.readline()) == 0:  # at step 1 and later there is a checkpoint
+                pass
             time.sleep(float(rng.uniform(0.05, 0.4)))
             process.kill()
         assert process.returncode != 0
@@ -115,7 +117,8 @@ def test_without_resume_a_run_starts_anew(data, tmp_path):
     [
         (lambda X, y: (X[:-1], y[:-1], {}), "samples: 400 then, 399 now"),
         (lambda X, y: (X, y[::-1], {}), "labels: "),
-        (lambda X, y: (X * 1.001, y, {}), "the features or the loss"),
+        (lambda X, y: (X * 1.001, y, {}), "features, labels and losses: "),
+        (lambda X, y: (np.where(np.arange(400)[:, None] == 7, 0.0, X), y, {}), "features, labels and losses: "),
         (lambda X, y: (X, y, {"C": 50.0}), r"C: 100.0 then, 50.0 now"),
         (lambda X, y: (X, y, {"solver": Bundle(drop_after=7)}), "solver: "),
         (lambda X, y: (X, y, {"problem": Multiclass(fit_intercept=False)}), "problem: "),
@@ -129,6 +132,29 @@ def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, change, words):
     model = StructuredSVM(**{"problem": Multiclass(), **parameters}, checkpoint=path, resume=True)
     with pytest.raises(ValueError, match=f"is of another run; what differs: .*{words}"):
         model.fit(X, y)
+
+
+def test_a_file_that_is_no_checkpoint_is_never_overwritten(data, tmp_path):
+    path = tmp_path / "model.tacit"
+    StructuredSVM(Multiclass()).fit(*data).save(path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="exists and is not a checkpoint"):
+        StructuredSVM(Multiclass(), checkpoint=path).fit(*data)
+    with pytest.raises(ValueError, match="is a model, not a checkpoint"):
+        StructuredSVM(Multiclass(), checkpoint=path, resume=True).fit(*data)
+    with pytest.raises(ValueError, match="exists and is not a checkpoint"):
+        StructuredSVM(Multiclass(), checkpoint=tmp_path, resume=True).fit(*data)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_costs_a_warning_not_the_run(data, tmp_path, monkeypatch):
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.warns(UserWarning, match="could not be written: no space left"):
+        model = StructuredSVM(Multiclass(), checkpoint=tmp_path / "state").fit(*data)
+    assert model.status_ is Status.CONVERGED
 
 
 def test_a_tighter_tolerance_may_go_on(data, tmp_path):

@@ -1,5 +1,7 @@
 """Class-block oracles against plain NumPy, on random shapes; tables, views and blocks."""
 
+import copy
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from scipy import sparse
 from tacit import Ragged
 from tacit.oracle import CapabilityError, LossTable, Task, require
 from tacit.problems import Candidates, Multiclass
+from tacit.scale import sharded
 
 
 @st.composite
@@ -181,6 +184,35 @@ def test_negative_and_infinite_losses_are_refused():
     for bad in (-1.0, np.nan, np.inf):
         with pytest.raises(ValueError, match="losses must be finite and not negative"):
             oracle.with_loss(LossTable(np.full((2, 3), bad), None))
+
+
+def test_shards_are_oracles_too():
+    oracle = _bound()
+    with sharded(oracle, 2) as shards:
+        assert shards is not oracle
+        assert copy.copy(shards).oracle is oracle
+        assert shards.exact() is shards
+        view = shards.with_hidden(np.array([1, 0]))
+        assert type(view) is type(shards)
+        assert (view.impute(np.ones(4)).code == oracle.with_hidden(np.array([1, 0])).impute(np.ones(4)).code).all()
+        with pytest.raises(ValueError, match="step one"):
+            shards.predict(np.ones(4), slice(0, 2, 2))
+
+
+def test_a_digest_sees_every_number(bags):
+    X, y, hidden = bags
+    problem = Candidates()
+    schema = problem.schema(X, y)
+    digest = problem.bind(X, y, schema, hidden=hidden).digest()
+    assert digest == problem.bind(X, y, schema, hidden=hidden).digest()
+    for i in range(0, len(X.values), 17):
+        values = X.values.copy()
+        values[i, 2] += 1e-12
+        assert problem.bind(Ragged(values, X.offsets), y, schema, hidden=hidden).digest() != digest
+    assert problem.bind(X, y, schema).digest() != digest
+    assert problem.bind(X, y[::-1], schema, hidden=hidden).digest() != digest
+    thin = Ragged(sparse.csr_matrix(X.values), X.offsets)
+    assert problem.bind(thin, y, schema, hidden=hidden).digest() != digest
 
 
 def test_codes_of_other_data_are_recognised():

@@ -105,6 +105,20 @@ def test_from_frame_keeps_the_order_of_first_appearance():
         Ragged.from_frame(frame.assign(id=["b", None, "b", "c"]), bag="id")
 
 
+def test_from_frame_takes_every_kind_of_number():
+    frame = pd.DataFrame({"id": [1, 1, 2], "flag": [True, False, True], "x": [0.5, 1.5, 2.5]})
+    frame["nullable"] = pd.array([1, 2, 3], dtype="Int64")
+    frame["arrow"] = pd.array([1.0, 2.0, 3.0], dtype=pd.ArrowDtype(pa.float64()))
+    ragged = Ragged.from_frame(frame, bag="id")
+    assert ragged.dtype == np.float64
+    np.testing.assert_array_equal(ragged[1], [[1, 2.5, 3, 3]])
+    gap = frame.assign(nullable=pd.array([1, None, 3], dtype="Int64"))
+    with pytest.raises(ValueError, match="column 'nullable' is missing in row 1"):
+        Ragged.from_frame(gap, bag="id")
+    with pytest.raises(ValueError, match="two columns are named 'x'"):
+        Ragged.from_frame(pd.concat([frame, frame[["x"]]], axis=1), bag="id")
+
+
 def test_concatenate_and_map():
     ragged = Ragged.from_list(LISTS)
     both = Ragged.concatenate([ragged, ragged[:1]])
@@ -135,7 +149,10 @@ def test_concatenate_and_map():
         (lambda: Ragged.from_list([["a"]]), "bag 0 holds"),
         (lambda: Ragged.from_list([1.0]), "bag 0 is the single value 1.0"),
         (lambda: Ragged.of(pa.array([[[1.0]], None])), "bag 1 is null"),
-        (lambda: Ragged.of(pa.array([[[1.0, 2.0]], [[1.0]]])), "rows of 1 and of 2 numbers"),
+        (lambda: Ragged.of(pa.array([[[1.0, 2.0]], [[1.0]]])), "bag 1 has rows of 1 numbers, bag 0 has rows of 2"),
+        (lambda: Ragged.of(pa.array([[[1.0]], [[2.0], None]])), "bag 1 holds a row that is null"),
+        (lambda: Ragged.of(pa.array([[[1.0]], [[2.0], [None]]])), "bag 1 holds a number that is null"),
+        (lambda: Ragged.of(pa.array([[["a"]]])), "lists of numbers expected"),
         (lambda: Ragged.concatenate([]), "nothing to concatenate"),
     ],
 )
@@ -156,6 +173,8 @@ def test_bad_indices_are_refused():
             ragged[key]
     with pytest.raises(IndexError):
         ragged[3]
+    with pytest.raises(TypeError, match="pick one column of a table"):
+        Ragged.of(pa.table({"x": [[1.0]]}))
     with pytest.raises(TypeError, match="bags expected"):
         Ragged.of(pd.DataFrame({"x": [1.0]}))
 

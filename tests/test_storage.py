@@ -1,6 +1,8 @@
 """Files: a round trip without pickle, and clear words for files that are not what they should be."""
 
 import json
+import os
+import sys
 import zipfile
 
 import numpy as np
@@ -10,9 +12,9 @@ from sklearn.datasets import load_iris
 
 import tacit
 from tacit import StructuredSVM
+from tacit.archive import StorageError, read_archive, write_archive
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle
-from tacit.storage import StorageError, read_archive, write_archive
 
 
 class Mine(Multiclass):
@@ -159,6 +161,41 @@ def test_other_kinds_of_files_are_refused(tmp_path):
     (tmp_path / "text").write_text("hello")
     with pytest.raises(StorageError, match="not a tacit file"):
         tacit.load(tmp_path / "text")
+
+
+def test_a_users_learner_is_refused_when_saving(iris, tmp_path):
+    class MySVM(StructuredSVM):
+        pass
+
+    with pytest.raises(StorageError, match="MySVM is not a learner of tacit"):
+        MySVM(Multiclass()).fit(*iris).save(tmp_path / "mine")
+
+
+def test_malformed_headers_are_refused(tmp_path):
+    path = tmp_path / "model"
+    for header, words in (
+        ({"learner": "Bundle", "params": {}, "facts": {}}, "not a learner"),
+        ({"learner": "StructuredSVM", "params": {"problem": None}, "facts": {"gap_": 1.0}}, "not a tacit model"),
+        ({"learner": "StructuredSVM", "params": {"nonsense": 1}, "facts": {}}, "not a tacit model"),
+        ({"learner": "StructuredSVM"}, "missing or malformed"),
+    ):
+        write_archive(path, "model", header, {})
+        with pytest.raises(StorageError, match=words):
+            tacit.load(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.json", "[" * 100000)
+    with pytest.raises(StorageError, match="not a tacit file"):
+        tacit.load(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no umask there")
+def test_files_have_ordinary_permissions(saved):
+    mask = os.umask(0)
+    os.umask(mask)
+    assert saved.stat().st_mode & 0o777 == 0o666 & ~mask
+    saved.chmod(0o640)
+    StructuredSVM(Multiclass()).fit(*load_iris(return_X_y=True)).save(saved)
+    assert saved.stat().st_mode & 0o777 == 0o640
 
 
 def test_python_objects_are_refused_when_saving(tmp_path):

@@ -1,6 +1,7 @@
 """The estimator as a scikit-learn user meets it."""
 
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from threadpoolctl import threadpool_info
 
 from tacit import Ragged, StructuredSVM
 from tacit.problems import Candidates, Multiclass
@@ -206,6 +208,45 @@ def test_warm_start_goes_on_from_the_last_fit(digits):
     # other samples, other classes: still right
     assert model.fit(X[:50], y[:50]).status_ is Status.CONVERGED
     assert model.fit(X[y < 5], y[y < 5]).status_ is Status.CONVERGED
+
+
+def test_warm_start_keeps_planes(digits):
+    """At an unchanged optimum the kept planes certify it at once; the point alone cannot."""
+    X, y = digits
+    model = StructuredSVM(Multiclass(), C=10, warm_start=True).fit(X, y)
+    with_planes = clone(model).fit(X, y)
+    del with_planes._planes
+    assert model.fit(X, y).n_iter_ < with_planes.fit(X, y).n_iter_ / 2
+
+
+def test_balanced_classes_count_sample_weights(iris):
+    X, y = iris
+    weight = np.where(y == 0, 3, 1)
+    rows = np.repeat(np.arange(len(y)), weight)
+    model = StructuredSVM(Multiclass(), C=10, tol=1e-6, class_weight="balanced")
+    weighted = clone(model).fit(X, y, sample_weight=weight)
+    assert weighted.objective_ == pytest.approx(clone(model).fit(X[rows], y[rows]).objective_, rel=3e-6)
+
+
+def test_feature_names_do_not_outlive_their_table(iris, bags):
+    X, y = iris
+    model = StructuredSVM(Multiclass()).fit(pd.DataFrame(X, columns=list("abcd")), y)
+    model.fit(X.tolist(), y)
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_overlapping_threaded_fits_leave_blas_as_it_was(digits):
+    X, y = digits
+    before = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    jobs = [
+        threading.Thread(target=StructuredSVM(Multiclass(), n_jobs=2).fit, args=(X[: 200 * k], y[: 200 * k]))
+        for k in (2, 4, 8)
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"] == before
 
 
 def test_warm_start_on_smaller_bags_never_reads_beyond_them(bags):

@@ -13,6 +13,14 @@ Rows: TypeAlias = "slice | Array | None"
 """Which samples: None for all, a slice (never copies), or a sorted array of indices."""
 
 
+def span(rows: slice, n: int) -> tuple[int, int]:
+    """First and last (exclusive) of a slice of step one among n samples."""
+    first, last, step = rows.indices(n)
+    if step != 1:
+        raise ValueError(f"slices of rows have step one, got step {step}; use an array of indices")
+    return first, max(first, last)
+
+
 def smallest_integers(largest: int) -> np.dtype[Any]:
     """The narrowest signed integer type that holds -1 and ``largest``.
 

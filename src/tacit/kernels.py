@@ -1,14 +1,14 @@
 """Compiled kernels: plain functions on flat arrays, compiled by Numba at their first call, never at import.
 
 Numba takes 0.4 s to import, so ``@kernel`` waits until somebody calls. Compiled code releases the interpreter
-lock and is cached on disk. A kernel may call another kernel of its own module.
+lock and is cached on disk.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,13 +34,9 @@ class kernel(Generic[P, R]):
         return compiled(*args, **kwargs)
 
     def compile(self) -> Callable[P, R]:
-        """The compiled function; kernels that it calls are compiled with it."""
+        """The compiled function."""
         if self._compiled is None:
             import numba
 
-            names: dict[str, Any] = self.plain.__globals__
-            for name in self.plain.__code__.co_names:
-                if isinstance(names.get(name), kernel):
-                    names[name] = names[name].compile()
             self._compiled = numba.njit(nogil=True, cache=True)(self.plain)
         return self._compiled

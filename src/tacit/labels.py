@@ -26,6 +26,10 @@ def read_labels(y: Any, n: int) -> Array:
         missing = [i for i, label in enumerate(labels) if label is None or label != label]
         if missing:
             raise ValueError(f"y[{missing[0]}] is missing; drop the sample or label it")
+        kinds = {isinstance(label, str): i for i, label in reversed(list(enumerate(labels)))}
+        if len(kinds) > 1:
+            i, j = sorted(kinds.values())
+            raise ValueError(f"y mixes kinds: y[{i}] is {labels[i]!r}, y[{j}] is {labels[j]!r}; use one kind of label")
         labels = np.array(labels.tolist())
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.flatnonzero(~np.isfinite(labels))[0])
@@ -80,4 +84,8 @@ def reject_unknown(found: Array, classes: Array, labels: Array) -> None:
 def _plain(values: Any) -> Array:
     if type(values).__module__.split(".")[0] == "pyarrow":
         values = values.to_pylist()
-    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    if isinstance(values, (list, tuple)) and len({isinstance(v, str) for v in values}) > 1:
+        return np.array(values, dtype=object)
+    return np.asarray(values)

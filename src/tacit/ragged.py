@@ -227,14 +227,15 @@ class Ragged:
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
         if missing.size:
             raise ValueError(f"column {bag!r} is missing in row {missing[0]}: every row belongs to a bag")
+        if not frame.columns.is_unique:
+            raise ValueError(f"two columns are named {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
         table = frame.drop(columns=bag)
-        words = [c for c in table.columns if not _is_number(table[c].dtype)]
-        if words:
-            raise ValueError(f"column {words[0]!r} holds {table[words[0]].dtype}, not numbers; encode it or drop it")
+        columns = [_column(table[name], name) for name in table.columns]
         codes = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
         order = np.argsort(codes, kind="stable")
         offsets = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
-        return Ragged(table.to_numpy()[order], offsets)
+        values = np.column_stack(columns) if columns else np.empty((len(frame), 0))
+        return Ragged(values[order], offsets)
 
     @staticmethod
     def of(samples: Any) -> Ragged:
@@ -327,8 +328,15 @@ def _row(part: Any) -> str:
     return "one number" if part.ndim == 1 else f"{'×'.join(map(str, part.shape[1:]))} numbers"
 
 
-def _is_number(dtype: Any) -> bool:
-    return bool(getattr(dtype, "kind", "O") in "biuf")
+def _column(series: Any, name: Any) -> Array:
+    """A pandas column of numbers, nullable or not, as an array."""
+    if getattr(series.dtype, "kind", "O") not in "biuf":
+        raise ValueError(f"column {name!r} holds {series.dtype}, not numbers; encode it or drop it")
+    missing = np.flatnonzero(series.isna().to_numpy())
+    if missing.size:
+        raise ValueError(f"column {name!r} is missing in row {missing[0]}; drop the row or fill the gap")
+    plain = series.to_numpy()
+    return np.asarray(plain if plain.dtype.kind in "biuf" else plain.astype(np.float64))
 
 
 def _from_arrow(column: Any) -> Ragged:
@@ -337,8 +345,11 @@ def _from_arrow(column: Any) -> Ragged:
         column = column.combine_chunks()
     if hasattr(column, "num_chunks"):
         column = column.chunk(0) if column.num_chunks == 1 else _joined(column)
-    if not hasattr(column, "flatten"):
-        raise TypeError(f"a pyarrow column of lists expected, got {column.type}")
+    if not hasattr(column, "flatten") or not hasattr(getattr(column, "type", None), "value_type"):
+        raise TypeError(
+            f"a pyarrow column of lists expected, got {getattr(column, 'type', type(column).__name__)}; "
+            "pick one column of a table, and put single numbers into lists"
+        )
     if column.null_count:
         row = next(i for i in range(len(column)) if not column[i].is_valid)
         raise ValueError(f"bag {row} is null; drop it or give it rows")
@@ -346,12 +357,19 @@ def _from_arrow(column: Any) -> Ragged:
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = column.flatten()
     if not hasattr(rows, "flatten") or not hasattr(rows.type, "value_type"):
-        return Ragged(_numbers(rows), offsets)
-    widths = np.unique(np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed(rows))
-    if widths.size > 1:
-        raise ValueError(f"rows of {widths[0]} and of {widths[1]} numbers in one column; all need the same length")
-    numbers = _numbers(rows.flatten())
-    return Ragged(numbers.reshape(len(rows), int(widths[0]) if widths.size else 0), offsets)
+        return Ragged(_numbers(rows, offsets, 1), offsets)
+    if rows.null_count:
+        row = next(i for i in range(len(rows)) if not rows[i].is_valid)
+        raise ValueError(f"bag {_bag_of(offsets, row)} holds a row that is null; drop the row or fill it")
+    widths = np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed(rows)
+    width = int(widths[0]) if widths.size else 0
+    other = np.flatnonzero(widths != width)
+    if other.size:
+        raise ValueError(
+            f"bag {_bag_of(offsets, other[0])} has rows of {widths[other[0]]} numbers, bag {_bag_of(offsets, 0)} has "
+            f"rows of {width} numbers; every row needs the same length"
+        )
+    return Ragged(_numbers(rows.flatten(), offsets, width).reshape(len(rows), width), offsets)
 
 
 def _joined(column: Any) -> Any:
@@ -364,7 +382,16 @@ def _fixed(column: Any) -> Array:
     return np.full(len(column), column.type.list_size)
 
 
-def _numbers(column: Any) -> Array:
+def _bag_of(offsets: Array, row: int) -> int:
+    return int(np.searchsorted(offsets, row, side="right")) - 1
+
+
+def _numbers(column: Any, offsets: Array, width: int) -> Array:
+    """The flat numbers of a column whose rows have ``width`` of them."""
     if column.null_count:
-        raise ValueError(f"{column.null_count} numbers are null; fill them first")
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+        place = next(i for i in range(len(column)) if not column[i].is_valid)
+        raise ValueError(f"bag {_bag_of(offsets, place // max(width, 1))} holds a number that is null; fill it first")
+    numbers = np.asarray(column.to_numpy(zero_copy_only=False))
+    if numbers.dtype.kind not in "biuf":
+        raise ValueError(f"a pyarrow column of lists of numbers expected, got numbers of type {column.type}")
+    return numbers

@@ -1,39 +1,29 @@
-"""Model and checkpoint files: arrays and JSON in one uncompressed zip (NumPy's npz). Nothing in them is ever executed.
-
-A file holds ``header.json`` with the format's number and a checksum, and one ``.npy`` per array, read with
-``allow_pickle=False``. Objects are restored by name, and only tacit's own classes have one.
-"""
+"""Model files: a learner's parameters and learned facts, restored by the names of tacit's own classes."""
 
 from __future__ import annotations
 
 import enum
-import hashlib
 import importlib
-import io
-import json
 import os
-import tempfile
-import zipfile
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tacit.archive import StorageError, read_archive, write_archive
 from tacit.arrays import Array
 
-FORMAT = 1
-HEADER = "header.json"
 _HOMES = ("tacit.learners", "tacit.problems", "tacit.solvers")
-
-
-class StorageError(ValueError):
-    """A file that is not what it should be: truncated, changed, of another kind or of a newer format."""
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
     """Write a fitted learner: its parameters and the learned ``facts``."""
+    if not is_own(model):
+        raise StorageError(
+            f"{type(model).__name__} is not a learner of tacit, so tacit.load could not restore it; "
+            "save coef_ and schema_ yourself, or pickle it"
+        )
     arrays: dict[str, Array] = {}
     header = {
         "learner": type(model).__name__,
@@ -66,8 +56,10 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
         params = {name: _unpack(value, arrays) for name, value in header["params"].items()}
         facts = {name: _unpack(value, arrays) for name, value in header["facts"].items()}
         kind = _own_class(header["learner"])
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise StorageError(f"{str(path)!r} is not a tacit model: {error!r} is missing or malformed") from error
+    if not hasattr(kind, "predict"):
+        raise StorageError(f"{str(path)!r} holds a {kind.__name__}, not a learner")
     stored = params.get("problem")
     if isinstance(stored, _Foreign):
         if problem is None:
@@ -85,102 +77,16 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
     try:
         model = kind(**params)
-    except TypeError as error:
+        for name, value in facts.items():
+            setattr(model, name, value)
+    except (TypeError, AttributeError) as error:
         raise StorageError(f"{str(path)!r} is not a tacit model: {error}") from error
-    for name, value in facts.items():
-        setattr(model, name, value)
     return model
 
 
-def write_archive(
-    path: str | os.PathLike[str], kind: str, header: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> None:
-    """Write atomically: readers see the old file or the new one, never half of either."""
-    from tacit import __version__
-
-    target = Path(path)
-    blobs = {f"{name}.npy": _npy(name, value) for name, value in arrays.items()}
-    text = json.dumps({"format": FORMAT, "kind": kind, "tacit": __version__, **header})
-    seal = _checksum(text, blobs.items())
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-                archive.writestr(HEADER, json.dumps({"checksum": seal, "text": text}))
-                for name, blob in blobs.items():
-                    archive.writestr(name, blob)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Read and check a file of the given kind; a `StorageError` says what is wrong with it."""
-    where = str(path)
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"no file {where!r}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
-                raise StorageError(
-                    f"{where!r} has compressed parts, which tacit never writes; it was not made by tacit"
-                )
-            blobs = {entry.filename: archive.read(entry) for entry in entries}
-        envelope = json.loads(blobs.pop(HEADER))
-        text, seal = str(envelope["text"]), envelope["checksum"]
-        header: dict[str, Any] = json.loads(text)
-        if int(header["format"]) > FORMAT:
-            raise StorageError(
-                f"{where!r} has format {header['format']}, written by tacit {header.get('tacit')}; "
-                f"this tacit reads formats up to {FORMAT}: upgrade it"
-            )
-    except StorageError:
-        raise
-    except (
-        zipfile.BadZipFile,
-        KeyError,
-        TypeError,
-        ValueError,
-        NotImplementedError,
-        EOFError,
-        OSError,
-    ) as error:
-        raise StorageError(
-            f"{where!r} is truncated or not a tacit file ({error}); write it again with save()"
-        ) from error
-    if seal != _checksum(text, blobs.items()):
-        raise StorageError(f"{where!r} was changed after it was written (checksum differs); do not trust it")
-    if header.get("kind") != kind:
-        raise StorageError(f"{where!r} is a {header.get('kind')}, not a {kind}")
-    try:
-        arrays = {
-            name.removesuffix(".npy"): np.lib.format.read_array(io.BytesIO(blob), allow_pickle=False)
-            for name, blob in blobs.items()
-        }
-    except (ValueError, EOFError, MemoryError) as error:
-        raise StorageError(f"{where!r} holds a broken array ({error})") from error
-    return header, arrays
-
-
-def _npy(name: str, value: Array) -> bytes:
-    stream = io.BytesIO()
-    try:
-        np.lib.format.write_array(stream, np.asarray(value), allow_pickle=False)
-    except ValueError as error:
-        raise StorageError(f"{name} holds Python objects, which cannot be saved: use numbers or strings") from error
-    return stream.getvalue()
-
-
-def _checksum(text: str, blobs: Iterable[tuple[str, bytes]]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name, blob in sorted(blobs):
-        digest.update(name.encode())
-        digest.update(blob)
-    return digest.hexdigest()
+def is_own(thing: Any) -> bool:
+    """Whether the thing is of a class that tacit itself exports, so that `load` can restore it."""
+    return _find_class(type(thing).__name__) is type(thing)
 
 
 class _Foreign:
@@ -202,8 +108,10 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return value
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, (np.random.RandomState, np.random.Generator)):
+    if isinstance(value, np.random.RandomState):
         return None
+    if hasattr(value, "to_numpy"):
+        value = value.to_numpy()
     if isinstance(value, np.ndarray) and value.dtype == object and all(isinstance(v, str) for v in value.flat):
         return {"$strings": value.tolist()}
     if isinstance(value, np.ndarray):
@@ -215,10 +123,10 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return {"$enum": type(value).__name__, "name": value.name}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
-        if _find_class(name) is not type(value):
+        if not is_own(value):
             return {"$foreign": name}
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
-    if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
+    if (hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__")) and is_own(value):
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
         parts = {name: _pack(getattr(value, name), arrays, f"{path}.{name}") for name in fields}
         return {"$object": type(value).__name__, "parts": parts}

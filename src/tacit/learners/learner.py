@@ -70,7 +70,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         oracle = self._bind(X, y)
         with sharded(oracle, self.n_jobs) as shards:
             losses = oracle.loss(shards.predict(self.coef_).code)
-        return float(1 - np.average(losses, weights=sample_weight))
+        return float(1 - np.average(losses, weights=read_weights(sample_weight, oracle.n_samples)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
@@ -90,8 +90,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, reset: bool = False) -> Any:
         """Check the input once; remember or compare feature names and counts where the input is a plain table."""
         checked = self.problem.read(X)
-        if get_tags(self).input_tags.two_d_array and hasattr(X, "shape"):
-            validate_data(self, X, reset=reset, skip_check_array=True)
+        if get_tags(self).input_tags.two_d_array:
+            validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)
+        elif reset and hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return checked
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -116,3 +118,24 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
             f"at most {share:.2g} of the objective above the optimum"
         )
+
+
+def read_weights(sample_weight: Any, n: int) -> Array:
+    """One weight per sample, finite and not negative, scaled to a largest of one; None is one for all.
+
+    >>> read_weights([1, 4], 2)
+    array([0.25, 1.  ])
+    """
+    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight has {weights.size} entries for {n} samples; give one each")
+    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
+    if wrong.size:
+        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights are finite and not negative")
+    if not weights.any():
+        raise ValueError("all sample weights are zero: nothing is left to learn from or to score")
+    return np.asarray(weights / weights.max())

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
 from tacit.labels import find_labels, read_labels
-from tacit.learners.learner import Learner
+from tacit.learners.learner import Learner, read_weights
 from tacit.oracle import Oracle, Problem, Task, require
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, minimise
@@ -40,7 +40,8 @@ class StructuredSVM(Learner):
     n_jobs : threads over shards of the samples; None for one (BLAS may use its own)
     random_state : for solvers that draw samples
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
-    callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit
+    callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
+        too, with a warning, and keeps the best model; in a search it ends the fit under way, not the search
 
     Attributes
     ----------
@@ -99,15 +100,18 @@ class StructuredSVM(Learner):
         schema = self.problem.schema(X, y)
         oracle = self.problem.bind(X, y, schema, hidden=hidden)
         solver = Bundle() if self.solver is None else self.solver
-        require(type(self).__name__, self.problem, oracle, ["encode", "impute"])
+        require(type(self).__name__, self.problem, oracle, ["impute", "hidden_unknown", "exact"])
+        if self.checkpoint is not None:
+            require("a checkpoint", self.problem, oracle, ["digest"])
         require(type(solver).__name__, self.problem, oracle, solver.needs)
         _require_hidden(self, oracle)
         weights = self._sample_weights(X, y, schema.classes, oracle.n_samples, sample_weight)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else (None, None)
         with sharded(oracle, self.n_jobs) as shards:
+            task = Task(shards, weights, target)
             solution = minimise(
-                Task(shards, weights, target),
+                task,
                 solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -115,7 +119,7 @@ class StructuredSVM(Learner):
                 planes=old[1],
                 callbacks=self.callbacks or (),
                 verbose=self.verbose,
-                checkpoint=self._checkpoint(solver),
+                checkpoint=self._checkpoint(task, solver),
                 rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
             )
         self.schema_ = schema
@@ -146,30 +150,40 @@ class StructuredSVM(Learner):
             raise ValueError(f"max_iter must be a whole number from 1, got max_iter={self.max_iter!r}")
         if self.resume and self.checkpoint is None:
             raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+        if self.callbacks is not None and not (
+            isinstance(self.callbacks, Iterable) and all(callable(callback) for callback in self.callbacks)
+        ):
+            raise TypeError(f"callbacks must be a list of functions, got {self.callbacks!r}; write [function]")
         if isinstance(self.solver, (type, str)):
             raise TypeError(f"solver must be a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
 
     def _sample_weights(self, X: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
         """c_i = C · weight_i / Σ weights, times the factor of the class."""
-        given = _read_weights(sample_weight, n)
+        given = read_weights(sample_weight, n)
         total = float(given.sum())
         weights = self.C / total * given
         if self.class_weight is None:
             return np.asarray(weights)
         place = find_labels(classes, read_labels(y, n))
-        if self.class_weight == "balanced":
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(place, given, minlength=len(classes))
-            factors = total / (np.count_nonzero(counts) * np.maximum(counts, 1e-300))
+            factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
         elif isinstance(self.class_weight, dict):
             unknown = [label for label in self.class_weight if label not in classes.tolist()]
             if unknown:
                 raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes {classes.tolist()}")
+            wrong = [v for v in self.class_weight.values() if not isinstance(v, Real) or not 0 <= float(v) < np.inf]
+            if wrong:
+                raise ValueError(f"class weights must be finite and not negative, got {wrong[0]!r}")
             factors = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
-            if not (np.isfinite(factors) & (factors >= 0)).all():
-                raise ValueError(f"class weights must be finite and not negative, got {self.class_weight}")
         else:
             raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}")
-        return np.asarray(weights * factors[place])
+        weights = weights * factors[place]
+        if not weights.any():
+            raise ValueError(
+                "sample weights and class weights leave nothing to learn from: their products are all zero"
+            )
+        return np.asarray(weights)
 
     def _warm(self, schema: Any) -> tuple[Array | None, Array | None]:
         if not hasattr(self, "coef_"):
@@ -177,33 +191,16 @@ class StructuredSVM(Learner):
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
         return (self.coef_, getattr(self, "_planes", None)) if same else (None, None)
 
-    def _checkpoint(self, solver: Any) -> Checkpoint | None:
+    def _checkpoint(self, task: Task, solver: Any) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
-        return Checkpoint(self.checkpoint, self.resume, settings)
-
-
-def _read_weights(sample_weight: Any, n: int) -> Array:
-    """One weight per sample, finite and not negative; None is one for all."""
-    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has {weights.size} entries for {n} samples; give one each")
-    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if wrong.size:
-        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights are finite and not negative")
-    if not weights.any():
-        raise ValueError("all sample weights are zero: there is nothing to learn from")
-    return weights
+        return Checkpoint(self.checkpoint, task, self.resume, settings)
 
 
 def _require_hidden(learner: Learner, oracle: Oracle) -> None:
     """A structured SVM needs the whole answer: say which hidden value is missing."""
-    unknown = getattr(oracle, "hidden_unknown", lambda: np.zeros(0))()
+    unknown = oracle.hidden_unknown()
     if unknown.size:
         raise ValueError(
             f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "

@@ -112,6 +112,21 @@ class Oracle(Protocol):
     def accepts(self, code: Array) -> bool:
         """Whether a code, TARGET apart, stands for outputs of these samples: the check of codes from elsewhere."""
 
+    def with_hidden(self, hidden: Array | None) -> Oracle:
+        """The same packed data with these hidden values given."""
+
+    def with_loss(self, losses: Any) -> Oracle:
+        """The same packed data under another loss."""
+
+    def hidden_unknown(self) -> Array:
+        """The samples whose hidden value is neither given nor the only one there is."""
+
+    def exact(self) -> Oracle:
+        """The same oracle with scores in double precision; itself if it has them anyway."""
+
+    def digest(self) -> str:
+        """A checksum of the bound data, labels and losses: two oracles that agree in it pose the same questions."""
+
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         """The code of outputs as the user writes them."""
 
@@ -123,7 +138,7 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems: hyper-parameters only, never data, never learned facts."""
 
     def read(self, X: Any) -> Any:
-        """Check the input and turn it into the container that `schema` and `bind` take; doing it twice is free."""
+        """Check the input and turn it into the container that `schema` and `bind` take."""
         return X
 
     @abstractmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows, smallest_integers
+from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
 from tacit.oracle.contracts import TARGET, Assignment
@@ -84,6 +85,10 @@ class EnumerableOracle(ABC):
     @abstractmethod
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         """Σ over cells of V[label, state] Ψ(cell): the transpose of `scores`, of length n_params."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """A checksum of the data; see `Oracle.digest`."""
 
     @abstractmethod
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
@@ -189,12 +194,14 @@ class EnumerableOracle(ABC):
         if rows is None:
             return slice(0, int(self.offsets[-1]))
         if isinstance(rows, slice):
-            first, last = _span(rows, self.n_samples)
+            first, last = span(rows, self.n_samples)
             return slice(int(self.offsets[first]), int(self.offsets[last]))
         return states_of(self.offsets, np.asarray(rows))[0]
 
+    def exact(self) -> Self:
+        return self
+
     def hidden_unknown(self) -> Array:
-        """The samples whose hidden value is neither given nor the only one there is."""
         several = np.diff(self.offsets) > 1
         return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
 
@@ -240,7 +247,7 @@ class EnumerableOracle(ABC):
     def _cut(self, rows: slice | Array) -> Iterator[_Block]:
         """Blocks of consecutive entries of ``rows`` with at most `block_states` states, at least one sample each."""
         if isinstance(rows, slice):
-            first, last = _span(rows, self.n_samples)
+            first, last = span(rows, self.n_samples)
             starts = self.offsets[first : last + 1]
         else:
             rows = np.asarray(rows)
@@ -257,7 +264,7 @@ class EnumerableOracle(ABC):
         if rows is None:
             return self.n_samples
         if isinstance(rows, slice):
-            first, last = _span(rows, self.n_samples)
+            first, last = span(rows, self.n_samples)
             return last - first
         return len(rows)
 
@@ -267,9 +274,8 @@ class EnumerableOracle(ABC):
         labels = _take(self._labels, rows)
         unseen = np.flatnonzero(labels >= self.n_labels)
         if unseen.size:
-            raise ValueError(
-                f"sample {unseen[0]} has a label that training never saw; the classes are {list(self.classes)}"
-            )
+            i = np.arange(self.n_samples)[slice(None) if rows is None else rows][unseen[0]]
+            raise ValueError(f"sample {i} has a label that training never saw; the classes are {self.classes.tolist()}")
         return labels
 
     def _loss_table(self) -> LossTable:
@@ -308,8 +314,8 @@ def check_hidden(hidden: Any, sizes: Array) -> Array:
         raise ValueError(f"hidden has shape {given.shape} for {sizes.size} samples; give one value each, -1 if unknown")
     if given.dtype == object or given.dtype.kind == "f":
         given = np.array([-1 if v is None or v != v else v for v in given.tolist()])
-    if given.dtype.kind not in "iu" and not np.array_equal(given, given.astype(np.int64)):
-        raise ValueError(f"hidden values are positions (integers), got {given.dtype}: {given[:3]}")
+    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
     given = given.astype(np.int64)
     wrong = np.flatnonzero((given < -1) | (given >= sizes))
     if wrong.size:
@@ -327,12 +333,19 @@ def _checked(losses: LossTable) -> LossTable:
     return LossTable(table, column)
 
 
+def checksum(*arrays: Any) -> str:
+    """One checksum of several arrays, shapes and types included; None counts as an array of its own.
+
+    >>> checksum(np.arange(3), None) == checksum(np.arange(3), None) != checksum(None, np.arange(3))
+    True
+    """
+    total = 0
+    for array in arrays:
+        values = np.ascontiguousarray(np.zeros(0) if array is None else array)
+        total = zlib.crc32(f"{values.dtype.str}{values.shape}{array is None}".encode(), total)
+        total = zlib.crc32(values.reshape(-1).view(np.uint8).data, total)
+    return f"{total:08x}"
+
+
 def _take(values: Array, rows: Rows) -> Array:
     return values if rows is None else values[rows]
-
-
-def _span(rows: slice, n: int) -> tuple[int, int]:
-    first, last, step = rows.indices(n)
-    if step != 1:
-        raise ValueError(f"slices of rows have step one, got step {step}; use an array of indices")
-    return first, max(first, last)

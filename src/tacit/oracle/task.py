@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -81,6 +81,12 @@ class Task:
         code = self.augmented(np.zeros(self.oracle.n_params)).code
         return code, self.plane(code)
 
+    @cached_property
+    def trivial(self) -> float:
+        """The objective at w = 0."""
+        return self.penalty.value(np.zeros(self.oracle.n_params)) + self.origin[1].offset
+
     def objective(self, w: Array) -> float:
-        """Ω(w) + Σ c_i ξ_i(w), by one pass of the oracle."""
-        return self.penalty.value(w) + self.plane(self.augmented(w).code).value(w)
+        """Ω(w) + Σ c_i ξ_i(w) in double precision, by one pass of the oracle."""
+        exact = replace(self, oracle=self.oracle.exact())
+        return self.penalty.value(w) + exact.plane(exact.augmented(w).code).value(w)

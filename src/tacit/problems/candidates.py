@@ -39,8 +39,8 @@ class Candidates(ClassProblem):
             raise ValueError("no bags: X holds 0 samples, a minimum of 1 is required")
         if bags.values.ndim != 2:
             raise ValueError(
-                f"a candidate is a vector of numbers, these bags have rows of shape {bags.values.shape[1:]}; "
-                "bag.reshape(-1, 1) makes single numbers into candidates"
+                f"a candidate is a vector of numbers, these bags have rows of shape {bags.values.shape[1:]}; for a "
+                "single bag pass [bag], and bag.reshape(-1, 1) makes numbers into candidates"
             )
         empty = np.flatnonzero(bags.lengths == 0)
         if empty.size:
@@ -50,7 +50,7 @@ class Candidates(ClassProblem):
         if bags.dtype not in (np.float64, np.float32):
             if bags.dtype.kind not in "biuf":
                 raise ValueError(f"candidates hold {bags.dtype}, not numbers; encode them first")
-            bags = Ragged(bags.values.astype(np.result_type(bags.dtype, np.float32)), bags.offsets)
+            bags = Ragged(bags.values.astype(np.float32 if bags.dtype == np.float16 else np.float64), bags.offsets)
         place = first_non_finite(bags.values)
         if place:
             bag = int(np.searchsorted(bags.offsets, place[0], side="right")) - 1
@@ -70,7 +70,9 @@ class Candidates(ClassProblem):
         sizes, d = rng.integers(1, 4, int(rng.integers(3, 6))), int(rng.integers(1, 3))
         values = rng.integers(-2, 3, (int(sizes.sum()), d)).astype(rng.choice(["float64", "float32"]))
         bags = Ragged(values, np.concatenate([[0], np.cumsum(sizes)]))
-        return self.specify(bags, rng.integers(sizes), np.array(self.classes or [1, 2, 7]), rng)
+        return self.specify(
+            bags, rng.integers(sizes), np.array([1, 2, 7] if self.classes is None else self.classes), rng
+        )
 
     @classmethod
     def variants(cls) -> list[Self]:

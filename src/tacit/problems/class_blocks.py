@@ -6,8 +6,9 @@ matrix product, and a sum of features is one gather.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,7 @@ from tacit.arrays import Array, Rows
 from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
+from tacit.oracle.enumerable import checksum
 
 SMALL_PRODUCT = 900_000
 """Below a million multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms
@@ -116,22 +118,37 @@ class ClassBlocks(EnumerableOracle):
         else:
             self._rows = np.ascontiguousarray(table)
             self._columns = np.ascontiguousarray(table.T)
+        self._precision = self._rows.dtype
         per_state = max(1, len(schema.classes) * table.shape[1])
-        if self._rows.dtype == np.float32 or per_state * table.shape[0] < 4 * SMALL_PRODUCT:
+        small = self._precision == np.float32 or per_state * table.shape[0] < 4 * SMALL_PRODUCT
+        if small and not self._sparse:
             self.block_states = max(64, SMALL_PRODUCT // per_state)
         super().__init__(schema.classes, offsets, schema.n_params, **facts)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         parts = self._blocks_of(w)
-        weights = parts["weights"].astype(self._rows.dtype, copy=False)
+        weights = parts["weights"].astype(self._precision, copy=False)
         states = self.states(rows)
         if self._columns is None:
             scores = np.ascontiguousarray((self._rows[states] @ weights.T).T)
         else:
-            scores = weights @ self._columns[:, states]
+            scores = weights @ self._columns[:, states].astype(self._precision, copy=False)
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
+
+    def exact(self) -> Self:
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
+
+    def digest(self) -> str:
+        table = self._rows
+        data = (table.data, table.indices, table.indptr) if self._sparse else (table,)
+        losses = (None, None) if self._losses is None else self._losses
+        return checksum(*data, self.offsets, self._labels, self._hidden, *losses)
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)
@@ -164,7 +181,10 @@ def read_costs(loss: Any, classes: Array) -> Array:
         if loss != "0/1":
             raise ValueError(f"loss must be '0/1' or a cost matrix, got {loss!r}")
         return 1.0 - np.eye(k)
-    costs = np.asarray(loss, dtype=np.float64)
+    try:
+        costs = np.asarray(loss, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {error}") from error
     if costs.shape != (k, k):
         raise ValueError(
             f"the cost matrix has shape {costs.shape}, the data have {k} classes {classes.tolist()}; "

@@ -55,7 +55,7 @@ class Multiclass(ClassProblem):
     def example(self, rng: np.random.Generator) -> Example:
         shape = int(rng.integers(3, 7)), int(rng.integers(1, 4))
         X = rng.integers(-2, 3, shape).astype(rng.choice(["float64", "float32"]))
-        return self.specify(X, None, np.array(self.classes or ["ant", "bee", "cat"]), rng)
+        return self.specify(X, None, np.array(["ant", "bee", "cat"] if self.classes is None else self.classes), rng)
 
     @classmethod
     def variants(cls) -> list[Self]:

@@ -2,30 +2,58 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
+from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array, Rows
+from tacit.arrays import Array, Rows, span
 from tacit.oracle import Assignment, Oracle
 
 T = TypeVar("T")
 
 
+class _OneBlasThread:
+    """BLAS on one thread as long as anybody holds this; the setting belongs to the process, so holders are counted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self._limits = threadpool_limits(1, user_api="blas")
+            self._holders += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limits.restore_original_limits()
+
+
+_one_blas_thread = _OneBlasThread()
+
+
 @contextmanager
 def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     """The oracle itself for one job; otherwise its rows in shards, one a thread, and BLAS on one thread in each."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}")
     threads = effective_n_jobs(n_jobs) if n_jobs is not None else 1
     if threads == 1:
         yield oracle
         return
-    with ThreadPoolExecutor(threads) as pool, threadpool_limits(1, user_api="blas"):
+    with ThreadPoolExecutor(threads) as pool, _one_blas_thread:
         yield Threaded(oracle, pool, threads)
 
 
@@ -44,7 +72,21 @@ class Threaded:
         self._shards = shards
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "oracle":
+            raise AttributeError(name)
         return getattr(self.oracle, name)
+
+    def exact(self) -> Threaded:
+        return self._of(self.oracle.exact())
+
+    def with_hidden(self, hidden: Array | None) -> Threaded:
+        return self._of(self.oracle.with_hidden(hidden))
+
+    def with_loss(self, losses: Any) -> Threaded:
+        return self._of(self.oracle.with_loss(losses))
+
+    def _of(self, oracle: Oracle) -> Threaded:
+        return self if oracle is self.oracle else Threaded(oracle, self._pool, self._shards)
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return _joined(self._map(rows, lambda part, own: self.oracle.predict(w, part)))
@@ -82,7 +124,7 @@ class Threaded:
     def _map(self, rows: Rows, one: Callable[[Rows, slice], T]) -> list[T]:
         """``one(rows of the shard, their places in the answer)`` for every shard, results in order."""
         if rows is None or isinstance(rows, slice):
-            first, last, _ = (rows or slice(None)).indices(self.n_samples)
+            first, last = span(rows or slice(None), self.n_samples)
         else:
             first, last = 0, len(rows)
         cuts = np.linspace(first, last, self._shards + 1).astype(int)

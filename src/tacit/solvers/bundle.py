@@ -25,6 +25,9 @@ BATCH = 5
 MOST = 200
 """Planes kept at the most: beyond that the lesser half goes, and the inner program stays quick."""
 
+ACCURACY = 0.1
+"""The inner program is solved to this share of the gap."""
+
 PATIENCE = 200
 """Steps in which the gap does not shrink by a hundredth before the solver says that it is stuck."""
 
@@ -41,7 +44,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     proximal : stay near the best point
-    drop_after : drop a plane that was inactive for this many steps
+    drop_after : drop a plane that was inactive for this many steps; later while the gap does not shrink
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise
@@ -78,12 +81,9 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
                 state.raise_bound(state.weigh(task.penalty), task.penalty)
             state.just_raised = not state.just_raised
         alpha = state.weigh(penalty)
-        if alpha is None:
-            state.idle = PATIENCE
-            return state
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
         state.tune(w, task.penalty)
-        state.drop(alpha, self.drop_after)
+        state.drop(alpha, self.drop_after + state.idle)
         state.visit(task, w)
         state.note_progress()
         return state
@@ -180,24 +180,28 @@ class BundleState:
         self._slopes[m] = plane.gradient
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
+        if not np.isfinite(self._gram[m, m]):
+            raise FloatingPointError(
+                "numbers overflow in the sum of features; scale the features (StandardScaler) or lower C"
+            )
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 
-    def weigh(self, penalty: Quadratic) -> Array | None:
+    def weigh(self, penalty: Quadratic) -> Array:
         """The dual weights of the planes: max over the simplex of the model's dual under this penalty."""
         pull = penalty.pull
         gains = self.offsets
         if pull and penalty.centre is not None:
             gains = gains + pull / (1 + pull) * (self.slopes @ penalty.centre)
-        return maximise_on_simplex(self.gram / (1 + pull), gains, self.best[1])
+        root = np.sqrt(penalty.metric * (1 + pull))
+        room = ACCURACY * (self.best[1] - self.bound)
+        return maximise_on_simplex(self.slopes, root, self.gram / (1 + pull), gains, self.best[1], room)
 
-    def raise_bound(self, alpha: Array | None, penalty: Quadratic) -> Array:
+    def raise_bound(self, alpha: Array, penalty: Quadratic) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
 
         Returns the weighted slope.
         """
-        if alpha is None:
-            return np.zeros(self._slopes.shape[1])
         slope = alpha @ self.slopes
         w = penalty.primal(slope)
         bound = float(alpha @ self.offsets) + float(slope @ w) + penalty.value(w)

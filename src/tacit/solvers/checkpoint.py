@@ -3,63 +3,68 @@
 from __future__ import annotations
 
 import time
-import zlib
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.archive import kind_of, read_archive, write_archive
 from tacit.oracle import Task
-from tacit.storage import read_archive, write_archive
+from tacit.oracle.enumerable import checksum
 
 SHARE = 0.05
 """Writing may take this share of the running time."""
 
 
 class Checkpoint:
-    """A file that holds the state of a run.
+    """A file that holds the state of a run on one task.
 
     Parameters
     ----------
     path : where
+    task : what is minimised
     resume : go on from the file if it exists; otherwise it is overwritten
     settings : what else a run must agree on to be resumed (C, the problem's parameters), as text
     """
 
-    def __init__(self, path: str | Path, resume: bool = False, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, path: str | Path, task: Task, resume: bool = False, settings: Mapping[str, str] | None = None
+    ) -> None:
         self.path = Path(path)
         self.resume = resume
-        self.settings = dict(settings or {})
-        self._due = 0.0
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint={str(path)!r}: the folder {str(self.path.parent)!r} does not exist; make it")
+        if self.path.exists() and kind_of(self.path) != "checkpoint" and (not resume or not self.path.is_file()):
+            raise ValueError(
+                f"checkpoint={str(path)!r} exists and is not a checkpoint; name another file, or remove it first"
+            )
+        self._facts = {**_describe(task), **(settings or {})}
+        self._due = 0.0
 
     def is_due(self) -> bool:
         return time.perf_counter() >= self._due
 
-    def write(self, task: Task, snapshot: Mapping[str, Any], history: Sequence[Any]) -> None:
-        """Keep a state, and the history before it."""
+    def write(self, snapshot: Mapping[str, Any], history: Sequence[Any]) -> None:
+        """Keep a state, and the history before it. A disk that cannot take it costs a warning, not the run."""
         began = time.perf_counter()
         arrays = {f"state.{name}": np.asarray(value) for name, value in snapshot.items()}
         arrays["history"] = np.array(history, dtype=np.float64).reshape(len(history), 5)
-        arrays["probe"] = _probe(task)
-        header = {"settings": self.settings, "task": _describe(task)}
-        write_archive(self.path, "checkpoint", header, arrays)
+        try:
+            write_archive(self.path, "checkpoint", {"run": self._facts}, arrays)
+        except OSError as error:
+            warnings.warn(f"the checkpoint {str(self.path)!r} could not be written: {error}", stacklevel=2)
         now = time.perf_counter()
         self._due = now + (now - began) / SHARE
 
-    def read(self, task: Task) -> dict[str, Any] | None:
+    def read(self) -> dict[str, Any] | None:
         """The saved state, None if there is nothing to resume; an error if it belongs to another run."""
         if not self.resume or not self.path.exists():
             return None
         header, arrays = read_archive(self.path, "checkpoint")
-        then, now = {**header["task"], **header["settings"]}, {**_describe(task), **self.settings}
-        differences = [f"{k}: {then.get(k)} then, {now[k]} now" for k in now if then.get(k) != now[k]]
-        probe = _probe(task) if not differences else None
-        if probe is not None and not np.allclose(arrays["probe"], probe, rtol=1e-6, atol=1e-9 * np.abs(probe).max()):
-            differences = ["the features or the loss of the samples"]
+        then = header["run"]
+        differences = [f"{k}: {then.get(k)} then, {now} now" for k, now in self._facts.items() if then.get(k) != now]
         if differences:
             raise ValueError(
                 f"the checkpoint {str(self.path)!r} is of another run; what differs: {'; '.join(differences)}. "
@@ -74,18 +79,7 @@ def _describe(task: Task) -> dict[str, Any]:
         "samples": task.oracle.n_samples,
         "weights in w": task.oracle.n_params,
         "rescaling": task.rescaling,
-        "sample weights and C": _digest(task.weights),
-        "labels": _digest(task.target),
+        "labels": checksum(task.target),
+        "sample weights and C": checksum(task.weights),
+        "features, labels and losses": task.oracle.digest(),
     }
-
-
-def _digest(values: Array) -> str:
-    return f"{zlib.crc32(np.ascontiguousarray(values).tobytes()):08x}"
-
-
-def _probe(task: Task) -> Array:
-    """A plane at a pseudo-random point: it depends on every feature and every loss, up to rounding."""
-    w = np.random.default_rng(0).standard_normal(task.oracle.n_params)
-    plane = task.plane(task.augmented(w).code)
-    size = float(np.linalg.norm(plane.gradient))
-    return np.array([plane.offset, size, float(plane.gradient @ w)])

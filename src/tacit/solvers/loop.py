@@ -20,7 +20,7 @@ from tacit.oracle import Task
 from tacit.solvers.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
-"""A gap below this share of the trivial objective is rounding."""
+"""How close to the trivial objective, as a share of it, an optimum can be told from it."""
 
 
 class Status(enum.Enum):
@@ -71,7 +71,8 @@ class Solution(NamedTuple):
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
-            Status.STALLED: f"no further progress in double precision: {state}; raise tol or scale the features",
+            Status.STALLED: f"no further progress within rounding: {state}; scale or centre the features, "
+            "pass them in double precision, or raise tol",
             Status.STOPPED: f"stopped by a callback: {state}",
             Status.INTERRUPTED: f"interrupted: {state}; the best model so far is kept, "
             "fit again with warm_start=True (or resume=True with a checkpoint) to go on",
@@ -129,7 +130,9 @@ def minimise(
     """Minimise a task to a relative gap of ``tol``.
 
     The gap is compared with the objective and with the distance from the trivial objective F(0), whichever is
-    smaller: at small C the optimum is close to F(0), and a gap that is small beside the objective proves nothing.
+    smaller: at small C the optimum is close to F(0), and a gap that is small beside the objective proves nothing. The
+    objective that comes back is computed in double precision, whatever the precision of the features; if that
+    opens the gap again, the status says so. Ctrl-C ends the loop with the best point so far.
 
     Parameters
     ----------
@@ -137,7 +140,7 @@ def minimise(
     tol : stop when objective − bound ≤ tol · min(objective, F(0) − bound)
     max_iter : steps at the most
     start, planes : a point and codes of planes from an earlier solution
-    callbacks : each is called with every `Step`; one that returns True stops the loop
+    callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
     verbose : 1 shows progress on a terminal once a run takes longer than a second, 0 never
     checkpoint : where to keep the state
     rng : for solvers that draw samples
@@ -161,24 +164,30 @@ def minimise(
             _check_finite(line)
             history.append(line)
             progress.show(line)
-            stop = any([callback(line) for callback in callbacks])  # noqa: C419  (all of them see every step)
+            answers = [callback(line) for callback in callbacks]
+            stop = any(answer is True for answer in answers)
             status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, max_iter)
+            if checkpoint is not None and (status is not None or checkpoint.is_due()):
+                checkpoint.write(state.snapshot(), history[:-1])
             if status is not None:
                 break
-            if checkpoint is not None and checkpoint.is_due():
-                checkpoint.write(task, state.snapshot(), history[:-1])
             state = solver.step(task, state)
             iteration += 1
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
+        if not history or (history[-1].objective, history[-1].bound) != (state.best[1], state.bound):
+            seconds = time.perf_counter() - clock
+            history.append(Step(iteration, seconds, state.best[1], state.bound, state.n_planes))
+        if checkpoint is not None:
+            checkpoint.write(state.snapshot(), history[:-1])
     finally:
         progress.close()
-    if not history or history[-1].iteration != iteration:
-        seconds = time.perf_counter() - clock
-        history.append(Step(iteration, seconds, state.best[1], state.bound, state.n_planes))
-    if checkpoint is not None:
-        checkpoint.write(task, state.snapshot(), history[:-1])
-    return Solution(state.best[0], status, state.best[1], state.bound, state.planes(), history)
+    w, objective = state.best
+    if task.oracle.exact() is not task.oracle:
+        objective = task.objective(w)
+    if status is Status.CONVERGED and not _is_small(task, objective, state.bound, 2 * tol):
+        status = Status.STALLED
+    return Solution(w, status, objective, state.bound, state.planes(), history)
 
 
 def _begin(
@@ -190,7 +199,7 @@ def _begin(
     rng: np.random.Generator,
 ) -> tuple[State, list[Step]]:
     """The first state, or the one that a checkpoint holds, and the history up to it."""
-    saved = checkpoint.read(task) if checkpoint is not None else None
+    saved = checkpoint.read() if checkpoint is not None else None
     if saved is None:
         return solver.init(task, start, planes, rng), []
     history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
@@ -199,12 +208,17 @@ def _begin(
 
 def _verdict(task: Task, solver: Solver, state: State, line: Step, tol: float, max_iter: int) -> Status | None:
     """Why to stop, None to go on."""
-    trivial = task.origin[1].offset + task.penalty.value(np.zeros(task.oracle.n_params))
-    if line.gap <= max(tol * min(line.objective, trivial - line.bound), ROUNDING * trivial):
+    if _is_small(task, line.objective, line.bound, tol):
         return Status.CONVERGED
     if solver.done(state):
         return Status.STALLED
     return Status.MAX_ITER if line.iteration >= max_iter else None
+
+
+def _is_small(task: Task, objective: float, bound: float, tol: float) -> bool:
+    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0)."""
+    gap = objective - bound
+    return gap <= tol * objective and gap <= max(tol * (task.trivial - bound), ROUNDING * task.trivial)
 
 
 def _check_finite(line: Step) -> None:

@@ -1,46 +1,164 @@
-"""The small quadratic program inside the bundle: max f·α − ½ αᵀHα over α ≥ 0, Σα = 1."""
+"""The small quadratic program inside the bundle: max f·α − ½‖Σ α_j v_j‖² over α ≥ 0, Σα = 1."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from tacit.arrays import Array
 
-RIDGES = (1e-14, 1e-12, 1e-9, 1e-6)
-"""Tried in turn, relative to the unit diagonal: the dual active set fails on nearly singular matrices."""
+RIDGE = 1e-14
+"""On the unit diagonal of the matrix that daqp factors."""
+
+PRECISION = 1e-12
+"""Refined: no plane lies above the answer by more than this share of the maximum, or than rounding of its height."""
 
 
-def maximise_on_simplex(H: Array, f: Array, scale: float) -> Array | None:
-    """The maximiser, None if the library fails at every ridge. Any answer on the simplex gives a valid bound.
+def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, scale: float, room: float) -> Array:
+    """The maximiser α for ``v_j = slopes[j] / root``, whose inner products are H.
 
-    ``scale`` is the size of the maximum, up to a few orders of magnitude. Planes of very different steepness meet in
-    one program (class weights from 1e-4 to 1e3 do that), so weights are measured by how far they move w, not by
-    themselves: α_j = x_j / √(1 + H_jj / scale).
+    ``scale`` is the size of the maximum, up to a few orders of magnitude, and ``room`` how far below the maximum an
+    answer may lie. daqp works on H and is quick, but planes of very different steepness (class weights from 1e-4 to
+    1e3, features that were never scaled) or nearly dependent ones cost it its digits. So its answer is checked, and
+    where it will not do, `climb` goes on from it with the slopes themselves. Any answer lies on the simplex, so it
+    gives a valid bound.
 
-    >>> maximise_on_simplex(np.eye(2), np.array([0.0, 0.0]), scale=1.0).round(6)
+    >>> maximise_on_simplex(np.eye(2), 1.0, np.eye(2), np.array([0.0, 0.0]), scale=1.0, room=1e-6).round(6)
     array([0.5, 0.5])
     """
     import daqp
 
-    m = f.size
+    m, d = slopes.shape
     if m == 1:
         return np.ones(1)
     scale = max(scale, 1e-300)
-    steepness = np.sqrt(1.0 + H.diagonal() / scale)
-    shrink = 1.0 / steepness
+    squares = H.diagonal()
+    shrink = 1.0 / np.sqrt(1.0 + squares / scale)  # weights are measured by how far they move w
     matrix = H * (shrink[:, None] * (shrink / scale))
-    gains = f * (shrink / -scale)
+    matrix.ravel()[:: m + 1] += RIDGE
     upper, lower, sense = _bounds(m)
-    for ridge in RIDGES:
-        matrix.ravel()[:: m + 1] += ridge
-        x, _, flag, _ = daqp.solve(matrix, gains, shrink[None, :], upper, lower, sense.copy(), primal_tol=1e-9)
-        alpha = np.maximum(x, 0.0) * shrink
-        total = float(alpha.sum())
-        if flag > 0 and 0.5 < total < 2.0:
-            return np.asarray(alpha / total)
-    return None
+    x, _, flag, _ = daqp.solve(
+        matrix, f * (shrink / -scale), shrink[None, :], upper, lower, sense.copy(), primal_tol=1e-9
+    )
+    alpha = np.maximum(x, 0.0) * shrink
+    total = float(alpha.sum())
+    if flag > 0 and 0.5 < total < 2.0:
+        alpha /= total
+        heights = f - H @ alpha
+        steepness = np.sqrt(squares)
+        rounding = 1e-15 * float(steepness.max()) * float(alpha @ steepness)
+        if float(heights.max()) - float(alpha @ heights) + rounding <= room:
+            return np.asarray(alpha)
+    else:
+        alpha = np.zeros(m)
+    V = slopes / root
+    return climb(_triangle(V.T).T if m < d else V, f, scale, alpha)
+
+
+def climb(V: Array, f: Array, scale: float, start: Array) -> Array:
+    """The maximiser over the rows of V, by an active set: a plane enters, others leave when their weight is used up.
+
+    The planes of the face are columns (√scale, v_j). The constant on top changes nothing on the simplex and keeps d + 1
+    planes in d dimensions independent (Kiwiel 1986; with f = 0 this is Wolfe's nearest point, 1976).
+
+    >>> climb(np.eye(3), np.array([0.0, 0.0, 9.0]), 1.0, np.zeros(3))
+    array([0., 0., 1.])
+    """
+    m = len(f)
+    A = np.hstack([np.full((m, 1), np.sqrt(scale)), V])
+    norms = np.linalg.norm(V, axis=1)
+    alpha = start.copy()
+    if not alpha.sum() > 0:
+        alpha[np.argmax(f - 0.5 * norms**2)] = 1.0
+    face, waiting = [], np.flatnonzero(alpha).tolist()
+    if len(waiting) > 1 and _are_independent(A[waiting]):
+        face, waiting = waiting[:-1], waiting[-1:]
+    barred = np.zeros(m, dtype=bool)
+    reached = -np.inf
+    for _ in range(20 * m):
+        entered = waiting.pop(0)
+        _enter(A, alpha, face, entered)
+        if waiting:
+            continue
+        _settle(A, f, alpha, face)
+        alpha /= alpha.sum()
+        w = alpha @ V
+        heights = f - V @ w
+        value = float(alpha @ f - 0.5 * (w @ w))
+        barred[entered] = value <= reached  # all that this plane could add is rounding
+        reached = max(reached, value)
+        excess = heights - alpha @ heights - 2e-16 * (alpha @ norms) * norms
+        excess[barred | (alpha > 0)] = -np.inf
+        best = int(np.argmax(excess))
+        if excess[best] <= PRECISION * scale:
+            break
+        waiting.append(best)
+    return alpha
+
+
+def _enter(A: Array, alpha: Array, face: list[int], j: int) -> None:
+    """Plane j joins the face; as long as it depends on it, weight moves to it until another plane leaves."""
+    while face:
+        share = np.linalg.lstsq(A[face].T, A[j], rcond=1e-13)[0]
+        apart = np.linalg.norm(A[j] - share @ A[face])
+        if len(face) < A.shape[1] and apart > 1e-12 * np.linalg.norm(A[j]):
+            break
+        alpha[j] += _move(alpha, face, -share, np.inf) or 0.0
+        face[:] = [i for i in face if alpha[i] > 0]
+    face.append(j)
+    if len(face) == 1:
+        alpha[j] = 1.0
+
+
+def _are_independent(A: Array) -> bool:
+    pivots = np.abs(_triangle(A.T).diagonal())
+    return len(A) <= A.shape[1] and bool((pivots > 1e-12 * np.linalg.norm(A, axis=1)).all())
+
+
+def _settle(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
+    """Move to the maximum over the hull of the face; planes whose weight is used up on the way leave."""
+    while True:
+        best = _best_on_hull(A[face], f[face])
+        if not np.isfinite(best).all() or _move(alpha, face, best - alpha[face], 1.0) is None:
+            return
+        face[:] = [i for i in face if alpha[i] > 0]
+
+
+def _best_on_hull(A: Array, f: Array) -> Array:
+    """The maximiser over weights that sum to one, of either sign: RᵀR a = f − λ."""
+    R = _triangle(A.T)
+    if not R.diagonal().all():
+        return np.full(len(f), np.nan)
+    both = solve_triangular(R, np.column_stack([f, np.ones(len(f))]), trans="T", check_finite=False)
+    a, one = solve_triangular(R, both, check_finite=False).T
+    return np.asarray(a + (1.0 - a.sum()) / one.sum() * one)
+
+
+def _triangle(A: Array) -> Array:
+    """R of a QR factorisation."""
+    R: Array = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
+    return R
+
+
+def _move(alpha: Array, face: list[int], direction: Array, limit: float) -> float | None:
+    """Move the weights of the face until one is used up: how far, None if none is within the limit."""
+    weights = alpha[face]
+    falling = direction < 0
+    reach = np.full(len(face), np.inf)
+    reach[falling] = -weights[falling] / direction[falling]
+    first = int(np.argmin(reach))
+    if reach[first] > limit:
+        alpha[face] = np.maximum(weights + limit * direction, 0.0)
+        return None
+    if np.isinf(reach[first]):
+        face.clear()
+        return None
+    moved = np.maximum(weights + reach[first] * direction, 0.0)
+    moved[first] = 0.0
+    alpha[face] = moved
+    return float(reach[first])
 
 
 @lru_cache(maxsize=256)

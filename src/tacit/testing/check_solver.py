@@ -18,10 +18,12 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
     >>> check_solver(Bundle(), seeds=1)
     """
     name = type(solver).__name__
+    ran = 0
     for problem, seed, C in itertools.product(problems(), range(seeds), (0.1, 3.0, 100.0)):
         task = example_task(problem, seed, C)
         if any(not hasattr(task.oracle, need) for need in solver.needs):
             continue
+        ran += 1
         table = Enumeration(problem.example(np.random.default_rng(seed)))
         optimum = table.optimum(task.weights)
         solution = minimise(task, solver, tol=tol, max_iter=20000)
@@ -46,3 +48,4 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
             again.objective <= solution.objective + room,
             f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",
         )
+    say(ran > 0, f"{name}: no problem offers what it needs, {solver.needs}; is a name misspelt?")

@@ -8,6 +8,8 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from tacit.learners.learner import Learner
 from tacit.oracle import Problem
 from tacit.solvers import Solver
@@ -20,9 +22,8 @@ def problems() -> list[Problem]:
 
 def solvers() -> list[Solver]:
     """All solvers of tacit, with their default settings."""
-    return [
-        kind() for kind in _classes("tacit.solvers", object) if hasattr(kind, "needs") and hasattr(kind, "get_params")
-    ]
+    kinds = _classes("tacit.solvers", BaseEstimator)
+    return [kind() for kind in kinds if hasattr(kind, "init") and hasattr(kind, "step")]
 
 
 def learners() -> list[type[Learner]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -28,13 +29,12 @@ def run() -> Page:
         "every public name": NAMES,
         "a first fit": FIT,
     }
-    _measure("".join(stages.values()))
-    before, code = 0.0, ""
-    totals = {}
-    for name, stage in stages.items():
-        code += stage
-        totals[name] = float(np.median([_measure(code) for _ in range(7)]))
-    for name, total in totals.items():
+    programs = dict(zip(stages, itertools.accumulate(stages.values()), strict=True))
+    _measure(programs["a first fit"])
+    rounds = [{name: _measure(code) for name, code in programs.items()} for _ in range(7)]
+    before = 0.0
+    for name in stages:
+        total = float(np.median([one[name] for one in rounds]))
         page.rows.append((name, f"{total - before:.3f}"))
         before = total
     return page

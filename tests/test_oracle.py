@@ -47,7 +47,7 @@ def test_oracles_equal_the_definition(instance):
     problem = Candidates(loss=costs)
     schema = problem.schema(bags, y)
     oracle = problem.bind(bags, y, schema)
-    oracle.block_states = block
+    oracle.block_states = block  # blocks of one to six states, whatever the cache holds
     oracle._whole = list(oracle._cut(slice(0, n)))
     scores = table(bags, w, k)
     target = oracle.encode(y, hidden)

@@ -72,9 +72,22 @@ def best_cells(
                         state[i] = j - first
                 continue
             top = row[first]
-            for j in range(first + 1, last):
+            second, third, fourth = top, top, top  # four chains of comparisons run side by side
+            j = first
+            while j + 4 <= last:
+                a, b, c, d = row[j], row[j + 1], row[j + 2], row[j + 3]
+                top = a if a > top else top
+                second = b if b > second else second
+                third = c if c > third else third
+                fourth = d if d > fourth else fourth
+                j += 4
+            while j < last:
                 v = row[j]
                 top = v if v > top else top
+                j += 1
+            top = second if second > top else top
+            third = fourth if fourth > third else third
+            top = third if third > top else top
             if top == -np.inf:
                 continue
             extra = losses[column[i]]

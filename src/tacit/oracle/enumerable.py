@@ -39,7 +39,7 @@ class EnumerableOracle(ABC):
 
     A subclass gives `scores`, its transpose `adjoint`, and `gather`; scores of cells that do not exist are −inf.
     The code of an output is ``state · n_labels + label``, the state counted within the sample. Scores are computed
-    for blocks of samples, `block_states` states at a time, so memory stays bounded; O(cells) a pass beyond that.
+    for blocks of samples, about `block_cells` cells at a time, so memory stays bounded; O(cells) a pass beyond that.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ class EnumerableOracle(ABC):
     has_hidden : whether the state means something to the user
     """
 
-    block_states = 1 << 20
+    block_cells = 1 << 18
+    """Scores computed at a time: a table of this size stays in a core's cache until it has been searched."""
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class EnumerableOracle(ABC):
         self._losses = None if losses is None else _checked(losses)
         most_states = int(np.max(np.diff(offsets), initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
+        self.block_states = max(1, self.block_cells // self.n_labels)
         self._whole = list(self._cut(slice(0, self.n_samples)))
 
     @abstractmethod

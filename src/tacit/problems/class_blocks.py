@@ -21,9 +21,8 @@ from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
 from tacit.oracle.enumerable import checksum
 
 SMALL_PRODUCT = 900_000
-"""Below a million multiplications OpenBLAS skips packing. In single precision that is 2.5 × faster (1.9 against 4.5 ms
-for 10⁵ × 100 × 5), so products are cut to this size; in double precision only where the whole is too small for
-threads."""
+"""Below a million multiplications OpenBLAS skips packing, which is a third faster (34 against 49 µs on the digits).
+Tables too small for threads to pay are cut to this size; larger ones gain more from BLAS's own threads."""
 
 
 class ClassProblem(Problem):
@@ -120,9 +119,10 @@ class ClassBlocks(EnumerableOracle):
             self._columns = np.ascontiguousarray(table.T)
         self._precision = self._rows.dtype
         per_state = max(1, len(schema.classes) * table.shape[1])
-        small = self._precision == np.float32 or per_state * table.shape[0] < 4 * SMALL_PRODUCT
-        if small and not self._sparse:
-            self.block_states = max(64, SMALL_PRODUCT // per_state)
+        if self._sparse:
+            self.block_cells = 1 << 22  # a block of a sparse table costs more to cut out than to search
+        elif per_state * table.shape[0] < 4 * SMALL_PRODUCT:
+            self.block_cells = max(64, SMALL_PRODUCT // table.shape[1])
         super().__init__(schema.classes, offsets, schema.n_params, **facts)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
@@ -130,7 +130,7 @@ class ClassBlocks(EnumerableOracle):
         weights = parts["weights"].astype(self._precision, copy=False)
         states = self.states(rows)
         if self._columns is None:
-            scores = np.ascontiguousarray((self._rows[states] @ weights.T).T)
+            scores = np.ascontiguousarray((cut_rows(self._rows, states) @ weights.T).T)
         else:
             scores = weights @ self._columns[:, states].astype(self._precision, copy=False)
         if self._has_intercept:
@@ -153,7 +153,8 @@ class ClassBlocks(EnumerableOracle):
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
-        table = self._rows[self.states(rows)]
+        states = self.states(rows)
+        table = cut_rows(self._rows, states) if self._sparse else self._rows[states]
         parts["weights"][:] = (table.T @ V.T).T if self._sparse else V @ table
         if self._has_intercept:
             parts["intercept"][:] = V.sum(axis=1)
@@ -211,6 +212,18 @@ def class_losses(loss: Any, classes: Array, labels: Array) -> LossTable:
             f"the classes are {classes.tolist()}: list all of them in classes=[...]"
         )
     return LossTable(costs.T, labels)
+
+
+def cut_rows(table: Any, states: Any) -> Any:
+    """Rows of a CSR table; consecutive ones share its memory."""
+    if not isinstance(states, slice):
+        return table[states]
+    if states == slice(0, table.shape[0]):
+        return table
+    indptr = table.indptr[states.start : states.stop + 1]
+    part = slice(indptr[0], indptr[-1])
+    shape = (states.stop - states.start, table.shape[1])
+    return sparse.csr_array((table.data[part], table.indices[part], indptr - indptr[0]), shape=shape)
 
 
 @kernel

@@ -205,7 +205,7 @@ class BundleState:
         slope = alpha @ self.slopes
         w = penalty.primal(slope)
         bound = float(alpha @ self.offsets) + float(slope @ w) + penalty.value(w)
-        self.bound = max(self.bound, min(bound, self.best[1]))
+        self.bound = max(self.bound, bound)
         return np.asarray(slope)
 
     def tune(self, w: Array, penalty: Quadratic) -> None:
@@ -226,7 +226,7 @@ class BundleState:
 
     def note_progress(self) -> None:
         """Count the steps since the gap last shrank by a hundredth."""
-        gap = self.best[1] - self.bound
+        gap = max(self.best[1] - self.bound, 0.0)
         if gap < 0.99 * self.gap_then:
             self.gap_then, self.idle = gap, 0
         else:

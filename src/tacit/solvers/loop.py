@@ -187,7 +187,8 @@ def minimise(
         objective = task.objective(w)
     if status is Status.CONVERGED and not _is_small(task, objective, state.bound, 2 * tol):
         status = Status.STALLED
-    return Solution(w, status, objective, state.bound, state.planes(), history)
+    bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
+    return Solution(w, status, objective, bound, state.planes(), history)
 
 
 def _begin(
@@ -216,9 +217,12 @@ def _verdict(task: Task, solver: Solver, state: State, line: Step, tol: float, m
 
 
 def _is_small(task: Task, objective: float, bound: float, tol: float) -> bool:
-    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0)."""
+    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0).
+
+    A bound that is clearly above the objective proves only that rounding is larger than the gap.
+    """
     gap = objective - bound
-    return gap <= tol * objective and gap <= max(tol * (task.trivial - bound), ROUNDING * task.trivial)
+    return abs(gap) <= max(tol, 1e-12) * objective and gap <= max(tol * (task.trivial - bound), ROUNDING * task.trivial)
 
 
 def _check_finite(line: Step) -> None:

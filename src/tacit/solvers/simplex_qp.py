@@ -54,7 +54,8 @@ def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, 
     else:
         alpha = np.zeros(m)
     V = slopes / root
-    return climb(_triangle(V.T).T if m < d else V, f, scale, alpha)
+    with np.errstate(all="ignore"):  # what overflows is compared, and left
+        return climb(_triangle(V.T).T if m < d else V, f, scale, alpha)
 
 
 def climb(V: Array, f: Array, scale: float, start: Array) -> Array:

@@ -33,8 +33,8 @@ def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, 
     m, d = slopes.shape
     if m == 1:
         return np.ones(1)
-    scale = max(scale, 1e-300)
     squares = H.diagonal()
+    scale = max(scale, 1e-30 * float(squares.max()), 1e-300)
     shrink = 1.0 / np.sqrt(1.0 + squares / scale)  # weights are measured by how far they move w
     matrix = H * (shrink[:, None] * (shrink / scale))
     matrix.ravel()[:: m + 1] += RIDGE

@@ -42,10 +42,6 @@ class Task:
     penalty: Quadratic = field(default_factory=Quadratic)
     rescaling: str = "margin"
 
-    @cached_property
-    def _pull_of_targets(self) -> Array:
-        return self.oracle.features(self.target, self.weights)
-
     def augmented(self, w: Array, rows: Rows = None) -> Assignment:
         """The assignment that attains every ξ_i(w)."""
         if self.rescaling == "margin":
@@ -66,13 +62,15 @@ class Task:
 
         Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
         """
-        code = np.where(code == TARGET, self.target, code) if code.min(initial=0) < 0 else code
+        moved = code != self.target
+        if code.min(initial=0) < 0:
+            moved &= code != TARGET
+            code = np.where(moved, code, self.target)
         loss = self.oracle.loss(code)
-        if self.rescaling == "margin":
-            gradient = self.oracle.features(code, self.weights) - self._pull_of_targets
-        else:
-            scaled = self.weights * loss
-            gradient = self.oracle.features(code, scaled) - self.oracle.features(self.target, scaled)
+        coef = self.weights if self.rescaling == "margin" else self.weights * loss
+        if moved.shape == coef.shape:  # one code a sample: those at their target cancel, and cost nothing
+            coef = coef * moved
+        gradient = self.oracle.features(code, coef) - self.oracle.features(self.target, coef)
         return Plane(gradient, float(self.weights @ loss))
 
     @cached_property

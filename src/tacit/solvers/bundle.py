@@ -217,11 +217,11 @@ class BundleState:
 
     def drop(self, alpha: Array, after: int) -> None:
         """Forget planes that were inactive for a while, several at a time."""
-        share = alpha * np.sqrt(self.gram.diagonal())
-        self.ages = np.where((share > 1e-9 * share.max()) | (alpha > 1e-9), 0, self.ages + 1)
+        self.ages = np.where(alpha > 1e-14, 0, self.ages + 1)
         if np.count_nonzero(self.ages >= after) >= BATCH:
             self._move(np.flatnonzero(self.ages < after), len(self._offsets))
         elif len(self.codes) >= MOST:
+            share = alpha * np.sqrt(self.gram.diagonal())
             self._move(np.sort(np.argsort(-share, kind="stable")[: MOST // 2]), len(self._offsets))
 
     def note_progress(self) -> None:

@@ -148,6 +148,7 @@ def test_bags_with_known_candidates(bags):
     X, y, hidden = bags
     model = StructuredSVM(Candidates(), C=30).fit(X, y, hidden=hidden)
     assert model.score(X, y) > 0.9
+    np.testing.assert_array_equal(model.hidden_, hidden)
     assert (model.predict_hidden(X) == hidden).mean() > 0.8
     assert (model.impute(X, y) == hidden).mean() > 0.8
     arrays = [np.array(bag) for bag in X]

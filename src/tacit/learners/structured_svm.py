@@ -46,6 +46,7 @@ class StructuredSVM(Learner):
     Attributes
     ----------
     coef_, weights_ : the weights, flat and by name
+    hidden_ : the hidden value of every training sample, None for a problem without any
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
 
     >>> from sklearn.datasets import load_digits
@@ -100,7 +101,7 @@ class StructuredSVM(Learner):
         schema = self.problem.schema(X, y)
         oracle = self.problem.bind(X, y, schema, hidden=hidden)
         solver = Bundle() if self.solver is None else self.solver
-        require(type(self).__name__, self.problem, oracle, ["impute", "hidden_unknown", "exact"])
+        require(type(self).__name__, self.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
         if self.checkpoint is not None:
             require("a checkpoint", self.problem, oracle, ["digest"])
         require(type(solver).__name__, self.problem, oracle, solver.needs)
@@ -125,6 +126,7 @@ class StructuredSVM(Learner):
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
         self.coef_ = solution.w
+        self.hidden_ = oracle.decode(target)[1]
         self.objective_, self.bound_ = solution.objective, solution.bound
         self.status_, self.history_ = solution.status, solution.history
         self.n_iter_ = max(solution.history[-1].iteration, 1)

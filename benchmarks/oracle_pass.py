@@ -7,7 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit import Ragged
-from tacit.oracle import Task
+from tacit.oracle import Oracle
 from tacit.problems import Candidates
 from tacit.scale import sharded
 
@@ -37,17 +37,14 @@ def _measure(dtype: type, threads: int) -> tuple[str, ...]:
     problem = Candidates(fit_intercept=False)
     oracle = problem.bind(bags, y, problem.schema(bags, y))
     w = rng.standard_normal(oracle.n_params)
-    target = oracle.impute(w).code
-    task = Task(oracle, np.full(BAGS, 1 / BAGS), target)
     # the same memory for both, so that neither finds the cache filled by the other
     W, columns = w.reshape(CLASSES, WIDTH).astype(dtype), oracle._columns
-    calls = {"by columns": lambda: W @ columns, "by rows": lambda: values @ W.T, "pass": lambda: _pass(task, w)}
+    calls = {"by columns": lambda: W @ columns, "by rows": lambda: values @ W.T, "pass": lambda: _pass(oracle, w)}
     with threadpool_limits(threads):
         seconds = interleave(calls, rounds=40)
         fastest = min(("by columns", "by rows"), key=lambda name: min(seconds[name]))
         with sharded(oracle, 2) as shards:
-            split = Task(shards, task.weights, target)
-            sharded_times = interleave({"pass": lambda: _pass(split, w)}, rounds=40)["pass"]
+            sharded_times = interleave({"pass": lambda: _pass(shards, w)}, rounds=40)["pass"]
     return (
         dtype.__name__,
         str(threads),
@@ -58,5 +55,5 @@ def _measure(dtype: type, threads: int) -> tuple[str, ...]:
     )
 
 
-def _pass(task: Task, w: np.ndarray) -> object:
-    return task.plane(task.augmented(w).code)
+def _pass(oracle: Oracle, w: np.ndarray) -> np.ndarray:
+    return oracle.features(oracle.augmented(w).code, np.ones(BAGS))

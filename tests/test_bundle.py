@@ -1,6 +1,7 @@
 """The bundle solver and the loop: certificates, warm starts, stopping."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -64,8 +65,8 @@ def test_planes_never_outgrow_the_cap():
     task = testing.example_task(Multiclass(), seed=0, C=100.0)
     state = Bundle().init(task, None, None, None)
     code, plane = task.origin
-    for _ in range(3 * MOST):
-        state.add(code, plane, task.penalty)
+    for i in range(3 * MOST):
+        state.add(code, plane._replace(offset=plane.offset - i), task.penalty)
         state.drop(np.full(state.n_planes, 1 / state.n_planes), after=10**6)
         assert state.n_planes <= MOST
 
@@ -147,6 +148,45 @@ def test_converged_means_within_tolerance(C, stretch):
         assert solution.gap <= 1e-3 * solution.objective
     else:
         assert "scale or centre the features" in solution.advice() or "raise max_iter" in solution.advice()
+
+
+@pytest.mark.parametrize("C", [1e4, 1e5, 1e6, 1e7])
+def test_rounding_beyond_the_gap_is_never_called_converged(C):
+    """Scores of 1 carry rounding of 1e-16, C times that is more than the optimum of 8e-11 here."""
+    rng = np.random.default_rng(0)
+    y = np.array([0, 1, 0, 1, 0, 1])
+    X = rng.standard_normal((6, 2)) + 1e5
+    X[:, 0] += np.where(y == 1, 3e5, 0)
+    problem = Multiclass(fit_intercept=False)
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    solution = minimise(Task(oracle, np.full(6, C / 6), oracle.encode(y)), Bundle(), tol=1e-3)
+    wx = [[Fraction(v) for v in row] for row in solution.w.reshape(2, 2)]
+    true = sum(v * v for row in wx for v in row) / 2
+    for x, label in zip(X, y, strict=True):
+        scores = [sum(Fraction(a) * b for a, b in zip(x, row, strict=True)) for row in wx]
+        true += Fraction(C / 6) * max(0, 1 + scores[1 - label] - scores[label])
+    if solution.status is Status.CONVERGED:
+        assert solution.objective == pytest.approx(float(true), rel=2e-3)
+    else:
+        assert solution.status is Status.STALLED
+
+
+def test_single_precision_that_suffices_is_converged():
+    """In float32 the two planes look better than they are; in double precision the optimum is certified."""
+    X, y = np.array([[7e5], [-3e5]], np.float32), np.array([0, 1])
+    problem = Multiclass(fit_intercept=False)
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    solution = minimise(Task(oracle, np.full(2, 50.0), oracle.encode(y)), Bundle(), tol=1e-3)
+    assert solution.history[-1].iteration < 20
+    assert solution.gap <= 2e-3 * solution.objective
+
+
+def test_the_same_plane_is_kept_once():
+    task = testing.example_task(Multiclass(), seed=0)
+    state = Bundle().init(task, None, None, None)
+    before = state.n_planes
+    state.visit(task, np.zeros(task.oracle.n_params))
+    assert state.n_planes == before
 
 
 @pytest.mark.parametrize("offset", [0, 1e3, 1e5, 1e6])
@@ -246,7 +286,7 @@ def test_the_small_program_keeps_its_digits(seed):
     assert alpha.sum() == pytest.approx(1)
     assert alpha.min() >= 0
     assert heights.max() - alpha @ heights <= 1e-6 + rounding
-    again = climb(V, f, 1.0, np.zeros(m))
+    again = climb(V, f, 1.0, 1e-12, np.zeros(m))
     value, other = (alpha @ f - 0.5 * (alpha @ V) @ (alpha @ V) for alpha in (alpha, again))
     assert value == pytest.approx(other, abs=1e-6 + rounding)
 
@@ -257,5 +297,5 @@ def test_the_small_program_equals_a_fine_grid():
     grid = np.linspace(0, 1, 100001)
     both = np.stack([grid, 1 - grid])
     values = f @ both - 0.5 * (both * (H @ both)).sum(axis=0)
-    for alpha in (maximise_on_simplex(slopes, 1.0, H, f, 0.1, 1e-9), climb(slopes, f, 0.1, np.zeros(2))):
+    for alpha in (maximise_on_simplex(slopes, 1.0, H, f, 0.1, 1e-9), climb(slopes, f, 0.1, 1e-12, np.zeros(2))):
         assert alpha[0] == pytest.approx(grid[values.argmax()], abs=1e-4)

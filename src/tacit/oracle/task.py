@@ -84,6 +84,11 @@ class Task:
         """The objective at w = 0."""
         return self.penalty.value(np.zeros(self.oracle.n_params)) + self.origin[1].offset
 
+    def rounding(self, w: Array) -> float:
+        """How far rounding of the scores in double precision can move Σ c_i ξ_i(w), about."""
+        values = self.oracle.exact().augmented(w).value
+        return float(np.finfo(np.float64).eps * (self.weights @ np.abs(values)))
+
     def objective(self, w: Array) -> float:
         """Ω(w) + Σ c_i ξ_i(w) in double precision, by one pass of the oracle."""
         exact = replace(self, oracle=self.oracle.exact())

@@ -180,10 +180,13 @@ class BundleState:
         self._slopes[m] = plane.gradient
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
-        if not np.isfinite(self._gram[m, m]):
+        square = self._gram[m, m]
+        if not np.isfinite(square):
             raise FloatingPointError(
                 "numbers overflow in the sum of features; scale the features (StandardScaler) or lower C"
             )
+        if ((self._gram[m, :m] == square) & (self.gram.diagonal() == square) & (self.offsets == plane.offset)).any():
+            return  # it is there already
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 

@@ -65,9 +65,9 @@ class Solution(NamedTuple):
     def advice(self) -> str:
         """One sentence: what happened and what to do next."""
         steps = self.history[-1].iteration if self.history else 0
-        state = (
-            f"gap {self.gap:.2g} ({self.gap / max(self.objective, 1e-300):.2g} of the objective) after {steps} steps"
-        )
+        gap = abs(self.objective - self.bound)
+        share = gap / max(abs(self.objective), 1e-300)
+        state = f"gap {gap:.2g} ({share:.2g} of the objective) after {steps} steps"
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
@@ -131,8 +131,9 @@ def minimise(
 
     The gap is compared with the objective and with the distance from the trivial objective F(0), whichever is
     smaller: at small C the optimum is close to F(0), and a gap that is small beside the objective proves nothing. The
-    objective that comes back is computed in double precision, whatever the precision of the features; if that
-    opens the gap again, the status says so. Ctrl-C ends the loop with the best point so far.
+    objective that comes back is computed in double precision, whatever the precision of the features; if that opens
+    the gap again, or if rounding of the scores alone could, the status is not CONVERGED. Ctrl-C ends the loop with
+    the best point so far.
 
     Parameters
     ----------
@@ -185,8 +186,9 @@ def minimise(
     w, objective = state.best
     if task.oracle.exact() is not task.oracle:
         objective = task.objective(w)
-    if status is Status.CONVERGED and not _is_small(task, objective, state.bound, 2 * tol):
-        status = Status.STALLED
+    if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
+        proven = _is_small(task, objective, state.bound, 2 * tol) and task.rounding(w) <= tol * objective
+        status = Status.CONVERGED if proven else Status.STALLED if status is Status.CONVERGED else status
     bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
     return Solution(w, status, objective, bound, state.planes(), history)
 
@@ -211,7 +213,7 @@ def _verdict(task: Task, solver: Solver, state: State, line: Step, tol: float, m
     """Why to stop, None to go on."""
     if _is_small(task, line.objective, line.bound, tol):
         return Status.CONVERGED
-    if solver.done(state):
+    if solver.done(state) or line.bound > (1 + max(tol, 1e-12)) * line.objective:
         return Status.STALLED
     return Status.MAX_ITER if line.iteration >= max_iter else None
 

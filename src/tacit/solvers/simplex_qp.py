@@ -13,7 +13,7 @@ RIDGE = 1e-14
 """On the unit diagonal of the matrix that daqp factors."""
 
 PRECISION = 1e-12
-"""Refined: no plane lies above the answer by more than this share of the maximum, or than rounding of its height."""
+"""No answer is asked to be closer to the maximum than this share of it."""
 
 
 def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, scale: float, room: float) -> Array:
@@ -55,16 +55,16 @@ def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, 
         alpha = np.zeros(m)
     V = slopes / root
     with np.errstate(all="ignore"):  # what overflows is compared, and left
-        return climb(_triangle(V.T).T if m < d else V, f, scale, alpha)
+        return climb(_triangle(V.T).T if m < d else V, f, scale, max(room, PRECISION * scale), alpha)
 
 
-def climb(V: Array, f: Array, scale: float, start: Array) -> Array:
+def climb(V: Array, f: Array, scale: float, room: float, start: Array) -> Array:
     """The maximiser over the rows of V, by an active set: a plane enters, others leave when their weight is used up.
 
     The planes of the face are columns (√scale, v_j). The constant on top changes nothing on the simplex and keeps d + 1
     planes in d dimensions independent (Kiwiel 1986; with f = 0 this is Wolfe's nearest point, 1976).
 
-    >>> climb(np.eye(3), np.array([0.0, 0.0, 9.0]), 1.0, np.zeros(3))
+    >>> climb(np.eye(3), np.array([0.0, 0.0, 9.0]), 1.0, 1e-9, np.zeros(3))
     array([0., 0., 1.])
     """
     m = len(f)
@@ -93,7 +93,7 @@ def climb(V: Array, f: Array, scale: float, start: Array) -> Array:
         excess = heights - alpha @ heights - 2e-16 * (alpha @ norms) * norms
         excess[barred | (alpha > 0)] = -np.inf
         best = int(np.argmax(excess))
-        if excess[best] <= PRECISION * scale:
+        if excess[best] <= room:
             break
         waiting.append(best)
     return alpha
@@ -102,10 +102,11 @@ def climb(V: Array, f: Array, scale: float, start: Array) -> Array:
 def _enter(A: Array, alpha: Array, face: list[int], j: int) -> None:
     """Plane j joins the face; as long as it depends on it, weight moves to it until another plane leaves."""
     while face:
-        share = np.linalg.lstsq(A[face].T, A[j], rcond=1e-13)[0]
-        apart = np.linalg.norm(A[j] - share @ A[face])
-        if len(face) < A.shape[1] and apart > 1e-12 * np.linalg.norm(A[j]):
+        k = len(face)
+        R = _triangle(A[[*face, j]].T)
+        if k < A.shape[1] and abs(R[k, k]) > 1e-12 * np.linalg.norm(A[j]):
             break
+        share = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
         alpha[j] += _move(alpha, face, -share, np.inf) or 0.0
         face[:] = [i for i in face if alpha[i] > 0]
     face.append(j)

@@ -37,7 +37,8 @@ class _Block(NamedTuple):
 class EnumerableOracle(ABC):
     """An oracle over cells (label, state): sample i owns states ``offsets[i]`` to ``offsets[i + 1]``, under each label.
 
-    A subclass gives `scores`, its transpose `adjoint`, and `gather`; scores of cells that do not exist are −inf.
+    A subclass gives `scores`, its transpose `adjoint`, and `gather`, and `digest` if its fits are to be resumed from
+    checkpoints; scores of cells that do not exist are −inf.
     The code of an output is ``state · n_labels + label``, the state counted within the sample. Scores are computed
     for blocks of samples, about `block_cells` cells at a time, so memory stays bounded; O(cells) a pass beyond that.
 
@@ -87,10 +88,6 @@ class EnumerableOracle(ABC):
     @abstractmethod
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         """Σ over cells of V[label, state] Ψ(cell): the transpose of `scores`, of length n_params."""
-
-    @abstractmethod
-    def digest(self) -> str:
-        """A checksum of the data; see `Oracle.digest`."""
 
     @abstractmethod
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:

@@ -189,6 +189,16 @@ def test_the_same_plane_is_kept_once():
     assert state.n_planes == before
 
 
+def test_a_restored_state_holds_exactly_the_stored_planes():
+    """Even planes that a new run would recognise as equal: a checkpoint must never be lost over one."""
+    task = testing.example_task(Multiclass(), seed=0)
+    state = Bundle().init(task, None, None, None)
+    state.append(*task.origin, task.penalty)
+    again = Bundle().restore(task, {name: np.asarray(value) for name, value in state.snapshot().items()})
+    assert again.n_planes == state.n_planes
+    np.testing.assert_array_equal(again.gram, state.gram)
+
+
 @pytest.mark.parametrize("offset", [0, 1e3, 1e5, 1e6])
 def test_single_precision_never_lies(offset):
     """The objective is the true one, in double precision; what cannot be certified is not called converged."""

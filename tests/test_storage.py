@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -202,6 +203,14 @@ def test_python_objects_are_refused_when_saving(tmp_path):
     with pytest.raises(StorageError, match="holds Python objects"):
         write_archive(tmp_path / "x", "model", {}, {"a": np.array([object()])})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_schema_that_does_not_fit_is_refused_before_a_kernel_reads_it(saved, iris):
+    """A sealed file may still lie about its sizes."""
+    model = tacit.load(saved)
+    model.schema_ = replace(model.schema_, blocks={"weights": (1, 4), "intercept": (1,)})
+    with pytest.raises(ValueError, match="do not fit 3 classes × 4 features"):
+        model.impute(*iris)
 
 
 def test_a_failed_write_leaves_the_old_file(saved, monkeypatch):

@@ -106,7 +106,7 @@ class StructuredSVM(Learner):
             require("a checkpoint", self.problem, oracle, ["digest"])
         require(type(solver).__name__, self.problem, oracle, solver.needs)
         _require_hidden(self, oracle)
-        weights = self._sample_weights(X, y, schema.classes, oracle.n_samples, sample_weight)
+        weights = self._sample_weights(y, schema.classes, oracle.n_samples, sample_weight)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else (None, None)
         with sharded(oracle, self.n_jobs) as shards:
@@ -159,7 +159,7 @@ class StructuredSVM(Learner):
         if isinstance(self.solver, (type, str)):
             raise TypeError(f"solver must be a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
 
-    def _sample_weights(self, X: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
+    def _sample_weights(self, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
         """c_i = C · weight_i / Σ weights, times the factor of the class."""
         given = read_weights(sample_weight, n)
         total = float(given.sum())

@@ -58,7 +58,7 @@ class Task:
         return best.value - self.oracle.score(w, target, rows), best
 
     def plane(self, code: Array) -> Plane:
-        """The plane of an assignment: one sum of features, no scoring.
+        """The plane of an assignment: two sums of features, no scoring.
 
         Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
         """

@@ -105,6 +105,11 @@ class ClassBlocks(EnumerableOracle):
     """
 
     def __init__(self, table: Any, schema: Schema, offsets: Array, **facts: Any) -> None:
+        shape = (len(schema.classes), table.shape[1])
+        if schema.blocks.get("weights") != shape or schema.blocks.get("intercept", shape[:1]) != shape[:1]:
+            raise ValueError(
+                f"the schema's blocks {dict(schema.blocks)} do not fit {shape[0]} classes × {shape[1]} features"
+            )
         self._sparse = sparse.issparse(table)
         self._blocks_of = schema.views
         self._has_intercept = "intercept" in schema.blocks

@@ -96,7 +96,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         for code in snapshot["codes"]:
             if not task.oracle.accepts(code):
                 raise ValueError("the checkpoint holds outputs that these samples do not have; start with resume=False")
-            state.add(code, task.plane(code), task.penalty)
+            state.append(code, task.plane(code), task.penalty)
         state.gram[:] = snapshot["gram"]
         state.ages = snapshot["ages"].astype(np.int64)
         state.best = snapshot["w"], float(snapshot["objective"])
@@ -174,19 +174,22 @@ class BundleState:
             self.best = w, objective
 
     def add(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
+        """Append a plane unless the same is there already."""
+        alike = np.flatnonzero(self.offsets == plane.offset)
+        if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
+            self.append(code, plane, penalty)
+
+    def append(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
         m = len(self.codes)
         if m == len(self._offsets):
             self._move(np.arange(m), 2 * m)
         self._slopes[m] = plane.gradient
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
-        square = self._gram[m, m]
-        if not np.isfinite(square):
+        if not np.isfinite(self._gram[m, m]):
             raise FloatingPointError(
                 "numbers overflow in the sum of features; scale the features (StandardScaler) or lower C"
             )
-        if ((self._gram[m, :m] == square) & (self.gram.diagonal() == square) & (self.offsets == plane.offset)).any():
-            return  # it is there already
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 

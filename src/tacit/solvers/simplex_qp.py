@@ -154,7 +154,8 @@ def _move(alpha: Array, face: list[int], direction: Array, limit: float) -> floa
     if reach[first] > limit:
         alpha[face] = np.maximum(weights + limit * direction, 0.0)
         return None
-    if np.isinf(reach[first]):
+    if np.isinf(reach[first]):  # only rounding leaves nothing that falls: the face gives way
+        alpha[face] = 0.0
         face.clear()
         return None
     moved = np.maximum(weights + reach[first] * direction, 0.0)

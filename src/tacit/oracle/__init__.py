@@ -22,8 +22,9 @@ Who promises what
   several threads; ``rows`` is None (all samples), a slice (no copy) or a sorted array of indices, and what comes
   back has one entry for each of those rows. Ties go to the first label, then to the first hidden value, except
   where `prefer` says otherwise. It never returns one feature vector per sample: `features` sums them.
-- An assignment travels as integers, `Assignment.code`. Only the oracle that made a code can read it; everybody
-  else stores it or hands it back. `TARGET` (−1) stands for "this row's target".
+- An assignment travels as integers, `Assignment.code`: one a sample, or where an output is a sequence one a token,
+  sample after sample, cut by `Oracle.code_offsets`. Only the oracle that made a code can read it; everybody else
+  stores it, cuts it (`take_code`) or hands it back. `TARGET` (−1) stands for "this row's target".
 - A `Task` turns an assignment into a **plane**, ``gradient·w + offset ≤ Σ c_i ξ_i(w)`` for all w. Any assignment
   gives a valid plane, so planes kept as codes survive new weights, targets and losses.
 - A learner or solver names the methods that it needs; `require` compares before any work starts.
@@ -40,6 +41,7 @@ from tacit.oracle.contracts import (
     Problem,
     Schema,
     require,
+    take_code,
 )
 from tacit.oracle.enumerable import EnumerableOracle, LossTable
 from tacit.oracle.task import Plane, Task
@@ -57,4 +59,5 @@ __all__ = [
     "Schema",
     "Task",
     "require",
+    "take_code",
 ]

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array, Rows
+from tacit.arrays import Array, Rows, span
+from tacit.ragged import states_of
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -79,6 +80,10 @@ class Oracle(Protocol):
 
     n_samples: int
     n_params: int
+    code_offsets: Array | None
+    """Where each sample's part begins in a code of all samples (n + 1 numbers); None for one integer a sample."""
+    rescalings: tuple[str, ...]
+    """What `augmented` can maximise: "margin", and "slack" where outputs can be listed."""
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         """argmax over (y, h) of the score."""
@@ -132,6 +137,19 @@ class Oracle(Protocol):
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Any, Any]:
         """Labels and hidden values as the user writes them; hidden is None for a problem without any."""
+
+
+def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
+    """The part of a code of all samples that belongs to ``rows``: a view where the rows are consecutive."""
+    if rows is None:
+        return code
+    offsets = oracle.code_offsets
+    if offsets is None:
+        return np.asarray(code[rows])
+    if isinstance(rows, slice):
+        first, last = span(rows, oracle.n_samples)
+        return code[offsets[first] : offsets[last]]
+    return np.asarray(code[states_of(offsets, np.asarray(rows))[0]])
 
 
 class Problem(BaseEstimator, ABC):  # type: ignore[misc]

@@ -53,6 +53,8 @@ class EnumerableOracle(ABC):
     has_hidden : whether the state means something to the user
     """
 
+    code_offsets: Array | None = None
+    rescalings: tuple[str, ...] = ("margin", "slack")
     block_cells = 1 << 18
     """Scores computed at a time: a table of this size stays in a core's cache until it has been searched."""
 

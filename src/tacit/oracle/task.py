@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, Rows
-from tacit.oracle.contracts import TARGET, Assignment, Oracle
+from tacit.oracle.contracts import TARGET, Assignment, Oracle, take_code
 from tacit.penalties import Quadratic
 
 
@@ -46,32 +46,34 @@ class Task:
         """The assignment that attains every ξ_i(w)."""
         if self.rescaling == "margin":
             return self.oracle.augmented(w, rows)
-        target = self.target if rows is None else self.target[rows]
-        return self.oracle.augmented(w, rows, target=target, rescaling=self.rescaling)
+        return self.oracle.augmented(
+            w, rows, target=take_code(self.oracle, self.target, rows), rescaling=self.rescaling
+        )
 
     def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
         """ξ_i(w) of every row, and the assignment that attains it."""
         best = self.augmented(w, rows)
         if self.rescaling == "slack":
             return best.value, best
-        target = self.target if rows is None else self.target[rows]
-        return best.value - self.oracle.score(w, target, rows), best
+        return best.value - self.oracle.score(w, take_code(self.oracle, self.target, rows), rows), best
 
-    def plane(self, code: Array) -> Plane:
-        """The plane of an assignment: two sums of features, no scoring.
+    def plane(self, code: Array, rows: Rows = None) -> Plane:
+        """The plane of an assignment of these rows, below their share of the risk: two sums of features, no scoring.
 
         Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
         """
-        moved = code != self.target
+        target = take_code(self.oracle, self.target, rows)
+        weights = self.weights if rows is None else self.weights[rows]
+        moved = code != target
         if code.min(initial=0) < 0:
             moved &= code != TARGET
-            code = np.where(moved, code, self.target)
-        loss = self.oracle.loss(code)
-        coef = self.weights if self.rescaling == "margin" else self.weights * loss
+            code = np.where(moved, code, target)
+        loss = self.oracle.loss(code, rows)
+        coef = weights if self.rescaling == "margin" else weights * loss
         if moved.shape == coef.shape:  # one code a sample: those at their target cancel, and cost nothing
             coef = coef * moved
-        gradient = self.oracle.features(code, coef) - self.oracle.features(self.target, coef)
-        return Plane(gradient, float(self.weights @ loss))
+        gradient = self.oracle.features(code, coef, rows) - self.oracle.features(target, coef, rows)
+        return Plane(gradient, float(weights @ loss))
 
     @cached_property
     def origin(self) -> tuple[Array, Plane]:

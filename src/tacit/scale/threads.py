@@ -76,6 +76,14 @@ class Threaded:
             raise AttributeError(name)
         return getattr(self.oracle, name)
 
+    def cut(self, code: Array, rows: Rows, own: slice) -> Array:
+        """The part of a code of ``rows`` that belongs to the consecutive ``own`` of them."""
+        offsets = self.oracle.code_offsets
+        if offsets is None:
+            return code[own]
+        lengths = np.diff(offsets)[slice(None) if rows is None else rows]
+        return code[int(lengths[: own.start].sum()) : int(lengths[: own.stop].sum())]
+
     def exact(self) -> Threaded:
         return self._of(self.oracle.exact())
 
@@ -92,9 +100,10 @@ class Threaded:
         return _joined(self._map(rows, lambda part, own: self.oracle.predict(w, part)))
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        return _joined(
-            self._map(rows, lambda part, own: self.oracle.impute(w, part, None if prefer is None else prefer[own]))
-        )
+        def one(part: Rows, own: slice) -> Assignment:
+            return self.oracle.impute(w, part, None if prefer is None else self.cut(prefer, rows, own))
+
+        return _joined(self._map(rows, one))
 
     def augmented(
         self,
@@ -106,19 +115,20 @@ class Threaded:
         rivals: bool = False,
     ) -> Assignment:
         def one(part: Rows, own: slice) -> Assignment:
-            aim = None if target is None else target[own]
+            aim = None if target is None else self.cut(target, rows, own)
             return self.oracle.augmented(w, part, target=aim, rescaling=rescaling, rivals=rivals)
 
         return _joined(self._map(rows, one))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        return np.concatenate(self._map(rows, lambda part, own: self.oracle.score(w, code[own], part)))
+        parts = self._map(rows, lambda part, own: self.oracle.score(w, self.cut(code, rows, own), part))
+        return np.concatenate(parts)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         return self.oracle.loss(code, rows)
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        parts = self._map(rows, lambda part, own: self.oracle.features(code[own], coef[own], part))
+        parts = self._map(rows, lambda part, own: self.oracle.features(self.cut(code, rows, own), coef[own], part))
         return np.asarray(np.sum(parts, axis=0))
 
     def _map(self, rows: Rows, one: Callable[[Rows, slice], T]) -> list[T]:

@@ -52,11 +52,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return self._best(X)[1]
 
     def impute(self, X: Any, y: Any) -> Any:
-        """The hidden value of every sample given its label."""
+        """The hidden value of every sample given its label; for sequences with gaps in y, the completed tags."""
         oracle = self._bind(X, y)
         require(type(self).__name__, self.problem, oracle, ["impute", "decode"])
         with sharded(oracle, self.n_jobs) as shards:
-            return oracle.decode(shards.impute(self.coef_).code)[1]
+            labels, hidden = oracle.decode(shards.impute(self.coef_).code)
+        return hidden if oracle.code_offsets is None else labels
 
     def decision_function(self, X: Any) -> Array:
         """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
@@ -66,11 +67,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """1 − the mean loss of the predictions; the accuracy where the loss is 0/1."""
+        """1 − the mean loss of the predictions, a sample or a known tag: the accuracy where the loss is 0/1."""
         oracle = self._bind(X, y)
         with sharded(oracle, self.n_jobs) as shards:
             losses = oracle.loss(shards.predict(self.coef_).code)
-        return float(1 - np.average(losses, weights=read_weights(sample_weight, oracle.n_samples)))
+        weights = read_weights(sample_weight, oracle.n_samples)
+        return float(1 - weights @ losses / (weights @ _units(oracle)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
@@ -118,6 +120,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
             f"at most {share:.2g} of the objective above the optimum"
         )
+
+
+def _units(oracle: Oracle) -> Array:
+    """What a mean loss is taken over: samples, or where an output is a sequence its known tags."""
+    if oracle.code_offsets is None:
+        return np.ones(oracle.n_samples)
+    units: Array = oracle.units()  # type: ignore[attr-defined]
+    if not units.any():
+        raise ValueError("no tag of y is known: there is nothing to score")
+    return units
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:

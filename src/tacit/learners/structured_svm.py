@@ -106,6 +106,8 @@ class StructuredSVM(Learner):
             require("a checkpoint", self.problem, oracle, ["digest"])
         require(type(solver).__name__, self.problem, oracle, solver.needs)
         _require_hidden(self, oracle)
+        if self.class_weight is not None and oracle.code_offsets is not None:
+            raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
         weights = self._sample_weights(y, schema.classes, oracle.n_samples, sample_weight)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else (None, None)

@@ -77,7 +77,7 @@ class EnumerableOracle(ABC):
         self.has_hidden = has_hidden
         self._labels = labels
         self._hidden = hidden
-        self._losses = None if losses is None else _checked(losses)
+        self._losses = None if losses is None else checked_losses(losses)
         most_states = int(np.max(np.diff(offsets), initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
@@ -104,7 +104,7 @@ class EnumerableOracle(ABC):
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
         view = copy.copy(self)
-        view._losses = _checked(losses)
+        view._losses = checked_losses(losses)
         return view
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -325,7 +325,7 @@ def check_hidden(hidden: Any, sizes: Array) -> Array:
     return given
 
 
-def _checked(losses: LossTable) -> LossTable:
+def checked_losses(losses: LossTable) -> LossTable:
     table = np.ascontiguousarray(losses.table, dtype=np.float64)
     if not np.isfinite(table).all() or (table < 0).any():
         bad = table[~np.isfinite(table) | (table < 0)][0]

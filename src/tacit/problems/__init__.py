@@ -1,6 +1,7 @@
 """Problems: what F(x, y, h) = w·Ψ(x, y, h) looks like and how to maximise it. One file a problem."""
 
 from tacit.problems.candidates import Candidates
+from tacit.problems.chain import Chain
 from tacit.problems.multiclass import Multiclass
 
-__all__ = ["Candidates", "Multiclass"]
+__all__ = ["Candidates", "Chain", "Multiclass"]

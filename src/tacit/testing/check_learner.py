@@ -19,7 +19,7 @@ from tacit.learners.learner import Learner
 from tacit.oracle import Problem
 from tacit.ragged import Ragged
 from tacit.solvers import Status
-from tacit.testing.enumeration import say
+from tacit.testing.enumeration import same, say
 
 
 def check_learner(learner: Learner) -> None:
@@ -52,10 +52,10 @@ def check_learner(learner: Learner) -> None:
             path = Path(folder) / "model.tacit"
             model.save(path)
             loaded = storage.load(path, problem=None if storage.is_own(model.problem) else model.problem)
-        say(np.array_equal(loaded.predict(X), model.predict(X)), f"{name}: the loaded model predicts otherwise")
+        say(same(loaded.predict(X), model.predict(X)), f"{name}: the loaded model predicts otherwise")
         say(loaded.objective_ == model.objective_, f"{name}: the loaded model has another objective_")
     copied = copy.deepcopy(model)
-    say(np.array_equal(copied.predict(X), model.predict(X)), f"{name}: a copy of the model predicts otherwise")
+    say(same(copied.predict(X), model.predict(X)), f"{name}: a copy of the model predicts otherwise")
     again = clone(learner).fit(X, y, **known)
     say(np.array_equal(again.coef_, model.coef_), f"{name}: the same seed gave another result")
 
@@ -82,13 +82,16 @@ def check_learner(learner: Learner) -> None:
     _check_refusals(name, learner, X, y, known)
 
 
-def _check_refusals(name: str, learner: Learner, X: Any, y: Array, known: dict[str, Any]) -> None:
+def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str, Any]) -> None:
+    single = (
+        Ragged(np.repeat(y.values[:1], y.values.size), y.offsets) if isinstance(y, Ragged) else np.repeat(y[:1], len(y))
+    )
     for what, change, data, labels in (
         ("C = 0", {"C": 0.0}, X, y),
         ("C = −1", {"C": -1.0}, X, y),
         ("no samples", {}, X[:0], y[:0]),
         ("y too short", {}, X, y[:-1]),
-        ("y of one class", {}, X, np.repeat(y[:1], len(y))),
+        ("y of one class", {}, X, single),
     ):
         if what == "y of one class" and getattr(learner.problem, "classes", None) is not None:
             continue
@@ -107,7 +110,7 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Array, known: dict[s
     )
 
 
-def _data(problem: Problem) -> tuple[Any, Array, Any]:
+def _data(problem: Problem) -> tuple[Any, Any, Any]:
     """Several examples of a problem in one table, labelled by a model, so that there is something to learn."""
     examples: list[Any] = []
     for seed in itertools.count():
@@ -116,21 +119,24 @@ def _data(problem: Problem) -> tuple[Any, Array, Any]:
             examples.append(example)
         if len(examples) == 8:
             break
-    X = _double(
-        Ragged.concatenate([e.X for e in examples])
-        if isinstance(examples[0].X, Ragged)
-        else np.concatenate([e.X for e in examples])
-    )
-    schema = problem.schema(X, np.concatenate([e.y for e in examples]))
+    X = _double(_joined([e.X for e in examples]))
+    schema = problem.schema(X, _joined([e.y for e in examples]))
     oracle = problem.bind(X, None, schema)
     for seed in itertools.count():
         w = np.random.default_rng(seed).standard_normal(schema.n_params)
         y, hidden = oracle.decode(oracle.predict(w).code)
-        if len(np.unique(y)) == len(schema.classes):
+        if isinstance(y, Ragged):
+            if len(np.unique(y.values)) == len(schema.classes):
+                return X, y, hidden
+        elif len(np.unique(y)) == len(schema.classes):
             first = [int(np.flatnonzero(y == label)[0]) for label in schema.classes]
             order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
             return X[order], y[order], None if hidden is None else hidden[order]
     raise AssertionError("unreachable")
+
+
+def _joined(parts: list[Any]) -> Any:
+    return Ragged.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
 
 
 def _width(X: Any) -> Any:

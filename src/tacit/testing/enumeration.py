@@ -9,6 +9,7 @@ from scipy.optimize import LinearConstraint, minimize
 
 from tacit.arrays import Array
 from tacit.oracle import Example, Problem, Task
+from tacit.ragged import Ragged
 
 
 class Enumeration:
@@ -96,5 +97,7 @@ def say(holds: Any, otherwise: str) -> None:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two labels or hidden values are the same, None and arrays included."""
+    """Whether two labels or hidden values, or two Ragged of them, are the same, None and arrays included."""
+    if isinstance(a, Ragged) and isinstance(b, Ragged):
+        return same(a.values, b.values) and same(a.offsets, b.offsets)
     return bool(np.array_equal(a, b)) if a is not None and b is not None else a is b

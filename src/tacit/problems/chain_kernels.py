@@ -1,0 +1,267 @@
+"""Whole-sweep kernels over chains: ``unary[token, tag]``, cut into sequences by ``starts``, and
+``transition[first, second]``.
+
+A score of −inf rules a tag or a pair of tags out. Sequences have at least one token.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.kernels import kernel
+
+TINY = 1e-150
+"""A sum of products above this has lost nothing to underflow; one below is computed anew in log space."""
+
+
+@kernel
+def viterbi(
+    unary: Array,
+    starts: Array,
+    transition: Array,
+    loss: Array,
+    column: Array,
+    given: Array,
+    code: Array,
+    value: Array,
+) -> None:
+    """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
+
+    ``given`` fixes the tags that are ≥ 0, if it is not empty. Only maxima go forward, and the way back looks for the
+    tags that attain them: that is K comparisons a token, and the K² of the way forward run on whole vectors.
+    """
+    k = transition.shape[0]
+    best = np.empty(k)
+    for s in range(starts.size - 1):
+        first, last = starts[s], starts[s + 1]
+        for t in range(first, last):
+            row = unary[t]
+            extra = loss[column[t]]
+            for j in range(k):
+                row[j] += extra[j]
+            if given.size and given[t] >= 0:
+                for j in range(k):
+                    if j != given[t]:
+                        row[j] = -np.inf
+            if t == first:
+                continue
+            before = unary[t - 1]
+            for j in range(k):
+                best[j] = before[0] + transition[0, j]
+            for i in range(1, k):
+                p = before[i]
+                ways = transition[i]
+                for j in range(k):
+                    v = p + ways[j]
+                    best[j] = v if v > best[j] else best[j]
+            for j in range(k):
+                row[j] += best[j]
+        row = unary[last - 1]
+        tag = 0
+        for j in range(1, k):
+            if row[j] > row[tag]:
+                tag = j
+        value[s] = row[tag]
+        code[last - 1] = tag
+        for t in range(last - 1, first, -1):
+            before = unary[t - 1]
+            come = 0
+            v = before[0] + transition[0, tag]
+            for i in range(1, k):
+                u = before[i] + transition[i, tag]
+                if u > v:
+                    v = u
+                    come = i
+            tag = come
+            code[t - 1] = tag
+
+
+@kernel
+def path_scores(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
+    """The score of one given path a sequence, added up in the order of `viterbi`."""
+    for s in range(starts.size - 1):
+        total = unary[starts[s], code[starts[s]]]
+        for t in range(starts[s] + 1, starts[s + 1]):
+            total = unary[t, code[t]] + (total + transition[code[t - 1], code[t]])
+        value[s] = total
+
+
+@kernel
+def add_pairs(code: Array, starts: Array, coef: Array, out: Array) -> None:
+    """``out[first, second] += coef[i]`` for every pair of neighbouring tags of sequence i."""
+    for s in range(starts.size - 1):
+        for t in range(starts[s] + 1, starts[s + 1]):
+            out[code[t - 1], code[t]] += coef[s]
+
+
+@kernel
+def forward_backward(
+    unary: Array, starts: Array, transition: Array, log_partition: Array, nodes: Array, edges: Array
+) -> None:
+    """Log-partition of every sequence; tag and pair probabilities where ``nodes`` and ``edges`` are not empty.
+
+    Forward and backward sums are logarithms relative to the largest at their token, so long sequences lose nothing. The
+    sum over the K tags before is taken as products of exponentials, and anew in log space where those underflow, so
+    it is as good at scores of ±10⁵ as at ±1. Probabilities are normalised token by token.
+    """
+    k = transition.shape[0]
+    top = np.full(k, -np.inf)  # the largest way into each tag
+    for i in range(k):
+        for j in range(k):
+            if transition[i, j] > top[j]:
+                top[j] = transition[i, j]
+    ways = np.zeros((k, k))
+    for i in range(k):
+        for j in range(k):
+            if transition[i, j] > -np.inf:
+                ways[i, j] = math.exp(transition[i, j] - top[j])
+    up = np.full(k, -np.inf)  # the largest way out of each tag
+    for i in range(k):
+        for j in range(k):
+            if transition[i, j] > up[i]:
+                up[i] = transition[i, j]
+    back = np.zeros((k, k))  # back[j, i]: from second to first
+    for i in range(k):
+        for j in range(k):
+            if transition[i, j] > -np.inf:
+                back[j, i] = math.exp(transition[i, j] - up[i])
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    forward = np.empty((longest, k))
+    weight = np.empty(k)
+    total = np.empty(k)
+    behind = np.empty(k)
+    ahead = np.empty(k)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        scale = 0.0
+        for t in range(size):
+            row = unary[first + t]
+            now = forward[t]
+            if t == 0:
+                for j in range(k):
+                    now[j] = row[j]
+            else:
+                before = forward[t - 1]
+                for j in range(k):
+                    total[j] = 0.0
+                for i in range(k):
+                    e = math.exp(before[i])
+                    if e > 0.0:
+                        way = ways[i]
+                        for j in range(k):
+                            total[j] += e * way[j]
+                for j in range(k):
+                    if total[j] > TINY:
+                        now[j] = row[j] + (top[j] + math.log(total[j]))
+                    else:
+                        high = -np.inf
+                        for i in range(k):
+                            v = before[i] + transition[i, j]
+                            high = v if v > high else high
+                        if high == -np.inf:
+                            now[j] = -np.inf
+                            continue
+                        rest = 0.0
+                        for i in range(k):
+                            rest += math.exp(before[i] + transition[i, j] - high)
+                        now[j] = row[j] + (high + math.log(rest))
+            high = -np.inf
+            for j in range(k):
+                high = now[j] if now[j] > high else high
+            if high > -np.inf:
+                for j in range(k):
+                    now[j] -= high
+            scale += high
+        rest = 0.0
+        for j in range(k):
+            rest += math.exp(forward[size - 1, j])
+        log_partition[s] = scale + math.log(rest)
+        if nodes.shape[0] == 0 or log_partition[s] == -np.inf:
+            continue
+        for j in range(k):
+            behind[j] = 0.0  # log of the sum over all ways on from tag j, up to a constant
+        for t in range(size - 1, -1, -1):
+            now = forward[t]
+            rest = 0.0
+            high = -np.inf
+            for j in range(k):
+                v = now[j] + behind[j]
+                high = v if v > high else high
+            out = nodes[first + t]
+            for j in range(k):
+                out[j] = math.exp(now[j] + behind[j] - high)
+                rest += out[j]
+            for j in range(k):
+                out[j] /= rest
+            if t == 0:
+                continue
+            row = unary[first + t]
+            high = -np.inf
+            for j in range(k):
+                ahead[j] = row[j] + behind[j]
+                high = ahead[j] if ahead[j] > high else high
+            for j in range(k):
+                ahead[j] -= high
+                weight[j] = math.exp(ahead[j])
+            before = forward[t - 1]
+            if edges.shape[0] > 0:
+                pair = edges[first + t]
+                high = -np.inf
+                for j in range(k):
+                    v = top[j] + ahead[j]
+                    high = v if v > high else high
+                for j in range(k):
+                    total[j] = math.exp(top[j] + ahead[j] - high)
+                rest = 0.0
+                for i in range(k):
+                    e = math.exp(before[i])
+                    for j in range(k):
+                        pair[i, j] = e * ways[i, j] * total[j]
+                        rest += pair[i, j]
+                if rest <= TINY:
+                    high = -np.inf
+                    for i in range(k):
+                        for j in range(k):
+                            v = before[i] + transition[i, j] + ahead[j]
+                            high = v if v > high else high
+                    rest = 0.0
+                    for i in range(k):
+                        for j in range(k):
+                            pair[i, j] = math.exp(before[i] + transition[i, j] + ahead[j] - high)
+                            rest += pair[i, j]
+                for i in range(k):
+                    for j in range(k):
+                        pair[i, j] /= rest
+            for i in range(k):
+                total[i] = 0.0
+            for j in range(k):
+                e = weight[j]
+                if e > 0.0:
+                    way = back[j]
+                    for i in range(k):
+                        total[i] += e * way[i]
+            for i in range(k):
+                if total[i] > TINY:
+                    behind[i] = up[i] + math.log(total[i])
+                else:
+                    high = -np.inf
+                    for j in range(k):
+                        v = transition[i, j] + ahead[j]
+                        high = v if v > high else high
+                    behind[i] = -np.inf
+                    if high > -np.inf:
+                        rest = 0.0
+                        for j in range(k):
+                            rest += math.exp(transition[i, j] + ahead[j] - high)
+                        behind[i] = high + math.log(rest)
+            high = -np.inf
+            for i in range(k):
+                high = behind[i] if behind[i] > high else high
+            for i in range(k):
+                behind[i] -= high

@@ -1,0 +1,121 @@
+"""Tags of sequences as users write them: one a token, some of them missing."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.labels import find_labels
+from tacit.ragged import Ragged
+
+
+class Tags(NamedTuple):
+    """The tags of all tokens in one array, and which of them are missing."""
+
+    values: Array
+    missing: Array
+
+
+def read_tags(y: Any, lengths: Array) -> Tags:
+    """One tag a token: lists of lists, arrays, strings, a Ragged, a pandas Series; −1, None and NaN are missing.
+
+    >>> tags = read_tags([["a", None], ["b"]], np.array([2, 1]))
+    >>> tags.values.tolist(), tags.missing.tolist()
+    (['a', '', 'b'], [False, True, False])
+    """
+    if y is None:
+        raise ValueError("this learner requires y to be passed, but the target y is None")
+    if isinstance(y, Ragged):
+        sizes, flat = y.lengths, y.values
+    else:
+        if type(y).__module__.split(".")[0] == "pyarrow":
+            y = y.to_pylist()
+        sequences = [_sequence(tags, i) for i, tags in enumerate(y)]
+        sizes = np.array([len(tags) for tags in sequences], dtype=np.int64)
+        flat = _flat(sequences)
+    if len(sizes) != len(lengths):
+        raise ValueError(f"X has {len(lengths)} sequences, y has {len(sizes)}; give one sequence of tags for each")
+    wrong = np.flatnonzero(sizes != lengths)
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"X[{i}] has {lengths[i]} tokens, y[{i}] has {sizes[i]} tags; give one tag a token, -1 if unknown"
+        )
+    if flat.ndim != 1:
+        raise ValueError(f"a tag is one number or string, y holds rows of shape {flat.shape[1:]}")
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    return _without_gaps(flat, offsets)
+
+
+def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
+    """The tags that there are: those the user lists (y must be among them), or all that occur in y, sorted."""
+    known = tags.values[~tags.missing]
+    if classes is None:
+        found = np.unique(known)
+        if found.size < 2:
+            raise ValueError(
+                f"y holds only one tag, {found.tolist()}: there is nothing to tell apart; add sequences with another "
+                "tag, or list all tags with classes=[...]"
+            )
+        return found
+    listed = np.array(list(classes))
+    if listed.ndim != 1 or np.unique(listed).size != listed.size or listed.size < 2:
+        raise ValueError(f"classes must be two or more different tags, got {classes!r}")
+    unknown = np.flatnonzero((find_labels(listed, tags.values) < 0) & ~tags.missing)
+    if unknown.size:
+        i, t = _place(int(unknown[0]), offsets)
+        raise ValueError(
+            f"y[{i}][{t}] is {tags.values[unknown[0]].item()!r}, which is none of the tags {listed.tolist()}; "
+            "correct it, write -1 if it is unknown, or list it in classes=[...]"
+        )
+    return listed
+
+
+def _sequence(tags: Any, i: int) -> Any:
+    if isinstance(tags, str) or not hasattr(tags, "__len__"):
+        raise ValueError(f"y[{i}] is {tags!r}; a sequence has one tag a token, so write a list: [{tags!r}, ...]")
+    return tags
+
+
+def _flat(sequences: list[Any]) -> Array:
+    if sequences and all(isinstance(tags, np.ndarray) and tags.dtype.kind in "iuUS" for tags in sequences):
+        return np.concatenate(sequences)
+    items = list(itertools.chain.from_iterable(sequences))
+    flat = np.empty(len(items), dtype=object)
+    flat[:] = items
+    return flat
+
+
+def _without_gaps(flat: Array, offsets: Array) -> Tags:
+    """Numbers or strings throughout; the place of a missing tag holds any of them."""
+    if flat.dtype.kind in "US":
+        return Tags(flat, np.zeros(flat.size, dtype=bool))
+    if flat.dtype.kind in "iu":
+        return Tags(flat, flat == -1)
+    values = flat.tolist()
+    missing = np.array([v is None or v != v or (not isinstance(v, str) and v == -1) for v in values], dtype=bool)
+    known = [v for v, gone in zip(values, missing, strict=True) if not gone]
+    if len({isinstance(v, str) for v in known}) > 1:
+        first = isinstance(known[0], str)
+        t = next(t for t, v in enumerate(values) if not missing[t] and isinstance(v, str) != first)
+        i, place = _place(t, offsets)
+        raise ValueError(
+            f"y mixes kinds: y[{i}][{place}] is {values[t]!r}, another tag is {known[0]!r}; use one kind of tag"
+        )
+    filler = "" if known and isinstance(known[0], str) else -1
+    filled = np.array([filler if gone else v for v, gone in zip(values, missing, strict=True)])
+    if filled.dtype.kind == "f" and not np.array_equal(filled, np.round(filled)):
+        t = int(np.argmax(filled != np.round(filled)))
+        i, place = _place(t, offsets)
+        raise ValueError(f"y[{i}][{place}] is {values[t]!r}; tags are whole numbers or strings")
+    if filled.dtype.kind not in "iufbUS":
+        raise ValueError(f"tags are whole numbers or strings, got {values[:3]!r} ...")
+    return Tags(filled.astype(np.int64) if filled.dtype.kind == "f" else filled, missing)
+
+
+def _place(token: int, offsets: Array) -> tuple[int, int]:
+    i = int(np.searchsorted(offsets, token, side="right")) - 1
+    return i, token - int(offsets[i])

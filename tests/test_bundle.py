@@ -12,7 +12,7 @@ from tacit import testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
-from tacit.solvers import Bundle, Status, minimise
+from tacit.solvers import Bundle, Status, Warm, minimise
 from tacit.solvers.bundle import MOST
 from tacit.solvers.simplex_qp import climb, maximise_on_simplex
 
@@ -63,7 +63,7 @@ def test_inactive_planes_are_dropped(digits_task):
 
 def test_planes_never_outgrow_the_cap():
     task = testing.example_task(Multiclass(), seed=0, C=100.0)
-    state = Bundle().init(task, None, None, None)
+    state = Bundle().init(task, Warm(), None)
     code, plane = task.origin
     for i in range(3 * MOST):
         state.add(code, plane._replace(offset=plane.offset - i), task.penalty)
@@ -183,7 +183,7 @@ def test_single_precision_that_suffices_is_converged():
 
 def test_the_same_plane_is_kept_once():
     task = testing.example_task(Multiclass(), seed=0)
-    state = Bundle().init(task, None, None, None)
+    state = Bundle().init(task, Warm(), None)
     before = state.n_planes
     state.visit(task, np.zeros(task.oracle.n_params))
     assert state.n_planes == before
@@ -192,7 +192,7 @@ def test_the_same_plane_is_kept_once():
 def test_a_restored_state_holds_exactly_the_stored_planes():
     """Even planes that a new run would recognise as equal: a checkpoint must never be lost over one."""
     task = testing.example_task(Multiclass(), seed=0)
-    state = Bundle().init(task, None, None, None)
+    state = Bundle().init(task, Warm(), None)
     state.append(*task.origin, task.penalty)
     again = Bundle().restore(task, {name: np.asarray(value) for name, value in state.snapshot().items()})
     assert again.n_planes == state.n_planes

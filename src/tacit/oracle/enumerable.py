@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
 from tacit.oracle.contracts import TARGET, Assignment
+from tacit.oracle.dual import CellDual
 from tacit.ragged import states_of
 
 
@@ -140,7 +141,7 @@ class EnumerableOracle(ABC):
         return Assignment(self._join(labels, state), value)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        label, state = self._split(code)
+        label, state = self.split(code)
         value = np.empty(label.size)
         for out, part, starts in self._blocks(rows):
             scores = self.scores(w, part)
@@ -155,14 +156,14 @@ class EnumerableOracle(ABC):
         return value
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        label, state = self._split(code)
+        label, state = self.split(code)
         table, column = self._loss_table()
         if column is not None:
             return np.asarray(table.take(label * table.shape[1] + _take(column, rows)))
         return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        label, state = self._split(code)
+        label, state = self.split(code)
         return self.gather(label, state, np.ascontiguousarray(coef, dtype=np.float64), rows)
 
     def accepts(self, code: Array) -> bool:
@@ -187,7 +188,7 @@ class EnumerableOracle(ABC):
         return self._join(found, state)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
-        label, state = self._split(code)
+        label, state = self.split(code)
         return self.classes[label], (state if self.has_hidden else None)
 
     def states(self, rows: Rows) -> Any:
@@ -198,6 +199,17 @@ class EnumerableOracle(ABC):
             first, last = span(rows, self.n_samples)
             return slice(int(self.offsets[first]), int(self.offsets[last]))
         return states_of(self.offsets, np.asarray(rows))[0]
+
+    def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> CellDual:
+        """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
+        return CellDual(self, weights, target, start)
+
+    def loss_rows(self) -> tuple[Array, Array]:
+        """The loss by state: ``table[column[state], label]``."""
+        table, column = self._loss_table()
+        if column is None:
+            return np.ascontiguousarray(table.T), np.arange(table.shape[1])
+        return np.ascontiguousarray(table.T), np.repeat(column, np.diff(self.offsets))
 
     def exact(self) -> Self:
         return self
@@ -285,10 +297,11 @@ class EnumerableOracle(ABC):
         return self._losses
 
     def _wishes(self, prefer: Array, labels: Array) -> Array:
-        wished, state = self._split(np.maximum(prefer, 0))
+        wished, state = self.split(np.maximum(prefer, 0))
         return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
 
-    def _split(self, code: Array) -> tuple[Array, Array]:
+    def split(self, code: Array) -> tuple[Array, Array]:
+        """Labels (positions among the classes) and states of a code."""
         code = np.asarray(code, dtype=np.int64)
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from tacit.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.enumerable import checked_losses, checksum
 from tacit.problems import chain_kernels as kernels
+from tacit.problems.chain_dual import ChainDual
 from tacit.problems.class_blocks import add_rows, add_sparse_rows, cut_rows
 from tacit.problems.tags import read_tags
 from tacit.ragged import Ragged, states_of
@@ -64,12 +65,12 @@ class ChainOracle:
         self.n_samples = len(sequences)
         self.n_params = schema.n_params
         self.code_offsets: Array | None = sequences.offsets
-        self._offsets = sequences.offsets
-        self._table = _extended(sequences, schema)
-        self._sparse = sparse.issparse(self._table)
-        self._precision = self._table.dtype
+        self.offsets = sequences.offsets
+        self.table = _extended(sequences, schema)
+        self._sparse = sparse.issparse(self.table)
+        self._precision = self.table.dtype
         self._views = schema.views
-        self._allowed = allowed
+        self.allowed = allowed
         self._labels = labels
         self._losses = None if losses is None else checked_losses(losses)
         self._code_type = smallest_integers(self.n_labels)
@@ -115,22 +116,22 @@ class ChainOracle:
         return value
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        rows_of_loss, column = self._loss_rows(rows)
+        rows_of_loss, column = self.loss_rows(rows)
         return np.add.reduceat(rows_of_loss[column, self._read(code)], self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         k = self.n_labels
-        emission, transition = np.zeros((k, self._table.shape[1])), np.zeros((k, k))
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
         starts, code = self._starts(rows), self._read(code)
         coef = np.ascontiguousarray(coef, dtype=np.float64)
         tokens = self.tokens(rows)
         places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
         weights = np.repeat(coef, np.diff(starts))
         if self._sparse:
-            table = self._table
+            table = self.table
             add_sparse_rows(table.data, table.indices, table.indptr, code, places, weights, emission)
         else:
-            add_rows(self._table, code, places, weights, emission)
+            add_rows(self.table, code, places, weights, emission)
         kernels.add_pairs(code, starts, coef, transition)
         return self.flat(emission, transition)
 
@@ -144,14 +145,14 @@ class ChainOracle:
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
-        if code.shape != (self._offsets[-1],) or code.dtype.kind != "i":
+        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
             return False
         if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
             return False
         inside = np.ones(code.size, dtype=bool)
-        inside[self._offsets[:-1]] = False
+        inside[self.offsets[:-1]] = False
         known = inside[1:] & (code[:-1] >= 0) & (code[1:] >= 0)
-        return bool(self._allowed[code[:-1][known], code[1:][known]].all())
+        return bool(self.allowed[code[:-1][known], code[1:][known]].all())
 
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same data, the missing tags given by a code; None leaves them missing."""
@@ -167,7 +168,11 @@ class ChainOracle:
         return view
 
     def hidden_unknown(self) -> Array:
-        return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self._offsets[:-1]))
+        return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))
+
+    def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ChainDual:
+        """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
+        return ChainDual(self, weights, target, start)
 
     def exact(self) -> Self:
         if self._precision == np.float64:
@@ -177,14 +182,14 @@ class ChainOracle:
         return view
 
     def digest(self) -> str:
-        table = self._table
+        table = self.table
         data = (table.data, table.indices, table.indptr) if self._sparse else (table,)
         losses = (None, None) if self._losses is None else self._losses
-        return checksum(*data, self._offsets, self._allowed, self._labels, *losses)
+        return checksum(*data, self.offsets, self.allowed, self._labels, *losses)
 
     def units(self) -> Array:
         """The number of known tags of every sequence: what a mean loss is taken over."""
-        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self._offsets[:-1])
+        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         tags = read_tags(labels, np.diff(self._starts(rows)))
@@ -202,11 +207,11 @@ class ChainOracle:
     def tokens(self, rows: Rows) -> Any:
         """The tokens of the chosen sequences: a slice where they are consecutive, else an array."""
         if rows is None:
-            return slice(0, int(self._offsets[-1]))
+            return slice(0, int(self.offsets[-1]))
         if isinstance(rows, slice):
             first, last = span(rows, self.n_samples)
-            return slice(int(self._offsets[first]), int(self._offsets[last]))
-        chosen: Array = states_of(self._offsets, np.asarray(rows))[0]
+            return slice(int(self.offsets[first]), int(self.offsets[last]))
+        chosen: Array = states_of(self.offsets, np.asarray(rows))[0]
         return chosen
 
     def parts(self, w: Array) -> tuple[Array, Array]:
@@ -232,7 +237,7 @@ class ChainOracle:
         transition = self._transition(w)
         table, column = np.zeros((1, self.n_labels)), np.zeros(code.size, dtype=np.int64)
         if losses is not None:
-            table, column = self._loss_rows(rows)
+            table, column = self.loss_rows(rows)
         clamp = np.empty(0, dtype=np.int64)
         for out, tokens, part, cuts in self._blocks(rows):
             if given is not None:
@@ -258,20 +263,20 @@ class ChainOracle:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
         weights = self.parts(w)[0].astype(self._precision, copy=False)
         tokens = self.tokens(rows)
-        table = cut_rows(self._table, tokens) if self._sparse else self._table[tokens]
+        table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
         return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights.T, dtype=np.float64)
 
     def _transition(self, w: Array) -> Array:
-        return np.asarray(np.where(self._allowed, self._views(w)["transition"], -np.inf))
+        return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
 
     def _starts(self, rows: Rows) -> Array:
         """Where the sequences begin in a code of these rows, and its length."""
         if rows is None:
-            return np.asarray(self._offsets)
+            return np.asarray(self.offsets)
         if isinstance(rows, slice):
             first, last = span(rows, self.n_samples)
-            return np.asarray(self._offsets[first : last + 1] - self._offsets[first])
-        return np.asarray(states_of(self._offsets, np.asarray(rows))[1])
+            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
+        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
         """Consecutive sequences of about `block_cells` scores: their places in an answer, in a code, rows and cuts."""
@@ -286,7 +291,7 @@ class ChainOracle:
             yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
             i = stop
 
-    def _loss_rows(self, rows: Rows) -> tuple[Array, Array]:
+    def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
         """Losses by rows: ``table[column[token], tag]``, the column of each token of these rows."""
         table, column = self._loss_table()
         tokens = self.tokens(rows)
@@ -306,21 +311,21 @@ class ChainOracle:
         labels: Array = self._labels[self.tokens(rows)]
         if not unseen and (labels >= self.n_labels).any():
             t = int(np.argmax(self._labels >= self.n_labels))
-            i = int(np.searchsorted(self._offsets, t, side="right")) - 1
+            i = int(np.searchsorted(self.offsets, t, side="right")) - 1
             raise ValueError(
-                f"y[{i}][{t - self._offsets[i]}] is a tag that training never saw; the tags are {self.classes.tolist()}"
+                f"y[{i}][{t - self.offsets[i]}] is a tag that training never saw; the tags are {self.classes.tolist()}"
             )
         return labels
 
     def _reject_forbidden(self, labels: Array) -> None:
         """The truth itself must be allowed, and missing tags must leave a way through."""
-        if self._allowed.all():
+        if self.allowed.all():
             return
         known = np.where(labels >= self.n_labels, TARGET, labels)
         value = np.empty(self.n_samples)
         kernels.viterbi(
             np.zeros((known.size, self.n_labels)),
-            self._offsets,
+            self.offsets,
             self._transition(np.zeros(self.n_params)),
             np.zeros((1, self.n_labels)),
             np.zeros(known.size, dtype=np.int64),
@@ -330,7 +335,7 @@ class ChainOracle:
         )
         if not np.isfinite(value).all():
             i = int(np.argmin(value))
-            tags = known[self._offsets[i] : self._offsets[i + 1]]
+            tags = known[self.offsets[i] : self.offsets[i + 1]]
             shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
             raise ValueError(
                 f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"

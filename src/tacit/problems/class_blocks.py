@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
 from tacit.oracle.enumerable import checksum
+from tacit.problems.class_dual import ClassDual
 
 SMALL_PRODUCT = 900_000
 """Below a million multiplications OpenBLAS skips packing, which is a third faster (34 against 49 µs on the digits).
@@ -141,6 +143,34 @@ class ClassBlocks(EnumerableOracle):
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
+
+    @property
+    def table(self) -> Any:
+        """The feature rows, dense or CSR."""
+        return self._rows
+
+    @property
+    def constant(self) -> float:
+        """The feature that intercepts weigh: 1, or 0 where there are none."""
+        return 1.0 if self._has_intercept else 0.0
+
+    def parts(self, w: Array) -> tuple[Array, Array]:
+        """(K, d) weights and (K,) intercepts, copies; zeros where there are none."""
+        parts = self._blocks_of(w)
+        intercept = parts["intercept"].copy() if self._has_intercept else np.zeros(self.n_labels)
+        return parts["weights"].copy(), intercept
+
+    def flat(self, weights: Array, intercept: Array) -> Array:
+        """The flat vector of these weights: the inverse of `parts`."""
+        out = np.empty(self.n_params)
+        parts = self._blocks_of(out)
+        parts["weights"][:] = weights
+        if self._has_intercept:
+            parts["intercept"][:] = intercept
+        return out
+
+    def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ClassDual:
+        return ClassDual(self, weights, target, start)
 
     def exact(self) -> Self:
         if self._precision == np.float64:

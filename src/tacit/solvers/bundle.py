@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import Quadratic
+from tacit.solvers.loop import Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 LEVEL, GAIN = 0.5, 1.5
@@ -59,16 +60,16 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         self.proximal = proximal
         self.drop_after = drop_after
 
-    def init(self, task: Task, start: Array | None, planes: Array | None, rng: np.random.Generator) -> BundleState:
+    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
         if self.drop_after < 1:
             raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
         state = BundleState(task.oracle.n_params)
-        usable = () if planes is None else [code for code in planes if task.oracle.accepts(code)]
+        usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
             state.add(code, task.plane(code), task.penalty)
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
-        if start is not None:
-            state.visit(task, start)
+        if warm.w is not None:
+            state.visit(task, warm.w)
         state.raise_bound(state.weigh(task.penalty), task.penalty)
         return state
 
@@ -90,6 +91,9 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
 
     def done(self, state: BundleState) -> bool:
         return state.idle >= PATIENCE
+
+    def finish(self, task: Task, state: BundleState) -> BundleState:
+        return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
         state = BundleState(task.oracle.n_params)
@@ -145,6 +149,12 @@ class BundleState:
 
     def planes(self) -> Array:
         return np.array(self.codes)
+
+    def dual(self) -> None:
+        return None
+
+    def variables(self) -> None:
+        return None
 
     def snapshot(self) -> Mapping[str, Any]:
         w, objective = self.best

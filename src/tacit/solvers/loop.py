@@ -48,7 +48,11 @@ class Step(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What `minimise` returns: the optimum lies between ``bound`` and ``objective``, the value at ``w``."""
+    """What `minimise` returns: the optimum lies between ``bound`` and ``objective``, the value at ``w``.
+
+    ``planes`` are codes that warm-start another task, and so is ``dual``, the last dual point of a solver that keeps
+    one (`FrankWolfe`); ``variables`` are the dual variables that ``w`` is the sum of, if it is one.
+    """
 
     w: Array
     status: Status
@@ -56,6 +60,8 @@ class Solution(NamedTuple):
     bound: float
     planes: Array
     history: list[Step]
+    dual: Mapping[str, Array] | None = None
+    variables: Mapping[str, Array] | None = None
 
     @property
     def gap(self) -> float:
@@ -79,6 +85,14 @@ class Solution(NamedTuple):
         }[self.status]
 
 
+class Warm(NamedTuple):
+    """What an earlier solution leaves for the next one: a point, codes of planes, dual variables; any may be None."""
+
+    w: Array | None = None
+    planes: Array | None = None
+    dual: Mapping[str, Array] | None = None
+
+
 class State(Protocol):
     """What a solver works on: always a usable point with its certificate."""
 
@@ -92,6 +106,12 @@ class State(Protocol):
     def planes(self) -> Array:
         """(planes, n) codes that warm-start another task."""
 
+    def dual(self) -> Mapping[str, Array] | None:
+        """The present dual point, for warm starts; None where the solver keeps none."""
+
+    def variables(self) -> Mapping[str, Array] | None:
+        """The dual variables of the best point, where it has any."""
+
     def snapshot(self) -> Mapping[str, Any]:
         """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
 
@@ -101,14 +121,17 @@ class Solver(Protocol):
 
     needs: tuple[str, ...]
 
-    def init(self, task: Task, start: Array | None, planes: Array | None, rng: np.random.Generator) -> Any:
-        """The first state, from a starting point and old planes where there are any."""
+    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> Any:
+        """The first state, from a starting point, old planes and dual variables where there are any."""
 
     def step(self, task: Task, state: Any) -> Any:
         """A better state; the one given stays whole, so that an interrupted step loses nothing."""
 
     def done(self, state: Any) -> bool:
         """Whether no step can help any more, whatever the tolerance."""
+
+    def finish(self, task: Task, state: Any) -> Any:
+        """The last state: a solver that certifies only now and then does so once more."""
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
         """The state that a snapshot was taken of."""
@@ -122,6 +145,7 @@ def minimise(
     max_iter: int = 1000,
     start: Array | None = None,
     planes: Array | None = None,
+    dual: Mapping[str, Array] | None = None,
     callbacks: Iterable[Callable[[Step], Any]] = (),
     verbose: int = 0,
     checkpoint: Checkpoint | None = None,
@@ -140,7 +164,7 @@ def minimise(
     task, solver : what to minimise, and how
     tol : stop when objective − bound ≤ tol · min(objective, F(0) − bound)
     max_iter : steps at the most
-    start, planes : a point and codes of planes from an earlier solution
+    start, planes, dual : a point, codes of planes and dual variables from an earlier solution
     callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
     verbose : 1 shows progress on a terminal once a run takes longer than a second, 0 never
     checkpoint : where to keep the state
@@ -155,7 +179,7 @@ def minimise(
     rng = np.random.default_rng(0) if rng is None else rng
     callbacks = tuple(callbacks)
     clock = time.perf_counter()
-    state, history = _begin(task, solver, start, planes, checkpoint, rng)
+    state, history = _begin(task, solver, Warm(start, planes, dual), checkpoint, rng)
     iteration = history[-1].iteration + 1 if history else 0
     clock -= history[-1].seconds if history else 0.0
     progress = _Progress(verbose, max_iter)
@@ -183,28 +207,29 @@ def minimise(
             checkpoint.write(state.snapshot(), history[:-1])
     finally:
         progress.close()
+    state = solver.finish(task, state)
     w, objective = state.best
     if task.oracle.exact() is not task.oracle:
         objective = task.objective(w)
     if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
-        proven = _is_small(task, objective, state.bound, 2 * tol) and task.rounding(w) <= tol * objective
+        room = 2 * tol if status is Status.CONVERGED else tol  # the exact objective may open a gap that was closed
+        proven = _is_small(task, objective, state.bound, room) and task.rounding(w) <= tol * objective
         status = Status.CONVERGED if proven else Status.STALLED if status is Status.CONVERGED else status
     bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
-    return Solution(w, status, objective, bound, state.planes(), history)
+    return Solution(w, status, objective, bound, state.planes(), history, state.dual(), state.variables())
 
 
 def _begin(
     task: Task,
     solver: Solver,
-    start: Array | None,
-    planes: Array | None,
+    warm: Warm,
     checkpoint: Checkpoint | None,
     rng: np.random.Generator,
 ) -> tuple[State, list[Step]]:
     """The first state, or the one that a checkpoint holds, and the history up to it."""
     saved = checkpoint.read() if checkpoint is not None else None
     if saved is None:
-        return solver.init(task, start, planes, rng), []
+        return solver.init(task, warm, rng), []
     history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
     return solver.restore(task, saved), history
 

@@ -92,7 +92,7 @@ def test_bad_objects():
         StructuredSVM("multiclass").fit(X, Y)
     with pytest.raises(TypeError, match=r"callbacks must be a list of functions, .* write \[function\]"):
         StructuredSVM(Multiclass(), callbacks=print).fit(X, Y)
-    with pytest.raises(TypeError, match="solver must be a solver"):
+    with pytest.raises(TypeError, match="solver must be 'auto' or a solver"):
         StructuredSVM(Multiclass(), solver=Bundle).fit(X, Y)
 
 

@@ -218,7 +218,7 @@ def test_warm_start_keeps_planes(digits):
     X, y = digits
     model = StructuredSVM(Multiclass(), C=10, warm_start=True).fit(X, y)
     with_planes = clone(model).fit(X, y)
-    del with_planes._planes
+    del with_planes._warmth
     assert model.fit(X, y).n_iter_ < with_planes.fit(X, y).n_iter_ / 2
 
 

@@ -57,7 +57,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         require(type(self).__name__, self.problem, oracle, ["impute", "decode"])
         with sharded(oracle, self.n_jobs) as shards:
             labels, hidden = oracle.decode(shards.impute(self.coef_).code)
-        return hidden if oracle.code_offsets is None else labels
+        return hidden if getattr(oracle, "code_offsets", None) is None else labels
 
     def decision_function(self, X: Any) -> Array:
         """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
@@ -78,6 +78,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
         check_is_fitted(self)
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        facts.pop("dual_", None)  # as large as the training data, and prediction does without
         storage.save(path, self, facts)
 
     def _best(self, X: Any) -> tuple[Any, Any]:
@@ -124,7 +125,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
 def _units(oracle: Oracle) -> Array:
     """What a mean loss is taken over: samples, or where an output is a sequence its known tags."""
-    if oracle.code_offsets is None:
+    if getattr(oracle, "code_offsets", None) is None:
         return np.ones(oracle.n_samples)
     units: Array = oracle.units()  # type: ignore[attr-defined]
     if not units.any():

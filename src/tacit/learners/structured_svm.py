@@ -14,27 +14,30 @@ from sklearn.utils import check_random_state
 from tacit.arrays import Array
 from tacit.labels import find_labels, read_labels
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import Oracle, Problem, Task, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Task, require
 from tacit.scale import sharded
-from tacit.solvers import Bundle, Solver, Status, Step, minimise
+from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
 from tacit.solvers.checkpoint import Checkpoint
 
 
 class StructuredSVM(Learner):
-    """Structured SVM with margin rescaling (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
+    """Structured SVM (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
 
     Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies how
-    far it is from the optimum: the optimum lies between `bound_` and `objective_`. One oracle pass a step.
+    far it is from the optimum: the optimum lies between `bound_` and `objective_`. With ``rescaling="slack"`` the loss
+    weighs the margin instead of widening it, ``ξ_i = max_a Δ(y_i, a) · [1 + w·Ψ(x_i, a) − w·Ψ(x_i, y_i)]``.
 
     Parameters
     ----------
     problem : what is predicted, such as `tacit.problems.Multiclass()`
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
-    solver : a solver; None for `tacit.solvers.Bundle()`
+    solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
+        `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
+    rescaling : "margin", or "slack" for problems whose outputs can be listed
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : steps at the most
     class_weight : None, "balanced", or a factor for C by label
-    warm_start : start from the present `coef_` (and its planes, if the samples are as many)
+    warm_start : start from the present `coef_` (and its planes and dual point, if the samples are the same)
     checkpoint : a file in which the state of a long fit is kept
     resume : go on from that file if it exists
     n_jobs : threads over shards of the samples; None for one (BLAS may use its own)
@@ -48,6 +51,10 @@ class StructuredSVM(Learner):
     coef_, weights_ : the weights, flat and by name
     hidden_ : the hidden value of every training sample, None for a problem without any
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
+    solver_ : the solver that was used
+    dual_ : the dual variables α whose sum `coef_` is, ``Σ_i Σ_a α_i(a) (Ψ(x_i, y_i) − Ψ(x_i, a))``: a dict of arrays
+        from `FrankWolfe` if its best point is one, else None. ``dual_["alpha"][state, label]`` where outputs can be listed
+        (a state is a sample if nothing is hidden); ``dual_["vertices"][token, m]``, ``dual_["shares"][i, m]`` in chains
 
     >>> from sklearn.datasets import load_digits
     >>> from tacit.problems import Multiclass
@@ -61,7 +68,8 @@ class StructuredSVM(Learner):
         self,
         problem: Problem,
         C: float = 100.0,
-        solver: Solver | None = None,
+        solver: Solver | str | None = "auto",
+        rescaling: str = "margin",
         tol: float = 1e-3,
         max_iter: int = 1000,
         class_weight: Any = None,
@@ -76,6 +84,7 @@ class StructuredSVM(Learner):
         self.problem = problem
         self.C = C
         self.solver = solver
+        self.rescaling = rescaling
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
@@ -100,26 +109,30 @@ class StructuredSVM(Learner):
         X = self._read(X, reset=True)
         schema = self.problem.schema(X, y)
         oracle = self.problem.bind(X, y, schema, hidden=hidden)
-        solver = Bundle() if self.solver is None else self.solver
         require(type(self).__name__, self.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
+        self._check_rescaling(oracle)
         if self.checkpoint is not None:
             require("a checkpoint", self.problem, oracle, ["digest"])
+        solver = Bundle() if self.solver is None or isinstance(self.solver, str) else self.solver
         require(type(solver).__name__, self.problem, oracle, solver.needs)
         _require_hidden(self, oracle)
-        if self.class_weight is not None and oracle.code_offsets is not None:
+        if self.class_weight is not None and getattr(oracle, "code_offsets", None) is not None:
             raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
         weights = self._sample_weights(y, schema.classes, oracle.n_samples, sample_weight)
         target = oracle.impute(np.zeros(oracle.n_params)).code
-        old = self._warm(schema) if self.warm_start else (None, None)
+        old = self._warm(schema) if self.warm_start else Warm()
         with sharded(oracle, self.n_jobs) as shards:
-            task = Task(shards, weights, target)
+            task = Task(shards, weights, target, rescaling=self.rescaling)
+            if self.solver == "auto":
+                solver = choose(task, self.tol)
             solution = minimise(
                 task,
                 solver,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                start=old[0],
-                planes=old[1],
+                start=old.w,
+                planes=old.planes,
+                dual=old.dual,
                 callbacks=self.callbacks or (),
                 verbose=self.verbose,
                 checkpoint=self._checkpoint(task, solver),
@@ -132,8 +145,9 @@ class StructuredSVM(Learner):
         self.objective_, self.bound_ = solution.objective, solution.bound
         self.status_, self.history_ = solution.status, solution.history
         self.n_iter_ = max(solution.history[-1].iteration, 1)
+        self.solver_, self.dual_ = solver, solution.variables
         if self.warm_start:
-            self._planes = solution.planes
+            self._warmth = Warm(solution.w, solution.planes, solution.dual)
         if solution.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
@@ -158,8 +172,18 @@ class StructuredSVM(Learner):
             isinstance(self.callbacks, Iterable) and all(callable(callback) for callback in self.callbacks)
         ):
             raise TypeError(f"callbacks must be a list of functions, got {self.callbacks!r}; write [function]")
-        if isinstance(self.solver, (type, str)):
-            raise TypeError(f"solver must be a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
+        if isinstance(self.solver, type) or (isinstance(self.solver, str) and self.solver != "auto"):
+            raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
+        if self.rescaling not in ("margin", "slack"):
+            raise ValueError(f"rescaling must be 'margin' or 'slack', got {self.rescaling!r}")
+
+    def _check_rescaling(self, oracle: Oracle) -> None:
+        offered = getattr(oracle, "rescalings", ("margin",))
+        if self.rescaling not in offered:
+            raise CapabilityError(
+                f"rescaling={self.rescaling!r} needs outputs that can be listed, and {type(self.problem).__name__} "
+                f"offers only {' and '.join(map(repr, offered))}; use rescaling='margin'"
+            )
 
     def _sample_weights(self, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
         """c_i = C · weight_i / Σ weights, times the factor of the class."""
@@ -189,11 +213,11 @@ class StructuredSVM(Learner):
             )
         return np.asarray(weights)
 
-    def _warm(self, schema: Any) -> tuple[Array | None, Array | None]:
+    def _warm(self, schema: Any) -> Warm:
         if not hasattr(self, "coef_"):
-            return None, None
+            return Warm()
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
-        return (self.coef_, getattr(self, "_planes", None)) if same else (None, None)
+        return getattr(self, "_warmth", Warm(self.coef_))._replace(w=self.coef_) if same else Warm()
 
     def _checkpoint(self, task: Task, solver: Any) -> Checkpoint | None:
         if self.checkpoint is None:

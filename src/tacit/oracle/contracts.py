@@ -143,7 +143,7 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     """The part of a code of all samples that belongs to ``rows``: a view where the rows are consecutive."""
     if rows is None:
         return code
-    offsets = oracle.code_offsets
+    offsets = getattr(oracle, "code_offsets", None)
     if offsets is None:
         return np.asarray(code[rows])
     if isinstance(rows, slice):

@@ -23,7 +23,7 @@ from tacit.arrays import Array
 if TYPE_CHECKING:
     from tacit.oracle.enumerable import EnumerableOracle
 
-VISIT_STEPS = 4
+VISIT_STEPS = 2
 """Pairs of outputs between which one visit moves weight."""
 
 

@@ -40,6 +40,7 @@ class ChainDual(Dual):
         self.oracle = oracle
         self.target = target
         self.offsets = oracle.offsets
+        self.rows = flat_rows(oracle.table)
         self.loss, self.column = oracle.loss_rows()
         room = min(VERTICES + int(np.diff(oracle.offsets).max()) // 2, 256)
         self.vertices = np.zeros((target.size, room), dtype=target.dtype)
@@ -98,7 +99,7 @@ class ChainDual(Dual):
         moved = np.zeros(1)
         total: float = visit_chains(
             order,
-            *flat_rows(self.oracle.table),
+            *self.rows,
             by_feature,
             transition,
             self.oracle.allowed,

@@ -196,10 +196,13 @@ class ClassBlocks(EnumerableOracle):
         return out
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
+        return self.sum_cells(labels, firsts + states, coef)
+
+    def sum_cells(self, labels: Array, absolute: Array, coef: Array) -> Array:
+        """Σ coef Ψ(cell) over any cells, their states counted over all samples."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
-        firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
-        absolute = firsts + states
         if self._sparse:
             table = self._rows
             add_sparse_rows(table.data, table.indices, table.indptr, labels, absolute, coef, parts["weights"])

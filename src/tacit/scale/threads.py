@@ -78,7 +78,7 @@ class Threaded:
 
     def cut(self, code: Array, rows: Rows, own: slice) -> Array:
         """The part of a code of ``rows`` that belongs to the consecutive ``own`` of them."""
-        offsets = self.oracle.code_offsets
+        offsets = getattr(self.oracle, "code_offsets", None)
         if offsets is None:
             return code[own]
         lengths = np.diff(offsets)[slice(None) if rows is None else rows]

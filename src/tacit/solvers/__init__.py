@@ -1,7 +1,21 @@
 """Convex minimisation. One file a solver, and one loop (`minimise`) that runs them all."""
 
 from tacit.solvers.bundle import Bundle
+from tacit.solvers.choice import choose
 from tacit.solvers.frank_wolfe import FrankWolfe
 from tacit.solvers.loop import Solution, Solver, State, Status, Step, Warm, minimise
+from tacit.solvers.subgradient import Subgradient
 
-__all__ = ["Bundle", "FrankWolfe", "Solution", "Solver", "State", "Status", "Step", "Warm", "minimise"]
+__all__ = [
+    "Bundle",
+    "FrankWolfe",
+    "Solution",
+    "Solver",
+    "State",
+    "Status",
+    "Step",
+    "Subgradient",
+    "Warm",
+    "choose",
+    "minimise",
+]

@@ -84,7 +84,8 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         state.dual_point, state.gaps = state.dual_point.copy(), state.gaps.copy()
         rng = np.random.default_rng((state.seed, state.n_sweeps))
         first = np.inf
-        for turn in range(self.sweeps):
+        state.n_steps += 1
+        for turn in range(min(self.sweeps, state.n_steps)):  # few at first: a loose tolerance may be met at once
             total = state.dual_point.sweep(self._order(state, rng), state.gaps)
             state.n_sweeps += 1
             state.take_average()
@@ -117,7 +118,8 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             state.best_dual = self._empty(task)
             state.best_dual.load(parts["best"])
         state.best = snapshot["w"], float(snapshot["objective"])
-        state.bound, state.n_sweeps = float(snapshot["bound"]), int(snapshot["n_sweeps"])
+        state.bound = float(snapshot["bound"])
+        state.n_steps, state.n_sweeps = int(snapshot["n_steps"]), int(snapshot["n_sweeps"])
         state.gaps, state.is_active = snapshot["gaps"], snapshot["is_active"].astype(bool)
         state.codes = tuple(snapshot["codes"])
         state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
@@ -159,7 +161,7 @@ class FrankWolfeState:
         self.average: Any = dual.mean()
         self.best_dual: Dual | None = None
         self.seed = seed
-        self.n_sweeps = 0
+        self.n_steps, self.n_sweeps = 0, 0
         self.gaps = np.full(dual.n_blocks, np.inf)
         self.is_active = np.ones(dual.n_blocks, dtype=bool)
         self.best: tuple[Array, float] = (np.zeros_like(dual.w), np.inf)
@@ -188,6 +190,7 @@ class FrankWolfeState:
         return {
             **{f"{key}.{name}": values for key, state in kept.items() for name, values in state.items()},
             "seed": self.seed,
+            "n_steps": self.n_steps,
             "n_sweeps": self.n_sweeps,
             "gaps": self.gaps,
             "is_active": self.is_active,

@@ -209,6 +209,7 @@ def minimise(
         progress.close()
     state = solver.finish(task, state)
     w, objective = state.best
+    history[-1] = history[-1]._replace(objective=objective, bound=state.bound)
     if task.oracle.exact() is not task.oracle:
         objective = task.objective(w)
     if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):

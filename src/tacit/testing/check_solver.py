@@ -14,27 +14,32 @@ from tacit.testing.enumeration import Enumeration, example_task, say
 def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
     """Solve tasks of every problem and compare with SciPy: objective ≥ optimum ≥ bound, and a gap that closes.
 
+    A solver that says ``is_coarse`` need only come within 5 % of the objective, in 1000 steps, and not at large C.
+
     >>> from tacit.solvers import Bundle
     >>> check_solver(Bundle(), seeds=1)
     """
     name = type(solver).__name__
+    is_coarse = getattr(solver, "is_coarse", False)
+    tol, most = (0.05, 1000) if is_coarse else (tol, 20000)
+    sizes = (0.1, 3.0) if is_coarse else (0.1, 3.0, 100.0)
     ran = 0
-    for problem, seed, C in itertools.product(problems(), range(seeds), (0.1, 3.0, 100.0)):
+    for problem, seed, C in itertools.product(problems(), range(seeds), sizes):
         task = example_task(problem, seed, C)
         if any(not hasattr(task.oracle, need) for need in solver.needs):
             continue
         ran += 1
         table = Enumeration(problem.example(np.random.default_rng(seed)))
         optimum = table.optimum(task.weights)
-        solution = minimise(task, solver, tol=tol, max_iter=20000)
+        solution = minimise(task, solver, tol=tol, max_iter=most)
         where = f"{name} on {type(problem).__name__}, seed {seed}, C={C}"
         room = 1e-6 * max(1.0, optimum)
-        say(solution.status is Status.CONVERGED, f"{where}: {solution.advice()}")
-        say(solution.gap <= tol * solution.objective + room, f"{where}: converged with gap {solution.gap}")
         say(
             solution.objective >= optimum - room and solution.bound <= optimum + room,
             f"{where}: the optimum {optimum} is not between bound {solution.bound} and objective {solution.objective}",
         )
+        say(solution.status is Status.CONVERGED or is_coarse, f"{where}: {solution.advice()}")
+        say(solution.gap <= tol * solution.objective + room, f"{where}: ended with gap {solution.gap}")
         say(
             np.isclose(solution.objective, task.objective(solution.w), rtol=1e-9, atol=1e-9),
             f"{where}: objective {solution.objective} is not the value at w, {task.objective(solution.w)}",
@@ -43,7 +48,7 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
         objectives = [step.objective for step in solution.history]
         say(bounds == sorted(bounds), f"{where}: the lower bound fell")
         say(objectives == sorted(objectives, reverse=True), f"{where}: the best objective rose")
-        again = minimise(task, solver, tol=tol, start=solution.w, planes=solution.planes, max_iter=20000)
+        again = minimise(task, solver, tol=tol, start=solution.w, planes=solution.planes, max_iter=most)
         say(
             again.objective <= solution.objective + room,
             f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tacit import oracle, plot, problems, solvers, testing
     from tacit.learners import StructuredSVM
     from tacit.ragged import Ragged
+    from tacit.regularisation_path import path
     from tacit.storage import load
 
 __version__ = "0.1.0"
@@ -31,13 +32,19 @@ __all__ = [
     "StructuredSVM",
     "load",
     "oracle",
+    "path",
     "plot",
     "problems",
     "solvers",
     "testing",
 ]
 
-_HOME = {"Ragged": "tacit.ragged", "StructuredSVM": "tacit.learners", "load": "tacit.storage"}
+_HOME = {
+    "Ragged": "tacit.ragged",
+    "StructuredSVM": "tacit.learners",
+    "load": "tacit.storage",
+    "path": "tacit.regularisation_path",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,11 @@ class Quadratic:
     pull: float = 0.0
     centre: Array | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is ½‖w‖² and nothing else."""
+        return np.ndim(self.metric) == 0 and self.metric == 1.0 and (not self.pull or self.centre is None)
+
     def value(self, w: Array) -> float:
         total = 0.5 * float(w @ (self.metric * w))
         if self.centre is not None and self.pull:

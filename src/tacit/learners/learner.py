@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -80,6 +81,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         facts.pop("dual_", None)  # as large as the training data, and prediction does without
         storage.save(path, self, facts)
+
+    def frozen(self, **params: Any) -> Any:
+        """A copy of the fitted model with other parameters that is free of what only the next warm start needs."""
+        twin = copy.copy(self)
+        twin.__dict__.pop("_warmth", None)
+        return twin.set_params(**params)
 
     def _best(self, X: Any) -> tuple[Any, Any]:
         oracle = self._bind(X)

@@ -53,8 +53,9 @@ class StructuredSVM(Learner):
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
     solver_ : the solver that was used
     dual_ : the dual variables α whose sum `coef_` is, ``Σ_i Σ_a α_i(a) (Ψ(x_i, y_i) − Ψ(x_i, a))``: a dict of arrays
-        from `FrankWolfe` if its best point is one, else None. ``dual_["alpha"][state, label]`` where outputs can be listed
-        (a state is a sample if nothing is hidden); ``dual_["vertices"][token, m]``, ``dual_["shares"][i, m]`` in chains
+        from `FrankWolfe` if its best point is one, else None. ``dual_["alpha"][state, label]`` where outputs can be
+        listed (a state is a sample if nothing is hidden); ``dual_["vertices"][token, m]``, ``dual_["shares"][i, m]``
+        in chains
 
     >>> from sklearn.datasets import load_digits
     >>> from tacit.problems import Multiclass

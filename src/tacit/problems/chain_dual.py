@@ -139,11 +139,11 @@ def visit_chains(
 ) -> float:
     """Visit sequences: move weight between taggings, keeping ``weights[feature, tag]`` and ``transition`` in step.
 
-    Rows of features are dense if ``indices`` is empty; ``moved[0]`` gathers the change of the losses.
+    Rows of features are dense if ``indptr`` is empty; ``moved[0]`` gathers the change of the losses.
     """
     d, tags = weights.shape
     room = shares.shape[1]
-    dense = indices.size == 0
+    dense = indptr.size == 0
     longest = 1
     for s in range(offsets.size - 1):
         if offsets[s + 1] - offsets[s] > longest:

@@ -79,11 +79,11 @@ def visit_single(
 ) -> float:
     """Visit samples of one state each: the best ``alpha[i]`` for the present rest, by projection onto a simplex.
 
-    Keeps ``weights[feature, label]`` in step. Rows are dense if ``indices`` is empty. ``constant`` is the feature
+    Keeps ``weights[feature, label]`` in step. Rows are dense if ``indptr`` is empty. ``constant`` is the feature
     behind the intercepts, 0 without; ``moved[0]`` gathers the change of the losses.
     """
     d, labels = weights.shape
-    dense = indices.size == 0
+    dense = indptr.size == 0
     g = np.empty(labels)
     level = np.empty(labels)
     total = 0.0
@@ -177,7 +177,7 @@ def visit_bags(
     The rest is as in `visit_single`.
     """
     d, labels = weights.shape
-    dense = indices.size == 0
+    dense = indptr.size == 0
     most = 1
     for i in range(offsets.size - 1):
         if offsets[i + 1] - offsets[i] > most:

@@ -1,14 +1,14 @@
-"""A dual point as one plane for each block of samples: for any oracle, penalty and rescaling."""
+"""A dual point as one or a few planes for each block of samples: for any oracle, penalty and rescaling."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import Task, take_code
+from tacit.oracle import Plane, Task, take_code
 from tacit.oracle.dual import Dual
 
 ROOM = 1 << 24
@@ -19,15 +19,18 @@ WORTH = 0.5
 
 
 class BlockPlanes(Dual):
-    """Mixtures of planes: ``slopes[b]·w + offsets[b]`` lies below the share of the risk of the samples of block b.
+    """Mixtures of planes: ``Σ_m shares[b, m] (slopes[b, m]·w + levels[b, m])`` lies below the risk of block b.
 
-    A visit asks the oracle for the block's plane at w and moves towards it by exact line search.
+    Without a cache there is one plane a block, and a visit moves it towards the oracle's plane at w, by exact line
+    search (Lacoste-Julien et al. 2013). With a cache the planes stay apart, and a visit moves weight from the lowest
+    plane that has some to the highest; the oracle is asked only if no kept plane promises enough (Shah et al. 2015;
+    Osokin et al. 2016). A plane that must make room is melted into the first one.
 
     Parameters
     ----------
     task : what is minimised
     block_size : samples a block; None for one, or as many as `ROOM` asks for
-    cache : planes kept a block; one that still promises enough is used in place of the oracle's
+    cache : planes kept a block
     """
 
     has_variables = False
@@ -40,37 +43,41 @@ class BlockPlanes(Dual):
             block_size = max(1, -(-n * d * (1 + cache) // ROOM))
         self.size = min(block_size, n)
         self.n_blocks = -(-n // self.size)
-        self.slopes, self.offsets = np.zeros((self.n_blocks, d)), np.zeros(self.n_blocks)
-        self.cached_slopes = np.zeros((self.n_blocks, cache, d))
-        self.cached_offsets = np.full((self.n_blocks, cache), -np.inf)
-        self.cached_ages = np.zeros((self.n_blocks, cache))
+        self.slopes = np.zeros((self.n_blocks, 1 + cache, d))
+        self.levels = np.zeros((self.n_blocks, 1 + cache))
+        self.shares = np.zeros((self.n_blocks, 1 + cache))
+        self.ages = np.zeros((self.n_blocks, 1 + cache))
         self.calls = 0
+        self.shares[:, 0] = 1  # the first plane is that of the targets: zero
+        self.ages[:, 1:] = np.inf  # unused
         self.refresh()
 
     def arrays(self) -> dict[str, Array]:
-        return {"slopes": self.slopes, "offsets": self.offsets}
-
-    def state(self) -> dict[str, Array]:
-        names = ("cached_slopes", "cached_offsets", "cached_ages")
-        return {**self.arrays(), **{name: getattr(self, name) for name in names}}
+        return {"slopes": self.slopes, "levels": self.levels, "shares": self.shares, "ages": self.ages}
 
     def fits(self, start: Mapping[str, Any]) -> bool:
         """Planes are sums of features with the weights of their own task, so they never fit another."""
         return False
 
-    def mean(self) -> PlaneSum:
-        return PlaneSum(self.task, self.slope.copy(), np.array([self.offset]))
+    def start(self, codes: Sequence[Array], shares: Sequence[float]) -> None:
+        for code, share in zip(codes, shares, strict=True):
+            if share > 0:
+                self.add(code, float(share))
+        self.refresh()
 
     def add(self, code: Array, share: float) -> None:
         for b in range(self.n_blocks):
             rows = self._rows(b)
             plane = self.task.plane(take_code(self.task.oracle, code, rows), rows)
-            self.slopes[b] += share * plane.gradient
-            self.offsets[b] += share * plane.offset
+            self.slopes[b, 0] += share * plane.gradient
+            self.levels[b, 0] += share * plane.offset
+
+    def mean(self) -> PlaneSum:
+        return PlaneSum(self.task, self.slope.copy(), np.array([self.offset]))
 
     def refresh(self) -> None:
-        self.slope = self.slopes.sum(axis=0)
-        self.offset = float(self.offsets.sum())
+        self.slope = np.einsum("bm,bmd->d", self.shares, self.slopes)
+        self.offset = float((self.shares * self.levels).sum())
         self.w = self.task.penalty.primal(self.slope)
 
     def bound(self) -> float:
@@ -81,45 +88,78 @@ class BlockPlanes(Dual):
         return np.asarray(used == 0)
 
     def sweep(self, order: Array, gaps: Array) -> float:
-        total = 0.0
         self.slope = self.slope.copy()
-        for b in order:
-            slope, offset = self._plane(int(b), gaps)
-            change = slope - self.slopes[b]
-            gain = offset - self.offsets[b] + float(change @ self.w)
-            gaps[b] = max(gain, 0.0)
-            if not gain > 0:
-                continue
-            total += gain
-            curve = float(self.task.penalty.products(change, change)) / (1 + self.task.penalty.pull)
-            share = 1.0 if gain >= curve else gain / curve
-            self.slopes[b] += share * change
-            self.offsets[b] += share * (offset - self.offsets[b])
-            self.slope += share * change
-            self.w = self.task.penalty.primal(self.slope)
-        return total
+        return sum(self._visit(int(b), gaps) for b in order)
 
-    def _plane(self, b: int, gaps: Array) -> tuple[Array, float]:
-        """The plane to move to: a cached one that promises enough, else the oracle's, which is then cached."""
-        if self.cached_offsets.shape[1]:
-            values = self.cached_slopes[b] @ self.w + self.cached_offsets[b]
-            best = int(np.argmax(values))
-            gain = values[best] - float(self.slopes[b] @ self.w) - self.offsets[b]
-            self.cached_ages[b] += 1
-            if np.isfinite(gaps[b]) and gain > 0 and gain >= WORTH * gaps[b]:
-                self.cached_ages[b, best] = 0
-                return self.cached_slopes[b, best], float(self.cached_offsets[b, best])
+    def _visit(self, b: int, gaps: Array) -> float:
+        """One step of block b; returns the gap that it saw."""
+        shares = self.shares[b]
+        values = self.slopes[b] @ self.w + self.levels[b]
+        held = float(shares @ values)
+        self.ages[b] += 1
+        best = int(np.argmax(np.where(np.isfinite(self.ages[b]), values, -np.inf)))
+        if best == 0 or not values[best] - held >= WORTH * gaps[b] > 0:
+            plane = self._ask(b)
+            gap = plane.value(self.w) - held
+            gaps[b] = max(gap, 0.0)
+            if not gap > 0:
+                return 0.0
+            if len(shares) == 1:
+                return self._move_all(b, plane, gap)
+            best = self._keep(b, plane)
+            values[best] = plane.value(self.w)
+        self.ages[b, best] = 0
+        lowest = int(np.argmin(np.where(shares > 0, values, np.inf)))
+        gain = float(values[best] - values[lowest])
+        if not gain > 0:
+            return 0.0
+        change = self.slopes[b, best] - self.slopes[b, lowest]
+        step = min(float(shares[lowest]), _line_search(self.task, change, gain))
+        shares[best] += step
+        shares[lowest] = 0.0 if step == shares[lowest] else shares[lowest] - step
+        self._follow(step * change)
+        return float(values[best] - held)
+
+    def _ask(self, b: int) -> Plane:
         rows = self._rows(b)
-        plane = self.task.plane(self.task.augmented(self.w, rows).code, rows)
         self.calls += 1
-        if self.cached_offsets.shape[1]:
-            oldest = int(np.argmax(np.where(np.isfinite(self.cached_offsets[b]), self.cached_ages[b], np.inf)))
-            self.cached_slopes[b, oldest], self.cached_offsets[b, oldest] = plane
-            self.cached_ages[b, oldest] = 0
-        return plane.gradient, plane.offset
+        return self.task.plane(self.task.augmented(self.w, rows).code, rows)
+
+    def _move_all(self, b: int, plane: Plane, gap: float) -> float:
+        change = plane.gradient - self.slopes[b, 0]
+        step = min(1.0, _line_search(self.task, change, gap))
+        self.slopes[b, 0] += step * change
+        self.levels[b, 0] += step * (plane.offset - self.levels[b, 0])
+        self._follow(step * change)
+        return gap
+
+    def _keep(self, b: int, plane: Plane) -> int:
+        """Put a plane where there is none, or where the one without weight that was used last the longest ago, or the
+        one of the least weight, is; that one's weight goes to the first plane, with its share of itself."""
+        shares = self.shares[b]
+        idle = np.where(shares[1:] > 0, -1.0, self.ages[b, 1:])
+        slot = 1 + int(np.argmax(idle) if idle.max() >= 0 else np.argmin(shares[1:]))
+        if shares[slot] > 0:
+            total = shares[0] + shares[slot]
+            part = shares[slot] / total
+            self.slopes[b, 0] += part * (self.slopes[b, slot] - self.slopes[b, 0])
+            self.levels[b, 0] += part * (self.levels[b, slot] - self.levels[b, 0])
+            shares[0], shares[slot] = total, 0.0
+        self.slopes[b, slot], self.levels[b, slot] = plane
+        return slot
+
+    def _follow(self, change: Array) -> None:
+        self.slope += change
+        self.w = self.task.penalty.primal(self.slope)
 
     def _rows(self, b: int) -> slice:
         return slice(b * self.size, min((b + 1) * self.size, self.weights.size))
+
+
+def _line_search(task: Task, change: Array, gain: float) -> float:
+    """The step along ``change`` at which the dual is highest, given its slope at the start."""
+    curve = float(task.penalty.products(change, change)) / (1 + task.penalty.pull)
+    return gain / curve if curve > 0 else np.inf
 
 
 class PlaneSum:

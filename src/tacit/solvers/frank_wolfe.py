@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.dual import Dual
-from tacit.penalties import Quadratic
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.loop import Warm
@@ -135,7 +134,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         return dual
 
     def _empty(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
-        plain = task.rescaling == "margin" and task.penalty == Quadratic()
+        plain = task.rescaling == "margin" and task.penalty.is_plain
         offers = callable(getattr(task.oracle, "dual", None))
         if offers and plain and self.block_size is None and not self.cache:
             return task.oracle.dual(task.weights, task.target, start)  # type: ignore[attr-defined]

@@ -1,0 +1,143 @@
+"""The same learner for many C, each fit begun where the last one ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+
+from tacit.arrays import Array
+from tacit.learners.learner import Learner
+from tacit.ragged import Ragged
+
+
+class Path(Sequence[Any]):
+    """Fitted models, one for each of `Cs`, in their order; what `tacit.path` returns.
+
+    Attributes
+    ----------
+    Cs : (m,) the values of C
+    models : the fitted learners
+    scores : (m, folds) `score` on the held-out part of every fold; None without ``cv``
+    """
+
+    def __init__(self, Cs: Array, models: list[Any], scores: Array | None = None) -> None:
+        self.Cs, self.models, self.scores = Cs, models, scores
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.models[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.models)
+
+    @property
+    def best(self) -> Any:
+        """The model of the C with the best mean score over the folds, the smaller C if two are equal."""
+        if self.scores is None:
+            raise ValueError("no scores to choose by: call tacit.path(..., cv=5), or score(X, y) on data held out")
+        mean = self.scores.mean(axis=1)
+        ahead = np.flatnonzero(mean == mean.max())
+        return self.models[ahead[np.argmin(self.Cs[ahead])]]
+
+    def score(self, X: Any, y: Any) -> Array:
+        """The score of every model on data held out."""
+        return np.array([model.score(X, y) for model in self.models])
+
+
+def path(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any = None,
+    sample_weight: Any = None,
+    cv: Any = None,
+) -> Path:
+    """Fit a learner for many C, from the smallest up; each fit starts from the planes and the point of the last one.
+
+    The results are those of separate fits, within their gaps, at a fraction of the oracle passes.
+
+    Parameters
+    ----------
+    estimator : a learner with a C, such as `tacit.StructuredSVM`; it is copied, never changed
+    X, y, hidden, sample_weight : as in the learner's ``fit``
+    Cs : the values of C
+    cv : folds to choose C by (a number, or a splitter of scikit-learn): every fold is one more path; None for none
+
+    >>> from sklearn.datasets import load_iris
+    >>> from tacit import StructuredSVM
+    >>> from tacit.problems import Multiclass
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = path(StructuredSVM(Multiclass()), X, y, [1, 10, 100], cv=3)
+    >>> [model.C for model in models], bool(models.best.score(X, y) > 0.9)
+    ([1.0, 10.0, 100.0], True)
+    """
+    Cs = _read(estimator, Cs)
+    known = {"hidden": hidden, "sample_weight": sample_weight}
+    scores = None
+    if cv is not None:
+        X, y = (values if hasattr(values, "shape") else _indexable(values) for values in (X, y))
+        plain = not isinstance(y, Ragged) and getattr(y, "dtype", None) not in (None, object)
+        labels = y if plain else None  # one label a sample: folds keep their shares
+        splitter = check_cv(cv, labels, classifier=labels is not None)
+        scores = np.array(
+            [_fold(estimator, X, y, Cs, known, *split) for split in splitter.split(np.zeros(len(y)), labels)]
+        ).T
+    return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
+
+
+def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
+    given = {name: values for name, values in known.items() if values is not None}
+    model = clone(estimator).set_params(warm_start=True)
+    models: list[Any] = [None] * len(Cs)
+    for place in np.argsort(Cs, kind="stable"):
+        model.set_params(C=float(Cs[place])).fit(X, y, **given)
+        models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
+    return models
+
+
+def _fold(
+    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], train: Array, test: Array
+) -> list[float]:
+    inside = {name: None if values is None else _safe_indexing(values, train) for name, values in known.items()}
+    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside)
+    held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+    return [model.score(*held_out) for model in models]
+
+
+def _indexable(values: Any) -> Any:
+    """Lists of sequences as Ragged or object arrays, lists of labels as arrays."""
+    if isinstance(values, Ragged) or hasattr(values, "iloc"):
+        return values
+    if len(values) and hasattr(values[0], "__len__") and not isinstance(values[0], str):
+        out = np.empty(len(values), dtype=object)
+        for i, part in enumerate(values):
+            out[i] = part
+        return out
+    return np.asarray(values)
+
+
+def _read(estimator: Any, Cs: Any) -> Array:
+    offered = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    missing = [name for name in ("C", "warm_start") if name not in offered]
+    if missing:
+        raise TypeError(
+            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {estimator!r}; in a pipeline, "
+            "transform X first and pass the last step"
+        )
+    values = np.asarray(list(Cs) if not isinstance(Cs, Real) else [Cs], dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"Cs must be a list of numbers, got {Cs!r}; try np.logspace(-1, 3, 9)")
+    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if wrong.size:
+        raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")
+    return values

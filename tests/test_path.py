@@ -1,0 +1,69 @@
+"""The path along C: the same models as separate fits, for less work."""
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import tacit
+from tacit import StructuredSVM
+from tacit.problems import Candidates, Chain, Multiclass
+from tacit.solvers import FrankWolfe
+
+CS = [30.0, 1.0, 3.0, 10.0]
+
+
+@pytest.mark.parametrize("solver", ["auto", FrankWolfe()], ids=str)
+def test_the_path_equals_separate_fits_with_fewer_passes(digits, solver):
+    X, y = digits
+    models = tacit.path(StructuredSVM(Multiclass(), solver=solver, tol=1e-4), X, y, CS)
+    alone = [StructuredSVM(Multiclass(), C=C, solver=solver, tol=1e-4).fit(X, y) for C in CS]
+    assert [model.C for model in models] == CS
+    for one, other in zip(models, alone, strict=True):
+        assert one.objective_ == pytest.approx(other.objective_, rel=1e-4)
+        assert one.bound_ <= other.objective_
+        assert other.bound_ <= one.objective_
+    assert sum(model.n_iter_ for model in models) < sum(model.n_iter_ for model in alone)
+
+
+def test_models_of_a_path_are_their_own(bags):
+    X, y, hidden = bags
+    estimator = StructuredSVM(Candidates())
+    models = tacit.path(estimator, X, y, [1, 100], hidden=hidden)
+    assert not hasattr(estimator, "coef_")
+    assert not models[0].warm_start
+    assert not np.array_equal(models[0].coef_, models[1].coef_)
+    assert models.score(X, y).shape == (2,)
+    with pytest.raises(ValueError, match=r"no scores to choose by: call tacit.path\(..., cv=5\)"):
+        _ = models.best
+
+
+def test_folds_choose_C(digits):
+    X, y = digits
+    models = tacit.path(StructuredSVM(Multiclass()), X[:600], y[:600], [0.01, 10, 100], cv=3)
+    assert models.scores.shape == (3, 3)
+    assert models.best.C > 0.01
+    assert models.best.score(X[600:], y[600:]) > 0.85
+
+
+def test_sequences_can_be_cross_validated():
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((n, 2)) for n in rng.integers(1, 5, 30)]
+    y = [["neg" if v < 0 else "pos" for v in x[:, 0]] for x in X]
+    models = tacit.path(StructuredSVM(Chain(fit_intercept=True)), X, y, [0.1, 100], cv=3)
+    assert models.best.C == 100
+    assert models.scores[1].min() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("Cs", "message"),
+    [([1, -2], r"Cs\[1\] is -2.0"), ([], "Cs must be a list of numbers"), ([np.nan], r"Cs\[0\] is nan")],
+)
+def test_values_of_C_that_cannot_be_are_refused(Cs, message):
+    with pytest.raises(ValueError, match=message):
+        tacit.path(StructuredSVM(Multiclass()), np.eye(3), [0, 1, 2], Cs)
+
+
+def test_an_estimator_without_C_is_refused():
+    with pytest.raises(TypeError, match="needs a learner with the parameter C and warm_start"):
+        tacit.path(make_pipeline(StandardScaler(), StructuredSVM(Multiclass())), np.eye(3), [0, 1, 2], [1])

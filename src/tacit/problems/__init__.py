@@ -2,5 +2,6 @@
 
 from tacit.problems.candidates import Candidates
 from tacit.problems.multiclass import Multiclass
+from tacit.problems.per_sample import PerSample
 
-__all__ = ["Candidates", "Multiclass"]
+__all__ = ["Candidates", "Multiclass", "PerSample"]

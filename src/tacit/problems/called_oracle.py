@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,15 @@ from tacit.oracle import TARGET, Assignment
 from tacit.problems.function_calls import Bound, FunctionCalls, columns_of, pairs_of, refuse_costly_truth, unknown
 from tacit.problems.output_table import OutputTable
 from tacit.problems.user_functions import Output, key_of
+
+
+class News(NamedTuple):
+    """An output that a process met for the first time: its sample, code and loss."""
+
+    sample: int
+    code: int
+    output: Output
+    loss: float | None
 
 
 class CalledOracle(FunctionCalls):
@@ -96,18 +105,22 @@ class CalledOracle(FunctionCalls):
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
         return columns_of(self._table, self._entries(np.asarray(code), rows), self._bound.functions.hidden)
 
-    def news(self, since: int) -> tuple[list[tuple[int, Output, float]], int]:
-        """Outputs first seen after the first ``since``, with their samples and losses, and how many there are now."""
+    def news(self, since: int) -> tuple[list[News], int]:
+        """Outputs first seen after the first ``since``, and how many there are now."""
         table = self._table
         with table.lock:
-            entries = np.arange(since, len(table.owners))
-            losses = [0.0] * entries.size if table.labels is None else table.losses(entries).tolist()
-            return list(zip(table.owners[since:], table.outputs[since:], losses, strict=True)), len(table.owners)
+            owners, outputs = table.owners[since:], table.outputs[since:]
+            losses = (
+                table.losses(np.arange(since, len(table.owners))).tolist() if table.labels else [None] * len(owners)
+            )
+            told = zip(owners, outputs, losses, strict=True)
+            return [News(i, self._code("news", i, output), output, loss) for i, output, loss in told], len(table.owners)
 
-    def learn(self, news: Sequence[tuple[int, Output, float]], shift: int = 0) -> None:
-        """Number outputs that a shard saw first, in its order."""
-        for i, output, loss in news:
-            self._code("learn", i + shift, output, None if self._table.labels is None else loss)
+    def learn(self, news: Sequence[News], shift: int = 0) -> None:
+        """Number outputs that another process saw first, as it did."""
+        for i, code, output, loss in news:
+            if self._code("learn", i + shift, output, loss) != code:
+                raise RuntimeError(f"processes number the outputs of sample {i + shift} differently; use n_jobs=1")
 
     def recipe(self, first: int, last: int) -> Any:
         """How another process builds the same oracle for some of the samples."""

@@ -45,6 +45,7 @@ class Bound(NamedTuple):
             samples=self.samples[first:last],
             labels=cut(self.labels),
             hidden=cut(self.hidden),
+            memory=self.memory * (last - first) / len(self.samples),
             first=self.first + first,
             cuts=np.unique(np.clip(cuts, first, last)) - first,
         )
@@ -92,14 +93,14 @@ class FunctionCalls:
         """The sum of features of every block of samples that has any of the rows, in order."""
         entries = self._entries(code, rows)
         coef = np.ascontiguousarray(coef, dtype=np.float64)
-        cuts = np.searchsorted(self._indices(rows), self._cuts)
+        cuts = np.searchsorted(self._indices(rows), self.block_starts())
         return [self._table.sum(entries[a:b], coef[a:b]) for a, b in pairwise(cuts) if b > a]
 
     def exact(self) -> Self:
         return self
 
-    @property
-    def _cuts(self) -> Array:
+    def block_starts(self) -> Array:
+        """Where the blocks begin in which features are summed, and where the last ends."""
         return block_cuts(self.n_samples) if self._bound.cuts is None else self._bound.cuts
 
     def _indices(self, rows: Rows) -> Array:

@@ -27,8 +27,9 @@ class PerSample(Problem):
 
     What a function returns is checked: a wrong length, a NaN, a loss of the truth, an argmax below the truth are
     errors that name the sample. A pass calls the functions once a sample, on several processes where ``n_jobs`` of the
-    learner allows it and it pays (compare `Multiclass`, a thousand times as fast); features are computed once an
-    output and kept. With ``hidden=True`` an output is a pair (y, h).
+    learner allows it and it pays; features are computed once an output and kept. On the digits a fit takes 15 times as
+    long as `Multiclass` with outputs listed, 40 times with functions: write an oracle where that matters. With
+    ``hidden=True`` an output is a pair (y, h).
 
     Parameters
     ----------

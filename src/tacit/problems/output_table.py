@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,7 +48,7 @@ class OutputTable:
         self._places = _Growing(np.int64)
         self._data, self._indices = _Growing(np.float64), _Growing(np.int32)
         self._ends, self._norms = _Growing(np.int64), _Growing(np.float64)
-        self._ends.extend(np.zeros(1, np.int64))
+        self._ends.append(0)
         self._room = memory
 
     def add(self, i: int, outputs: Sequence[Output], losses: Sequence[float] | None = None) -> int:
@@ -82,14 +84,22 @@ class OutputTable:
 
     def sum(self, entries: Array, coef: Array) -> Array:
         """Σ coef Ψ over entries."""
-        wanted = coef != 0
-        entries, coef = entries[wanted], coef[wanted]
-        places = self._find(entries)
-        out = np.zeros(self.functions.n_params or 0)
-        add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places, coef, out)
-        for k in np.flatnonzero(places < 0):
-            out += coef[k] * self.feature(int(entries[k]))
-        return out
+        return self.sums(entries, coef, np.array([0, entries.size]))[0]
+
+    def sums(self, entries: Array, coef: Array, cuts: Array) -> list[Array]:
+        """Σ coef Ψ over the entries of every block that ``cuts`` cuts out."""
+        wanted = np.flatnonzero(coef)
+        places = np.full(entries.size, NOT_YET)
+        places[wanted] = self._find(entries[wanted])
+        sums = []
+        for a, b in pairwise(cuts.tolist()):
+            out = np.zeros(self.functions.n_params or 0)
+            add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places[a:b], coef[a:b], out)
+            sums.append(out)
+        for k in np.flatnonzero(places == NO_ROOM):
+            block = int(np.searchsorted(cuts, k, side="right")) - 1
+            sums[block] += coef[k] * self.feature(int(entries[k]))
+        return sums
 
     def norms(self, entries: Array) -> Array:
         """‖Ψ‖ of every entry, as a scale for rounding."""
@@ -118,14 +128,14 @@ class OutputTable:
         return self._places.values[entries]
 
     def _keep(self, vector: Array) -> int:
-        indices = np.flatnonzero(vector)
+        indices = vector.nonzero()[0]
         self._room -= 12 * indices.size + 16
         if self._room < 0:
             return NO_ROOM
         self._data.extend(vector[indices])
         self._indices.extend(indices)
-        self._norms.extend(np.array([np.sqrt(vector @ vector)]))
-        self._ends.extend(np.array([len(self._data)]))
+        self._norms.append(math.sqrt(vector @ vector))
+        self._ends.append(len(self._data))
         return len(self._ends) - 2
 
 
@@ -143,14 +153,22 @@ class _Growing:
     def values(self) -> Array:
         return self.buffer[: self._size]
 
+    def append(self, value: float) -> None:
+        self._make_room(self._size + 1)
+        self.buffer[self._size] = value
+        self._size += 1
+
     def extend(self, values: Array) -> None:
         size = self._size + values.size
+        self._make_room(size)
+        self.buffer[self._size : size] = values
+        self._size = size
+
+    def _make_room(self, size: int) -> None:
         if size > self.buffer.size:
             larger = np.empty(max(size, 2 * self.buffer.size), self.buffer.dtype)
             larger[: self._size] = self.values
             self.buffer = larger
-        self.buffer[self._size : size] = values
-        self._size = size
 
 
 def _copied(value: Any) -> Any:

@@ -116,7 +116,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         if not super().accepts(code):
             return False
         own = np.flatnonzero(code >= 0)
-        label, state = self._split(code[own])
+        label, state = self._cell(code[own])
         return bool((self._cells[self.offsets[:-1][own] + state, label] >= 0).all())
 
     def hidden_unknown(self) -> Array:
@@ -163,8 +163,17 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         label, state = int(layout.labels[place]), int(layout.states[place])
         return state * self.n_labels + label if self.has_hidden else label
 
+    def _cell(self, code: Array) -> tuple[Array, Array]:
+        code = np.asarray(code, dtype=np.int64)
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if not self.has_hidden:
+            return code, np.zeros_like(code)
+        state, label = np.divmod(code, self.n_labels)
+        return label, state
+
     def _entries(self, code: Array, rows: Rows) -> Array:
-        label, state = self._split(code)
+        label, state = self._cell(code)
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return np.asarray(self._cells[firsts + state, label])
 

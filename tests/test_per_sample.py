@@ -495,7 +495,8 @@ def test_an_interruption_ends_the_workers_and_keeps_the_model(eager):
 
     def slow(x, true, w):
         if os.getpid() != here and w.any():
-            os.kill(here, signal.SIGINT)
+            if x[0] == 3:  # once is enough
+                os.kill(here, signal.SIGINT)
             time.sleep(60)
         return wrong_side(x, true, w)
 

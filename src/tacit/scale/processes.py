@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import threading
@@ -218,9 +219,17 @@ def _prepare(recipe: bytes) -> None:
     from threadpoolctl import threadpool_limits
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     threadpool_limits(1)
     _oracle = pickle.loads(recipe)()
     _known = 0
+
+
+def _end_with(parent: int) -> None:
+    """A worker whose parent was killed, or interrupted twice, must not stay."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _work(call: tuple[str, tuple[Any, ...], dict[str, Any], Array, bytes | None]) -> bytes:

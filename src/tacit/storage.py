@@ -63,8 +63,9 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     stored = params.get("problem")
     if isinstance(stored, _Foreign):
         if problem is None:
+            why = "which is not a class of tacit" if _find_class(stored.name) is None else "which holds your functions"
             raise StorageError(
-                f"{str(path)!r} was trained on {stored.name}, which is not a class of tacit; "
+                f"{str(path)!r} was trained on {stored.name}, {why}; "
                 f"pass it: tacit.load(path, problem={stored.name}(...))"
             )
         if type(problem).__name__ != stored.name:
@@ -85,8 +86,8 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
 
 
 def is_own(thing: Any) -> bool:
-    """Whether the thing is of a class that tacit itself exports, so that `load` can restore it."""
-    return _find_class(type(thing).__name__) is type(thing)
+    """Whether the thing is of a class that tacit itself exports, and holds no code, so that `load` can restore it."""
+    return _find_class(type(thing).__name__) is type(thing) and not getattr(thing, "holds_functions", False)
 
 
 class _Foreign:
@@ -114,6 +115,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         value = value.to_numpy()
     if isinstance(value, np.ndarray) and value.dtype == object and all(isinstance(v, str) for v in value.flat):
         return {"$strings": value.tolist()}
+    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+        return {"$objects": [_pack(part, arrays, f"{path}.{i}") for i, part in enumerate(value)]}
     if isinstance(value, np.ndarray):
         arrays[path] = value
         return {"$array": path}
@@ -152,6 +155,11 @@ def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
         return _own_class(value["$enum"])[value["name"]]
     if "$strings" in value:
         return np.array(value["$strings"], dtype=object)
+    if "$objects" in value:
+        column = np.empty(len(value["$objects"]), dtype=object)
+        for i, part in enumerate(value["$objects"]):
+            column[i] = _unpack(part, arrays)
+        return column
     if "$foreign" in value:
         return _Foreign(value["$foreign"])
     if "$tuple" in value:

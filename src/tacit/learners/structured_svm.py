@@ -193,6 +193,10 @@ class StructuredSVM(Learner):
         weights = self.C / total * given
         if self.class_weight is None:
             return np.asarray(weights)
+        if not len(classes):
+            raise ValueError(
+                "class_weight needs labels that are single values, not arrays or tuples; use sample_weight"
+            )
         place = find_labels(classes, read_labels(y, n))
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(place, given, minlength=len(classes))

@@ -193,5 +193,9 @@ use LatentSVM
     missing = [f"`{name}`" for name in needs if not callable(getattr(oracle, name, None))]
     if missing:
         name = problem if isinstance(problem, str) else type(problem).__name__
-        instead = instead or f"add {' and '.join(missing)} to the oracle that {name}.bind returns"
+        instead = (
+            instead
+            or getattr(oracle, "remedy", "")
+            or f"add {' and '.join(missing)} to the oracle that {name}.bind returns"
+        )
         raise CapabilityError(f"{user} needs {' and '.join(missing)}, which {name} does not offer; {instead}")

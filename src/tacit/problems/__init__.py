@@ -3,5 +3,6 @@
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
 from tacit.problems.multiclass import Multiclass
+from tacit.problems.per_sample import PerSample
 
-__all__ = ["Candidates", "Chain", "Multiclass"]
+__all__ = ["Candidates", "Chain", "Multiclass", "PerSample"]

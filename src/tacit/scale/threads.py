@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import Assignment, Oracle
+from tacit.scale.processes import on_processes
 
 T = TypeVar("T")
 
@@ -46,12 +47,19 @@ _one_blas_thread = _OneBlasThread()
 
 @contextmanager
 def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
-    """The oracle itself for one job; otherwise its rows in shards, one a thread, and BLAS on one thread in each."""
+    """The oracle itself for one job; otherwise its rows in shards, one a thread, and BLAS on one thread in each.
+
+    Oracles that say that they run Python functions (``runs_python``) get processes instead, once that pays.
+    """
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}")
     threads = effective_n_jobs(n_jobs) if n_jobs is not None else 1
     if threads == 1:
         yield oracle
+        return
+    if getattr(oracle, "runs_python", False):
+        with on_processes(oracle, threads) as shards:
+            yield shards
         return
     with ThreadPoolExecutor(threads) as pool, _one_blas_thread:
         yield Threaded(oracle, pool, threads)

@@ -14,6 +14,9 @@ from tacit.oracle.dual import Dual
 ROOM = 1 << 24
 """Numbers that the planes of all blocks may take together (128 MB) before blocks become larger than one sample."""
 
+USUAL = 10
+"""Planes kept a block. Without any, the gap shrinks like 1/passes; with some, by a factor a pass."""
+
 WORTH = 0.5
 """A cached plane spares the oracle call if it promises this share of the block's last known gap."""
 
@@ -30,19 +33,21 @@ class BlockPlanes(Dual):
     ----------
     task : what is minimised
     block_size : samples a block; None for one, or as many as `ROOM` asks for
-    cache : planes kept a block
+    cache : planes kept a block; None for `USUAL`, or as many as `ROOM` allows
     """
 
     has_variables = False
 
-    def __init__(self, task: Task, block_size: int | None = None, cache: int = 0) -> None:
+    def __init__(self, task: Task, block_size: int | None = None, cache: int | None = None) -> None:
         super().__init__(task.weights)
         self.task = task
         n, d = task.oracle.n_samples, task.oracle.n_params
         if block_size is None:
-            block_size = max(1, -(-n * d * (1 + cache) // ROOM))
+            block_size = max(1, -(-n * d * (1 + (cache or 0)) // ROOM))
         self.size = min(block_size, n)
         self.n_blocks = -(-n // self.size)
+        if cache is None:
+            cache = max(0, min(USUAL, ROOM // (self.n_blocks * d) - 1))
         self.slopes = np.zeros((self.n_blocks, 1 + cache, d))
         self.levels = np.zeros((self.n_blocks, 1 + cache))
         self.shares = np.zeros((self.n_blocks, 1 + cache))

@@ -45,7 +45,8 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     ----------
     block_size : samples a block; None keeps dual weights if the oracle can, else one sample a block if memory allows
     gap_sampling : visit blocks in proportion to their last known gaps (Osokin et al. 2016)
-    cache : planes kept a block and tried before the oracle is asked (Shah et al. 2015): for slow oracles
+    cache : planes kept a block and tried before the oracle is asked (Shah et al. 2015; 0 is the textbook algorithm);
+        None for ten if memory allows. A number asks for planes even where dual weights could be kept
     sweeps : sweeps between two certificates, at the most
 
     >>> from tacit import problems, testing
@@ -59,7 +60,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     needs = ("augmented", "features", "loss", "accepts")
 
     def __init__(
-        self, block_size: int | None = None, gap_sampling: bool = False, cache: int = 0, sweeps: int = 10
+        self, block_size: int | None = None, gap_sampling: bool = False, cache: int | None = None, sweeps: int = 10
     ) -> None:
         self.block_size = block_size
         self.gap_sampling = gap_sampling
@@ -136,7 +137,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     def _empty(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
         plain = task.rescaling == "margin" and task.penalty.is_plain
         offers = callable(getattr(task.oracle, "dual", None))
-        if offers and plain and self.block_size is None and not self.cache:
+        if offers and plain and self.block_size is None and self.cache is None:
             return task.oracle.dual(task.weights, task.target, start)  # type: ignore[attr-defined]
         return BlockPlanes(task, self.block_size, self.cache)
 

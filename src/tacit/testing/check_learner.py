@@ -93,7 +93,9 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str
         ("y too short", {}, X, y[:-1]),
         ("y of one class", {}, X, single),
     ):
-        if what == "y of one class" and getattr(learner.problem, "classes", None) is not None:
+        if what == "y of one class" and any(
+            getattr(learner.problem, name, None) is not None for name in ("classes", "outputs")
+        ):
             continue
         try:
             clone(learner).set_params(**change).fit(data, labels, **known)

@@ -1,0 +1,139 @@
+"""Are the functions of a `PerSample` what they should be?"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.oracle import Example
+from tacit.problems import PerSample
+from tacit.problems.function_calls import unknown
+from tacit.problems.user_functions import Output, UserFunctions, as_labels, as_samples, key_of
+from tacit.testing.enumeration import say
+
+SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)
+"""Lengths of the weight vectors that functions are tried at: losses count most at small ones, scores at large ones."""
+
+
+def check_functions(problem: PerSample, seeds: int = 5) -> None:
+    """Call every function on every example, and compare: an AssertionError says which is wrong, and for which sample.
+
+    Whatever a function returned at one w competes at all others, so that an argmax which is not the best is found
+    without a list of outputs, if not for certain.
+
+    >>> broken = PerSample(lambda x, y: [x * y], lambda x, w: -1, examples=([1.0, 2.0], [-1, 1]))
+    >>> check_functions(broken)
+    Traceback (most recent call last):
+    ...
+    AssertionError: PerSample: argmax of sample 1 returned -1, with score -0.128085; 1 has 0.128085
+    """
+    try:
+        for seed in range(seeds if callable(problem.examples) else 1):
+            rng = np.random.default_rng(seed)
+            _Check(problem, problem.example(rng)).run(rng)
+    except AssertionError:
+        raise
+    except Exception as error:
+        wrong = AssertionError(f"PerSample: {error}")
+        for note in getattr(error, "__notes__", ()):
+            wrong.add_note(note)
+        raise wrong from error
+
+
+class _Check:
+    def __init__(self, problem: PerSample, example: Example) -> None:
+        self.samples = as_samples(example.X)
+        self.labels, _ = as_labels(example.y, len(self.samples))
+        self.hidden = None if example.hidden is None else as_samples(example.hidden, "hidden")
+        self.schema = problem.schema(example.X, example.y)
+        self.functions: UserFunctions = problem.functions(self.schema.n_params)
+        self.oracle = problem.bind(example.X, example.y, self.schema, hidden=example.hidden)
+        self.seen: list[dict[Any, Output]] = [{} for _ in self.samples]
+
+    def run(self, rng: np.random.Generator) -> None:
+        oracle = self.oracle
+        for i, true in enumerate(self.labels):
+            if "outputs" in self.functions:
+                for output in self.functions.outputs(i, self.samples[i]):
+                    self.note(i, output)
+            h = None if self.hidden is None else self.hidden[i]
+            if not self.functions.hidden or not unknown(h):
+                self.note(i, (true, h))
+                say(
+                    self.functions.cost(i, true, true, h) == 0,
+                    f"PerSample: loss of sample {i} is not 0 for its own label {true!r}",
+                )
+        weights = [scale * rng.standard_normal(oracle.n_params) for scale in SCALES]
+        for name, (i, true) in itertools.product(("argmax", "augmented", "impute"), enumerate(self.labels)):
+            if name in self.functions:
+                answers = [self.answer(name, i, true, w) for w in weights]
+                for w, output in zip(weights, answers, strict=True):
+                    self.compare(name, i, true, w, output)
+        self.check_deterministic(weights[-1])
+        for w in weights:
+            for method in ("predict", "augmented", "impute"):
+                if hasattr(oracle, method):
+                    whole, half = getattr(oracle, method)(w), getattr(oracle, method)(w, slice(0, 1))
+                    say(np.isclose(whole.value[0], half.value[0]), f"PerSample.{method}: rows change the answer")
+
+    def note(self, i: int, output: Output) -> None:
+        """Remember an output; its features and its loss must be sound."""
+        key = key_of(output[0]), key_of(output[1])
+        if key not in self.seen[i]:
+            first, second = (self.functions.feature(i, self.samples[i], *output) for _ in range(2))
+            say(
+                np.array_equal(first, second),
+                f"PerSample: joint_feature of sample {i} differs from call to call for the same output; "
+                "it must not draw random numbers, nor change the sample",
+            )
+            self.functions.cost(i, self.labels[i], *output)
+            self.seen[i][key] = output
+
+    def answer(self, name: str, i: int, true: Any, w: Array) -> Output:
+        x = self.samples[i]
+        before = w.copy()
+        if name == "argmax":
+            output = self.functions.argmax(i, x, w)
+        elif name == "augmented":
+            output = self.functions.augmented(i, x, true, w)
+        else:
+            output = true, self.functions.impute(i, x, true, w)
+        say(np.array_equal(before, w), f"PerSample: {name} of sample {i} changed w; work on a copy")
+        listed = "outputs" in self.functions
+        known = (key_of(output[0]), key_of(output[1])) in self.seen[i]
+        say(
+            known or not listed,
+            f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, which outputs does not list",
+        )
+        self.note(i, output)
+        return output
+
+    def compare(self, name: str, i: int, true: Any, w: Array, output: Output) -> None:
+        """No output that was seen may have a higher value than the answer."""
+        measure = "score plus loss" if name == "augmented" else "score"
+
+        def value(y: Any, h: Any) -> float:
+            score = float(w @ self.functions.feature(i, self.samples[i], y, h))
+            return score + self.functions.cost(i, true, y, h) if name == "augmented" else score
+
+        rivals = [o for o in self.seen[i].values() if name != "impute" or key_of(o[0]) == key_of(true)]
+        best = max(rivals, key=lambda other: value(*other))
+        mine, highest = value(*output), value(*best)
+        say(
+            mine >= highest - 1e-6 * max(1.0, abs(mine), abs(highest)),
+            f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, with {measure} {mine:.6g}; "
+            f"{self.functions.name(*best)} has {highest:.6g}",
+        )
+
+    def check_deterministic(self, w: Array) -> None:
+        for i, true in enumerate(self.labels):
+            for name in ("argmax", "augmented", "impute"):
+                if name in self.functions:
+                    first_answer, again = (self.answer(name, i, true, w) for _ in range(2))
+                    say(
+                        key_of(first_answer) == key_of(again),
+                        f"PerSample: {name} of sample {i} differs from call to call at the same w",
+                    )

@@ -72,8 +72,17 @@ class Task:
         coef = weights if self.rescaling == "margin" else weights * loss
         if moved.shape == coef.shape:  # one code a sample: those at their target cancel, and cost nothing
             coef = coef * moved
-        gradient = self.oracle.features(code, coef, rows) - self.oracle.features(target, coef, rows)
+        gradient = self.oracle.features(code, coef, rows)
+        if coef is self.weights:
+            gradient -= self._target_features
+        else:
+            gradient -= self.oracle.features(target, coef, rows)
         return Plane(gradient, float(weights @ loss))
+
+    @cached_property
+    def _target_features(self) -> Array:
+        """Σ c_i Ψ(x_i, t_i): the same in every plane of whole sequences."""
+        return self.oracle.features(self.target, self.weights)
 
     @cached_property
     def origin(self) -> tuple[Array, Plane]:

@@ -30,11 +30,16 @@ def viterbi(
 ) -> None:
     """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
 
-    ``given`` fixes the tags that are ≥ 0, if it is not empty. Only maxima go forward, and the way back looks for the
-    tags that attain them: that is K comparisons a token, and the K² of the way forward run on whole vectors.
+    ``given`` fixes the tags that are ≥ 0, if it is not empty. Only maxima go forward, four tags at a time so that they
+    stay in registers, and the way back looks for the tags that attain them: K comparisons a token instead of K²
+    pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
     best = np.empty(k)
+    into = np.empty((k, k))  # into[second, first]
+    for i in range(k):
+        for j in range(k):
+            into[j, i] = transition[i, j]
     for s in range(starts.size - 1):
         first, last = starts[s], starts[s + 1]
         for t in range(first, last):
@@ -50,13 +55,28 @@ def viterbi(
                 continue
             before = unary[t - 1]
             for j in range(k):
-                best[j] = before[0] + transition[0, j]
-            for i in range(1, k):
-                p = before[i]
-                ways = transition[i]
+                best[j] = -np.inf
+            i = 0
+            while i + 4 <= k:
+                a, b, c, d = before[i], before[i + 1], before[i + 2], before[i + 3]
+                from_a, from_b, from_c, from_d = transition[i], transition[i + 1], transition[i + 2], transition[i + 3]
                 for j in range(k):
-                    v = p + ways[j]
-                    best[j] = v if v > best[j] else best[j]
+                    u = a + from_a[j]
+                    v = b + from_b[j]
+                    x = c + from_c[j]
+                    y = d + from_d[j]
+                    u = v if v > u else u
+                    x = y if y > x else x
+                    u = x if x > u else u
+                    best[j] = u if u > best[j] else best[j]
+                i += 4
+            while i < k:
+                a = before[i]
+                from_a = transition[i]
+                for j in range(k):
+                    u = a + from_a[j]
+                    best[j] = u if u > best[j] else best[j]
+                i += 1
             for j in range(k):
                 row[j] += best[j]
         row = unary[last - 1]
@@ -68,14 +88,28 @@ def viterbi(
         code[last - 1] = tag
         for t in range(last - 1, first, -1):
             before = unary[t - 1]
-            come = 0
-            v = before[0] + transition[0, tag]
-            for i in range(1, k):
-                u = before[i] + transition[i, tag]
-                if u > v:
-                    v = u
-                    come = i
-            tag = come
+            ways = into[tag]
+            for i in range(k):
+                best[i] = before[i] + ways[i]
+            a = best[0]
+            b, c, d = a, a, a  # four chains of comparisons run side by side
+            i = 0
+            while i + 4 <= k:
+                u, v, x, y = best[i], best[i + 1], best[i + 2], best[i + 3]
+                a = u if u > a else a
+                b = v if v > b else b
+                c = x if x > c else c
+                d = y if y > d else d
+                i += 4
+            while i < k:
+                a = best[i] if best[i] > a else a
+                i += 1
+            a = b if b > a else a
+            c = d if d > c else c
+            a = c if c > a else a
+            tag = 0
+            while best[tag] < a:
+                tag += 1
             code[t - 1] = tag
 
 

@@ -228,7 +228,7 @@ def test_a_model_of_chains_can_be_searched_saved_and_used(tmp_path):
 @pytest.mark.parametrize(
     ("sequences", "tags", "message"),
     [
-        ([[[1.0]], np.zeros((0, 1))], [["a"], []], "sequence 1 has length zero; drop it"),
+        ([[[1.0]], np.zeros((0, 1))], [["a"], []], "sequence 1 has 0 tokens; drop it or give it one"),
         (X, [["a", "a"], ["b", "b"], ["a"]], r"X\[0\] has 3 tokens, y\[0\] has 2 tags; give one tag a token"),
         (X, Y[:2], "X has 3 sequences, y has 2"),
         (X, ["aab", "bb", "a"], r"y\[0\] is 'aab'; a sequence has one tag a token, so write a list"),

@@ -6,10 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, first_non_finite
+from tacit.arrays import Array
 from tacit.oracle import Example
 from tacit.oracle.enumerable import check_hidden
 from tacit.problems.class_blocks import ClassProblem
+from tacit.problems.ragged_input import read_ragged
 from tacit.ragged import Ragged
 
 
@@ -34,31 +35,7 @@ class Candidates(ClassProblem):
     """
 
     def read(self, X: Any) -> Ragged:
-        bags = Ragged.of(X)
-        if len(bags) == 0:
-            raise ValueError("no bags: X holds 0 samples, a minimum of 1 is required")
-        if bags.values.ndim != 2:
-            raise ValueError(
-                f"a candidate is a vector of numbers, these bags have rows of shape {bags.values.shape[1:]}; for a "
-                "single bag pass [bag], and bag.reshape(-1, 1) makes numbers into candidates"
-            )
-        empty = np.flatnonzero(bags.lengths == 0)
-        if empty.size:
-            raise ValueError(f"bag {empty[0]} has 0 candidates; drop it or give it one")
-        if bags.values.shape[1] == 0:
-            raise ValueError("candidates have 0 feature(s) while a minimum of 1 is required")
-        if bags.dtype not in (np.float64, np.float32):
-            if bags.dtype.kind not in "biuf":
-                raise ValueError(f"candidates hold {bags.dtype}, not numbers; encode them first")
-            bags = Ragged(bags.values.astype(np.float32 if bags.dtype == np.float16 else np.float64), bags.offsets)
-        place = first_non_finite(bags.values)
-        if place:
-            bag = int(np.searchsorted(bags.offsets, place[0], side="right")) - 1
-            raise ValueError(
-                f"X contains NaN or infinity: {bags.values[place]} in bag {bag}, candidate "
-                f"{place[0] - bags.offsets[bag]}, feature {place[1]}; drop the candidate or fill the gap"
-            )
-        return bags
+        return read_ragged(X, "bag", "candidate")
 
     def rows(self, X: Ragged) -> tuple[Any, Array]:
         return X.values, X.offsets

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, first_non_finite
+from tacit.arrays import Array
 from tacit.labels import find_labels
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain_oracle import ChainOracle
 from tacit.problems.class_blocks import read_costs
+from tacit.problems.ragged_input import read_ragged
 from tacit.problems.tags import read_tag_classes, read_tags
 from tacit.ragged import Ragged
 
@@ -53,32 +54,7 @@ class Chain(Problem):
         self.forbidden = forbidden
 
     def read(self, X: Any) -> Ragged:
-        sequences = Ragged.of(X)
-        if len(sequences) == 0:
-            raise ValueError("no sequences: X holds 0 samples, a minimum of 1 is required")
-        if sequences.values.ndim != 2:
-            raise ValueError(
-                f"a token is a vector of numbers, these sequences have rows of shape {sequences.values.shape[1:]}; "
-                "for a single sequence pass [sequence], and sequence.reshape(-1, 1) makes numbers into tokens"
-            )
-        empty = np.flatnonzero(sequences.lengths == 0)
-        if empty.size:
-            raise ValueError(f"sequence {empty[0]} has length zero; drop it from X and y")
-        if sequences.values.shape[1] == 0:
-            raise ValueError("tokens have 0 feature(s) while a minimum of 1 is required")
-        if sequences.dtype not in (np.float64, np.float32):
-            if sequences.dtype.kind not in "biuf":
-                raise ValueError(f"tokens hold {sequences.dtype}, not numbers; encode them first (DictVectorizer, say)")
-            kind = np.float32 if sequences.dtype == np.float16 else np.float64
-            sequences = Ragged(sequences.values.astype(kind), sequences.offsets)
-        place = first_non_finite(sequences.values)
-        if place:
-            i = int(np.searchsorted(sequences.offsets, place[0], side="right")) - 1
-            raise ValueError(
-                f"X contains NaN or infinity: {sequences.values[place]} in sequence {i}, token "
-                f"{place[0] - sequences.offsets[i]}, feature {place[1]}; fill the gap"
-            )
-        return sequences
+        return read_ragged(X, "sequence", "token")
 
     def schema(self, X: Any, y: Any) -> Schema:
         sequences = self.read(X)

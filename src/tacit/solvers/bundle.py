@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import Quadratic
-from tacit.solvers.loop import Warm
+from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 LEVEL, GAIN = 0.5, 1.5
@@ -28,9 +28,6 @@ MOST = 1000
 
 ACCURACY = 0.1
 """The inner program is solved to this share of the gap."""
-
-PATIENCE = 300
-"""Steps in which the gap does not shrink by a hundredth before the solver says that it is stuck."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
@@ -90,7 +87,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
     def done(self, state: BundleState) -> bool:
-        return state.idle >= PATIENCE
+        return state.is_stuck
 
     def finish(self, task: Task, state: BundleState) -> BundleState:
         return state
@@ -110,7 +107,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
 
-class BundleState:
+class BundleState(Patience):
     """The planes of a task, their inner products, the best point and the bound.
 
     A step works on a shallow copy: it replaces what it changes, and writes into shared buffers only behind the planes
@@ -118,6 +115,7 @@ class BundleState:
     """
 
     def __init__(self, d: int) -> None:
+        super().__init__()
         self._slopes = np.empty((32, d))
         self._offsets = np.empty(32)
         self._gram = np.empty((32, 32))
@@ -127,8 +125,6 @@ class BundleState:
         self.bound = 0.0
         self.pull = 1.0
         self.just_raised = True
-        self.gap_then = np.inf
-        self.idle = 0
 
     @property
     def n_planes(self) -> int:
@@ -239,14 +235,6 @@ class BundleState:
         elif len(self.codes) >= MOST:
             share = alpha * np.sqrt(self.gram.diagonal())
             self._move(np.sort(np.argsort(-share, kind="stable")[: MOST // 2]), len(self._offsets))
-
-    def note_progress(self) -> None:
-        """Count the steps since the gap last shrank by a hundredth."""
-        gap = max(self.best[1] - self.bound, 0.0)
-        if gap < 0.99 * self.gap_then:
-            self.gap_then, self.idle = gap, 0
-        else:
-            self.idle += 1
 
     def _move(self, keep: Array, capacity: int) -> None:
         """Copy the planes to keep into new buffers."""

@@ -14,7 +14,7 @@ from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.dual import Dual
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle
-from tacit.solvers.loop import Warm
+from tacit.solvers.loop import Patience, Warm
 
 HALF = 0.5
 """Sweeps between two certificates end when their gap has shrunk to this share."""
@@ -24,9 +24,6 @@ UNIFORM = 0.1
 
 KEPT = 5
 """Codes of certificates kept for warm starts."""
-
-PATIENCE = 300
-"""Steps in which the gap does not shrink by a hundredth before the solver says that it is stuck."""
 
 
 class FrankWolfe(BaseEstimator):  # type: ignore[misc]
@@ -99,7 +96,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         return state
 
     def done(self, state: FrankWolfeState) -> bool:
-        return state.idle >= PATIENCE
+        return state.is_stuck
 
     def finish(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
         return state
@@ -153,10 +150,11 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         return rng.choice(active, active.size, p=chances / chances.sum())
 
 
-class FrankWolfeState:
+class FrankWolfeState(Patience):
     """A dual point, the average of all of them, the best primal point and the bound."""
 
     def __init__(self, dual: Dual, seed: int) -> None:
+        super().__init__()
         self.dual_point = dual
         self.average: Any = dual.mean()
         self.best_dual: Dual | None = None
@@ -167,8 +165,6 @@ class FrankWolfeState:
         self.best: tuple[Array, float] = (np.zeros_like(dual.w), np.inf)
         self.bound = 0.0
         self.codes: tuple[Array, ...] = ()
-        self.gap_then = np.inf
-        self.idle = 0
 
     @property
     def n_planes(self) -> int:
@@ -233,11 +229,3 @@ class FrankWolfeState:
         if not objective >= self.best[1]:
             self.best = w.copy(), objective
             self.best_dual = dual.copy() if dual is not None and dual.has_variables else None
-
-    def note_progress(self) -> None:
-        """Count the steps since the gap last shrank by a hundredth."""
-        gap = max(self.best[1] - self.bound, 0.0)
-        if gap < 0.99 * self.gap_then:
-            self.gap_then, self.idle = gap, 0
-        else:
-            self.idle += 1

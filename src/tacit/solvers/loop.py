@@ -93,6 +93,32 @@ class Warm(NamedTuple):
     dual: Mapping[str, Array] | None = None
 
 
+PATIENCE = 300
+"""Steps in which the gap does not shrink by a hundredth before a solver says that it is stuck."""
+
+
+class Patience:
+    """Counts the steps since the gap last shrank by a hundredth: what a state inherits that wants to know."""
+
+    best: tuple[Array, float]
+    bound: float
+
+    def __init__(self) -> None:
+        self.gap_then = math.inf
+        self.idle = 0
+
+    @property
+    def is_stuck(self) -> bool:
+        return self.idle >= PATIENCE
+
+    def note_progress(self) -> None:
+        gap = max(self.best[1] - self.bound, 0.0)
+        if gap < 0.99 * self.gap_then:
+            self.gap_then, self.idle = gap, 0
+        else:
+            self.idle += 1
+
+
 class State(Protocol):
     """What a solver works on: always a usable point with its certificate."""
 

@@ -1,0 +1,44 @@
+"""Samples that are tables of feature rows: bags of candidates, sequences of tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import first_non_finite
+from tacit.ragged import Ragged
+
+
+def read_ragged(X: Any, sample: str, row: str) -> Ragged:
+    """Check samples of at least one row each, finite numbers throughout; errors use the words ``sample`` and ``row``.
+
+    >>> read_ragged([[[1, 2]], [[3, 4], [5, 6]]], "bag", "candidate")
+    Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
+    """
+    samples = Ragged.of(X)
+    if len(samples) == 0:
+        raise ValueError(f"no {sample}s: X holds 0 samples, a minimum of 1 is required")
+    if samples.values.ndim != 2:
+        raise ValueError(
+            f"a {row} is a vector of numbers, these {sample}s have rows of shape {samples.values.shape[1:]}; for a "
+            f"single {sample} pass [{sample}], and {sample}.reshape(-1, 1) makes numbers into {row}s"
+        )
+    empty = np.flatnonzero(samples.lengths == 0)
+    if empty.size:
+        raise ValueError(f"{sample} {empty[0]} has 0 {row}s; drop it or give it one")
+    if samples.values.shape[1] == 0:
+        raise ValueError(f"{row}s have 0 feature(s) while a minimum of 1 is required")
+    if samples.dtype not in (np.float64, np.float32):
+        if samples.dtype.kind not in "biuf":
+            raise ValueError(f"{row}s hold {samples.dtype}, not numbers; encode them first (DictVectorizer, say)")
+        kind = np.float32 if samples.dtype == np.float16 else np.float64
+        samples = Ragged(samples.values.astype(kind), samples.offsets)
+    place = first_non_finite(samples.values)
+    if place:
+        i = int(np.searchsorted(samples.offsets, place[0], side="right")) - 1
+        raise ValueError(
+            f"X contains NaN or infinity: {samples.values[place]} in {sample} {i}, {row} "
+            f"{place[0] - samples.offsets[i]}, feature {place[1]}; drop the {row} or fill the gap"
+        )
+    return samples

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.archive import StorageError, read_archive, write_archive
 from tacit.arrays import Array
+from tacit.ragged import Ragged
 
 _HOMES = ("tacit.learners", "tacit.problems", "tacit.solvers")
 
@@ -120,6 +121,9 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
     if isinstance(value, np.ndarray):
         arrays[path] = value
         return {"$array": path}
+    if isinstance(value, Ragged):
+        arrays[f"{path}.offsets"] = value.offsets
+        return {"$ragged": _pack(value.values, arrays, f"{path}.values"), "offsets": f"{path}.offsets"}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, enum.Enum):
@@ -151,6 +155,8 @@ def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
         return value
     if "$array" in value:
         return arrays[value["$array"]]
+    if "$ragged" in value:
+        return Ragged(_unpack(value["$ragged"], arrays), arrays[value["offsets"]])
     if "$enum" in value:
         return _own_class(value["$enum"])[value["name"]]
     if "$strings" in value:

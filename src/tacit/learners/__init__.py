@@ -1,5 +1,6 @@
 """Learners: which objective to minimise. One file a method, all scikit-learn estimators."""
 
+from tacit.learners.latent_svm import LatentSVM
 from tacit.learners.structured_svm import StructuredSVM
 
-__all__ = ["StructuredSVM"]
+__all__ = ["LatentSVM", "StructuredSVM"]

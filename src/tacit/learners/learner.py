@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -48,9 +49,38 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """The label of every sample, the hidden value maximised over."""
         return self._best(X)[0]
 
-    def predict_hidden(self, X: Any) -> Any:
-        """The hidden value that goes with every predicted label; None for a problem without any."""
-        return self._best(X)[1]
+    def predict_hidden(self, X: Any, k: int = 1) -> Any:
+        """The hidden value that goes with every predicted label; None for a problem without any.
+
+        With ``k`` above one the best k of them and their scores, (n, k) each, the best first; −1 and −inf where a
+        sample has fewer.
+        """
+        if k == 1:
+            return self._best(X)[1]
+        if not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k must be a whole number from 1, got {k!r}")
+        oracle = self._bind(X)
+        require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
+        codes, scores = oracle.ranked(self.coef_, oracle.predict(self.coef_).code, int(k))
+        columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
+        if columns[0] is None:
+            return None
+        values = np.stack(columns, axis=1)
+        values[codes < 0] = -1
+        return values, scores
+
+    def score_hidden(self, X: Any, y: Any, hidden: Any) -> float:
+        """The share of hidden values that `impute` gets right, of those that are known (not −1 or None)."""
+        found = self.impute(X, y)
+        if found is None:
+            raise ValueError(f"{type(self.problem).__name__} has no hidden value: there is nothing to score")
+        truth = list(hidden)
+        if len(truth) != len(found):
+            raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
+        known = [i for i, h in enumerate(truth) if h is not None and not np.array_equal(h, -1) and np.all(h == h)]
+        if not known:
+            raise ValueError("no hidden value is known: there is nothing to score")
+        return float(np.mean([np.array_equal(found[i], truth[i]) for i in known]))
 
     def impute(self, X: Any, y: Any) -> Any:
         """The hidden value of every sample given its label; for sequences with gaps in y, the completed tags."""

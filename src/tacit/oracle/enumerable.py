@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -139,6 +140,38 @@ class EnumerableOracle(ABC):
         for out, part, starts in self._blocks(rows):
             cells.best_states(self.scores(w, part), starts, labels[out], given[out], wish[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Codes with the true labels, hidden values drawn uniformly from those there are; given ones stay."""
+        labels = self._known_labels(None)
+        state, nowhere = np.zeros(self.n_samples, np.int64), np.zeros(self.n_params)
+        chance = rng.random(self.n_samples)
+        for out, part, starts in self._blocks(None):
+            sizes = np.diff(starts)
+            scores = self.scores(nowhere, part)
+            there = scores[np.repeat(labels[out], sizes), np.arange(scores.shape[1])] > -np.inf
+            first = starts[:-1] - starts[0]
+            place = (chance[out] * np.add.reduceat(there, first)).astype(np.int64)
+            before = np.cumsum(there) - there
+            hit = there & (before - np.repeat(before[first], sizes) == np.repeat(place, sizes))
+            state[out] = np.flatnonzero(hit) - first
+        if self._hidden is not None:
+            state = np.where(self._hidden >= 0, self._hidden, state)
+        return self._join(labels, state)
+
+    def ranked(self, w: Array, code: Array, k: int) -> Assignment:
+        """(n, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the last."""
+        labels = self.split(code)[0]
+        codes, values = np.full((self.n_samples, k), -1, np.int64), np.full((self.n_samples, k), -np.inf)
+        for out, part, starts in self._blocks(None):
+            scores = self.scores(w, part)
+            for i, (a, b) in enumerate(itertools.pairwise((starts - starts[0]).tolist()), out.start):
+                row = scores[labels[i], a:b]
+                order = np.argsort(-row, kind="stable")[:k]
+                order = order[row[order] > -np.inf]
+                codes[i, : order.size] = order * self.n_labels + labels[i]
+                values[i, : order.size] = row[order]
+        return Assignment(codes, values)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         label, state = self.split(code)

@@ -108,6 +108,15 @@ class ChainOracle:
         keep = np.repeat(fits & (value >= best.value), np.diff(starts))
         return Assignment(np.where(keep, prefer, best.code).astype(self._code_type), best.value)
 
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The known tags, the missing ones at random among those that are allowed."""
+        labels = self._known(None)
+        code, value = np.empty(labels.size, np.int64), np.empty(self.n_samples)
+        nothing, column = np.zeros((1, self.n_labels)), np.zeros(labels.size, np.int64)
+        unary, transition = rng.random((labels.size, self.n_labels)), self._transition(np.zeros(self.n_params))
+        kernels.viterbi(unary, self.offsets, transition, nothing, column, labels, code, value)
+        return code.astype(self._code_type)
+
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value = np.empty(self._starts(rows).size - 1)
         transition = self._transition(w)

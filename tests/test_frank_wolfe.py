@@ -32,6 +32,21 @@ def test_every_solver_is_within_a_thousandth_on_the_digits(digits_task, solver):
     assert solution.objective <= 1.001 * OPTIMUM
 
 
+@pytest.mark.parametrize(
+    "solver",
+    [
+        FrankWolfe(block_size=2),
+        FrankWolfe(block_size=1, cache=3),
+        FrankWolfe(gap_sampling=True),
+        FrankWolfe(block_size=2, gap_sampling=True),
+    ],
+    ids=repr,
+)
+def test_every_way_of_visiting_certifies_the_optimum(solver):
+    """Bounds below and objectives above SciPy's optimum, on every problem."""
+    testing.check_solver(solver, seeds=2, tol=1e-3)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), C=st.sampled_from([0.1, 1.0, 10.0, 100.0]))

@@ -86,7 +86,7 @@ class Descent:
     def step(self, now: Position) -> Position:
         """One outer iteration: convex solves with the present hidden values, then new hidden values."""
         is_paced = self.pace is not None and now.iteration >= self.pace.warmup
-        if is_paced and not (now.is_in.all() and np.isfinite(now.ease) and now.iteration > self.pace.warmup):  # type: ignore[union-attr]
+        if is_paced and not (now.is_in.all() and np.isfinite(now.ease)):
             return self._paced(now)
         solution = self._solve(now, self.weights, now.w)
         return self._impute(now, solution, np.ones_like(now.is_in), now.ease)
@@ -148,8 +148,8 @@ class Descent:
         if is_all and was_all and objective > now.objective:  # within the gap of the solve: the old point stays
             return replace(now, planes=planes, gap=gap, changed=0, iteration=now.iteration + 1, is_done=True)
         changed = self._changed(target, now.target)
-        stays = changed == 0 or now.objective - objective < self.significant
-        is_done = is_all and was_all and stays and now.iteration > (self.pace.warmup if self.pace else 0)
+        stays = changed == 0 or (was_all and now.objective - objective < self.significant)
+        is_done = is_all and stays and (self.pace is None or np.isfinite(ease))
         return Position(w, target, planes, is_in, objective, gap, changed, now.iteration + 1, ease, is_done)
 
     def objective(self, w: Array, target: Array) -> float:

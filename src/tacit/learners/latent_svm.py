@@ -12,13 +12,32 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from tacit.arrays import Array
 from tacit.learners.cccp import Descent, Iteration, Position
 from tacit.learners.learner import Learner
 from tacit.learners.preparation import prepare
 from tacit.oracle import Problem, require
+from tacit.oracle.enumerable import checksum
 from tacit.pacing import SelfPaced
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, choose
+from tacit.solvers.checkpoint import Checkpoint
+from tacit.solvers.loop import Progress
+
+_COMPARED = (
+    "C",
+    "problem",
+    "solver",
+    "pace",
+    "n_init",
+    "init",
+    "tol",
+    "max_inner",
+    "rescaling",
+    "escape",
+    "random_state",
+)
+"""What a resumed fit must agree on with the one that was stopped."""
 
 
 class Run(NamedTuple):
@@ -65,7 +84,7 @@ class LatentSVM(Learner):
 
     >>> from tacit.problems import Candidates
     >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]], [[0.2, 5.0], [0.0, 0.0]]]
-    >>> model = LatentSVM(Candidates(), C=100, random_state=0).fit(bags, ["x", "y", "x", "y"])
+    >>> model = LatentSVM(Candidates(), C=100, n_init=5, random_state=0).fit(bags, ["x", "y", "x", "y"])
     >>> model.predict(bags), model.hidden_
     (array(['x', 'y', 'x', 'y'], dtype='<U1'), array([1, 0, 0, 0]))
     """
@@ -134,18 +153,9 @@ class LatentSVM(Learner):
                 self.escape,
                 seed,
             )
-            runs: list[Run] = []
-            best: tuple[Run, Position] | None = None
-            for start in range(self.n_init):
-                begin = self._start(descent, oracle, y, np.random.default_rng((seed, start)))
-                run, position = self._run(descent, begin)
-                runs.append(run)
-                if best is None or run.objective < best[0].objective:
-                    best = run, position
-                if run.status in (Status.INTERRUPTED, Status.STOPPED):
-                    break
-        assert best is not None
-        run, position = best
+            log = self._restart(descent, oracle, y)
+            position, runs = self._runs(descent, log, oracle, y)
+        run = min(runs, key=lambda run: run.objective)
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
         self.coef_ = position.w
@@ -160,35 +170,64 @@ class LatentSVM(Learner):
             warnings.warn(f"{type(self).__name__}: {_advice(run)}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def _run(self, descent: Descent, position: Position) -> tuple[Run, Position]:
-        """One start, to its end."""
-        began = time.perf_counter()
-        history: list[Iteration] = []
-        status = Status.MAX_ITER
+    def _runs(self, descent: Descent, log: _Log, oracle: Any, y: Any) -> tuple[Position, list[Run]]:
+        """All starts from where the log is; the best position and all of them."""
+        progress = Progress(self.verbose, self.n_init * self.max_iter)
         try:
-            while len(history) < self.max_iter:
-                position = descent.step(position)
-                line = Iteration(
-                    position.iteration,
-                    time.perf_counter() - began,
-                    position.objective,
-                    position.gap,
-                    position.changed,
-                    int(position.is_in.sum()),
-                )
-                history.append(line)
-                answers = [callback(line) for callback in self.callbacks or ()]
-                if any(answer is True for answer in answers):
-                    status = Status.STOPPED
-                    break
-                if position.is_done:
-                    status = Status.CONVERGED
-                    break
+            while True:
+                status = self._status(log)
+                if status is None:
+                    log.advance(descent)
+                    line = log.history[-1]
+                    progress.show(
+                        line.seconds, len(log.history), f"objective {line.objective:.5g}, {line.samples_in} in"
+                    )
+                    answers = [callback(line) for callback in self.callbacks or ()]
+                    if any(answer is True for answer in answers):
+                        status = Status.STOPPED
+                if status is not None:
+                    log.close(status)
+                    if len(log.runs) == self.n_init or status is Status.STOPPED:
+                        break
+                    log.open(self._start(descent, oracle, y, np.random.default_rng((descent.seed, len(log.runs)))))
+                if log.checkpoint is not None and log.checkpoint.is_due():
+                    log.checkpoint.write(log.snapshot())
         except KeyboardInterrupt:
-            if not history:
+            if not log.runs and not log.history:
                 raise
-            status = Status.INTERRUPTED
-        return Run(position.objective, status, history), position
+            if log.history:
+                log.close(Status.INTERRUPTED)
+        finally:
+            progress.close()
+            if log.checkpoint is not None:
+                log.checkpoint.write(log.snapshot())
+        assert log.best is not None
+        return log.best, log.runs
+
+    def _status(self, log: _Log) -> Status | None:
+        if log.position.is_done:
+            return Status.CONVERGED
+        return Status.MAX_ITER if len(log.history) >= self.max_iter else None
+
+    def _restart(self, descent: Descent, oracle: Any, y: Any) -> _Log:
+        """An empty log at the first start, or the one that a checkpoint holds."""
+        log = _Log(self._checkpoint(descent))
+        saved = None if log.checkpoint is None else log.checkpoint.read()
+        if saved is None:
+            log.open(self._start(descent, oracle, y, np.random.default_rng((descent.seed, 0))))
+        else:
+            log.load(saved)
+        return log
+
+    def _checkpoint(self, descent: Descent) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        facts = {
+            "features, labels and losses": descent.oracle.digest(),
+            "sample weights and C": checksum(descent.weights),
+            **{name: repr(getattr(self, name)) for name in _COMPARED},
+        }
+        return Checkpoint(self.checkpoint, facts, self.resume)
 
     def _start(self, descent: Descent, oracle: Any, y: Any, rng: np.random.Generator) -> Position:
         if not oracle.hidden_unknown().size:
@@ -216,6 +255,67 @@ class LatentSVM(Learner):
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {self.pace!r}")
             self.pace.check()
+
+
+class _Log:
+    """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
+
+    def __init__(self, checkpoint: Checkpoint | None) -> None:
+        self.checkpoint = checkpoint
+        self.runs: list[Run] = []
+        self.best: Position | None = None
+        self.history: list[Iteration] = []
+
+    def open(self, position: Position) -> None:
+        self.position, self.history = position, []
+        self._clock = time.perf_counter()
+
+    def advance(self, descent: Descent) -> None:
+        self.position = now = descent.step(self.position)
+        seconds = time.perf_counter() - self._clock
+        line = Iteration(now.iteration, seconds, now.objective, now.gap, now.changed, int(now.is_in.sum()))
+        self.history = [*self.history, line]
+
+    def close(self, status: Status) -> None:
+        """The present run has ended."""
+        self.runs.append(Run(self.position.objective, status, self.history))
+        if self.best is None or self.position.objective < self.best.objective:
+            self.best = self.position
+        self.history = []
+
+    def snapshot(self) -> dict[str, Any]:
+        lines = [(k, run.status.name, *line) for k, run in enumerate(self.runs) for line in run.history]
+        parts = {f"now.{name}": value for name, value in vars(self.position).items()}
+        if self.best is not None:
+            parts |= {f"best.{name}": value for name, value in vars(self.best).items()}
+        return {
+            **parts,
+            "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
+            "owners": np.array([line[0] for line in lines], dtype=np.int64),
+            "ended": np.array([line[2:] for line in lines], dtype=np.float64).reshape(
+                len(lines), len(Iteration._fields)
+            ),
+            "history": np.array(self.history, dtype=np.float64).reshape(len(self.history), len(Iteration._fields)),
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.position = _position(saved, "now.")
+        self.best = _position(saved, "best.") if "best.w" in saved else None
+        self.history = [_line(row) for row in saved["history"]]
+        for k, name in enumerate(saved["statuses"].tolist()):
+            lines = [_line(row) for row in saved["ended"][saved["owners"] == k]]
+            self.runs.append(Run(lines[-1].objective, Status[name], lines))
+        self._clock = time.perf_counter() - (self.history[-1].seconds if self.history else 0.0)
+
+
+def _position(saved: dict[str, Any], prefix: str) -> Position:
+    parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+    return Position(**{name: value if value.ndim else value.item() for name, value in parts.items()})
+
+
+def _line(row: Array) -> Iteration:
+    i, seconds, objective, gap, changed, samples_in = row.tolist()
+    return Iteration(int(i), seconds, objective, gap, int(changed), int(samples_in))
 
 
 def _advice(run: Run) -> str:

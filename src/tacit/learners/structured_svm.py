@@ -15,7 +15,7 @@ from tacit.learners.preparation import prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
-from tacit.solvers.checkpoint import Checkpoint
+from tacit.solvers.checkpoint import Checkpoint, describe
 
 
 class StructuredSVM(Learner):
@@ -148,4 +148,4 @@ class StructuredSVM(Learner):
         if self.checkpoint is None:
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
-        return Checkpoint(self.checkpoint, task, self.resume, settings)
+        return Checkpoint(self.checkpoint, {**describe(task), **settings}, self.resume)

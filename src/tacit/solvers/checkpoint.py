@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,16 @@ SHARE = 0.05
 
 
 class Checkpoint:
-    """A file that holds the state of a run on one task.
+    """A file that holds the state of a run.
 
     Parameters
     ----------
     path : where
-    task : what is minimised
+    facts : what a run must agree on to be resumed (`describe` of the task, C, the problem's parameters), by name
     resume : go on from the file if it exists; otherwise it is overwritten
-    settings : what else a run must agree on to be resumed (C, the problem's parameters), as text
     """
 
-    def __init__(
-        self, path: str | Path, task: Task, resume: bool = False, settings: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, path: str | Path, facts: Mapping[str, Any], resume: bool = False) -> None:
         self.path = Path(path)
         self.resume = resume
         if not self.path.parent.is_dir():
@@ -40,17 +37,16 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint={str(path)!r} exists and is not a checkpoint; name another file, or remove it first"
             )
-        self._facts = {**_describe(task), **(settings or {})}
+        self._facts = dict(facts)
         self._due = 0.0
 
     def is_due(self) -> bool:
         return time.perf_counter() >= self._due
 
-    def write(self, snapshot: Mapping[str, Any], history: Sequence[Any]) -> None:
-        """Keep a state, and the history before it. A disk that cannot take it costs a warning, not the run."""
+    def write(self, snapshot: Mapping[str, Any]) -> None:
+        """Keep a state: arrays and numbers. A disk that cannot take it costs a warning, not the run."""
         began = time.perf_counter()
         arrays = {f"state.{name}": np.asarray(value) for name, value in snapshot.items()}
-        arrays["history"] = np.array(history, dtype=np.float64).reshape(len(history), 5)
         try:
             write_archive(self.path, "checkpoint", {"run": self._facts}, arrays)
         except OSError as error:
@@ -70,11 +66,11 @@ class Checkpoint:
                 f"the checkpoint {str(self.path)!r} is of another run; what differs: {'; '.join(differences)}. "
                 "Resume with the same data and parameters, or start anew with resume=False"
             )
-        saved = {name.removeprefix("state."): value for name, value in arrays.items() if name.startswith("state.")}
-        return {**saved, "history": arrays["history"]}
+        return {name.removeprefix("state."): value for name, value in arrays.items() if name.startswith("state.")}
 
 
-def _describe(task: Task) -> dict[str, Any]:
+def describe(task: Task) -> dict[str, Any]:
+    """What tells a convex task from another."""
     return {
         "samples": task.oracle.n_samples,
         "weights in w": task.oracle.n_params,

@@ -210,18 +210,18 @@ def minimise(
     state, history = _begin(task, solver, Warm(start, planes, dual), checkpoint, rng)
     iteration = history[-1].iteration + 1 if history else 0
     clock -= history[-1].seconds if history else 0.0
-    progress = _Progress(verbose, max_iter)
+    progress = Progress(verbose, max_iter)
     try:
         while True:
             line = Step(iteration, time.perf_counter() - clock, state.best[1], state.bound, state.n_planes)
             _check_finite(line)
             history.append(line)
-            progress.show(line)
+            progress.show(line.seconds, line.iteration, f"objective {line.objective:.5g}, gap {line.gap:.2g}")
             answers = [callback(line) for callback in callbacks]
             stop = any(answer is True for answer in answers)
             status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, gap, max_iter)
             if checkpoint is not None and (status is not None or checkpoint.is_due()):
-                checkpoint.write(state.snapshot(), history[:-1])
+                checkpoint.write(_saved(state, history[:-1]))
             if status is not None:
                 break
             state = solver.step(task, state)
@@ -232,7 +232,7 @@ def minimise(
             seconds = time.perf_counter() - clock
             history.append(Step(iteration, seconds, state.best[1], state.bound, state.n_planes))
         if checkpoint is not None:
-            checkpoint.write(state.snapshot(), history[:-1])
+            checkpoint.write(_saved(state, history[:-1]))
     finally:
         progress.close()
     state = solver.finish(task, state)
@@ -262,6 +262,11 @@ def _begin(
         return solver.init(task, warm, rng), []
     history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
     return solver.restore(task, saved), history
+
+
+def _saved(state: State, history: list[Step]) -> dict[str, Any]:
+    lines = np.array(history, dtype=np.float64).reshape(len(history), len(Step._fields))
+    return {**state.snapshot(), "history": lines}
 
 
 def _verdict(
@@ -294,7 +299,7 @@ def _check_finite(line: Step) -> None:
         )
 
 
-class _Progress:
+class Progress:
     """A tqdm bar for long runs on a terminal; nothing otherwise."""
 
     def __init__(self, verbose: int, max_iter: int) -> None:
@@ -305,12 +310,12 @@ class _Progress:
 
             self.bar = tqdm(total=max_iter, delay=1.0, unit="step", leave=False)
 
-    def show(self, line: Step) -> None:
-        if self.bar is None or line.seconds - self._shown < 0.1:
+    def show(self, seconds: float, step: int, text: str) -> None:
+        if self.bar is None or seconds - self._shown < 0.1:
             return
-        self._shown = line.seconds
-        self.bar.n = line.iteration
-        self.bar.set_postfix_str(f"objective {line.objective:.5g}, gap {line.gap:.2g}", refresh=False)
+        self._shown = seconds
+        self.bar.n = step
+        self.bar.set_postfix_str(text, refresh=False)
         self.bar.update(0)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ line of the error that it raises; ``...`` stands for what differs from machine t
 
 import contextlib
 import doctest
+import importlib
 import io
 import re
 import sys
@@ -52,3 +53,11 @@ def run(code, module, place, raises):
 def test_there_are_pages_with_examples():
     with_python = [page.stem for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
     assert {"chains", "own_problem", "which_solver"} <= set(with_python)
+
+
+@pytest.mark.parametrize("home", ["tacit", "tacit.oracle", "tacit.problems", "tacit.solvers", "tacit.testing"])
+def test_every_public_name_is_in_the_reference(home):
+    module = importlib.import_module(home)
+    names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
+    reference = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst"))
+    assert [name for name in names if not re.search(rf":: {home}\.{name}\b", reference)] == []

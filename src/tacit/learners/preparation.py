@@ -75,6 +75,8 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
     weights = learner.C / total * given
     if learner.class_weight is None:
         return np.asarray(weights)
+    if not len(classes):
+        raise ValueError("class_weight needs labels that are single values, not arrays or tuples; use sample_weight")
     place = find_labels(classes, read_labels(y, n))
     if isinstance(learner.class_weight, str) and learner.class_weight == "balanced":
         counts = np.bincount(place, given, minlength=len(classes))
@@ -98,6 +100,12 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
 def require_hidden(learner: Learner, oracle: Oracle) -> None:
     """A structured SVM needs the whole answer: say which hidden value is missing."""
     unknown = oracle.hidden_unknown()
+    if unknown.size and getattr(oracle, "code_offsets", None) is not None:
+        raise ValueError(
+            f"{type(learner).__name__} needs every tag, and y[{unknown[0]}] has missing ones (-1 or None), as have "
+            f"{unknown.size} sequences in all; complete them, leave these sequences out, or use a learner for hidden "
+            "values"
+        )
     if unknown.size:
         raise ValueError(
             f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import oracle, plot, problems, solvers, testing
-    from tacit.learners import StructuredSVM
+    from tacit.learners import LatentSVM, StructuredSVM
+    from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
     from tacit.storage import load
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "LatentSVM",
     "Ragged",
+    "SelfPaced",
     "StructuredSVM",
     "load",
     "oracle",
@@ -40,6 +43,8 @@ __all__ = [
 ]
 
 _HOME = {
+    "LatentSVM": "tacit.learners",
+    "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "load": "tacit.storage",

@@ -9,6 +9,8 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 
+__all__ = ["SelfPaced"]
+
 
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
     """Self-paced learning (Kumar, Packer & Koller 2010; thesis, algorithm 4): learn from easy samples first.

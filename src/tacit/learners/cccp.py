@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.oracle import Oracle, Task
 from tacit.pacing import SelfPaced
-from tacit.solvers import Bundle, Solution, Solver, Warm, minimise
+from tacit.solvers import Bundle, Solution, Solver, Status, Warm, minimise
 
 
 class Iteration(NamedTuple):
@@ -47,6 +47,7 @@ class Position:
     iteration: int = 0
     ease: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
     is_done: bool = False
+    is_solved: bool = True  # whether the last convex task reached its gap
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class Descent:
         return minimise(
             task,
             self.solver(task),
-            tol=1e-9,
+            tol=1e-12,
             gap=self.significant,
             max_iter=self.max_inner,
             start=start,
@@ -137,7 +138,9 @@ class Descent:
             model = Bundle().init(task, Warm(planes=solution.planes), np.random.default_rng(0))
             w = task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
         moved = self._move(now, w, solution.planes, solution.gap, is_in, ease)
-        return replace(moved, is_done=moved.is_done and not (self.escape and is_stuck and moved.changed > 0))
+        is_solved = solution.status is Status.CONVERGED
+        is_done = moved.is_done and not (self.escape and is_stuck and moved.changed > 0)
+        return replace(moved, is_done=is_done, is_solved=is_solved)
 
     def _move(self, now: Position, w: Array, planes: Array, gap: float, is_in: Array, ease: float) -> Position:
         """The position at new weights: their hidden values, objective, and whether there is more to gain."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -24,19 +25,9 @@ from tacit.solvers import Bundle, Solver, Status, choose
 from tacit.solvers.checkpoint import Checkpoint
 from tacit.solvers.loop import Progress
 
-_COMPARED = (
-    "C",
-    "problem",
-    "solver",
-    "pace",
-    "n_init",
-    "init",
-    "tol",
-    "max_inner",
-    "rescaling",
-    "escape",
-    "random_state",
-)
+__all__ = ["Iteration", "LatentSVM", "Run"]
+
+_COMPARED = ("problem", "C", "solver", "pace", "n_init", "init", "tol", "max_inner", "rescaling", "escape")
 """What a resumed fit must agree on with the one that was stopped."""
 
 
@@ -153,8 +144,10 @@ class LatentSVM(Learner):
                 self.escape,
                 seed,
             )
-            log = self._restart(descent, oracle, y)
-            position, runs = self._runs(descent, log, oracle, y)
+            log = _Log(self._checkpoint(descent), seed)
+            if not log.resume():
+                log.open(self._start(descent, oracle, y, np.random.default_rng((seed, 0))))
+            position, runs = self._runs(replace(descent, seed=log.seed), log, oracle, y)
         run = min(runs, key=lambda run: run.objective)
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
@@ -174,50 +167,39 @@ class LatentSVM(Learner):
         """All starts from where the log is; the best position and all of them."""
         progress = Progress(self.verbose, self.n_init * self.max_iter)
         try:
-            while True:
+            while len(log.runs) < self.n_init:
                 status = self._status(log)
-                if status is None:
-                    log.advance(descent)
-                    line = log.history[-1]
-                    progress.show(
-                        line.seconds, len(log.history), f"objective {line.objective:.5g}, {line.samples_in} in"
-                    )
-                    answers = [callback(line) for callback in self.callbacks or ()]
-                    if any(answer is True for answer in answers):
-                        status = Status.STOPPED
                 if status is not None:
                     log.close(status)
-                    if len(log.runs) == self.n_init or status is Status.STOPPED:
-                        break
-                    log.open(self._start(descent, oracle, y, np.random.default_rng((descent.seed, len(log.runs)))))
-                if log.checkpoint is not None and log.checkpoint.is_due():
-                    log.checkpoint.write(log.snapshot())
+                    if len(log.runs) < self.n_init:
+                        rng = np.random.default_rng((descent.seed, len(log.runs)))
+                        log.open(self._start(descent, oracle, y, rng))
+                    continue
+                log.advance(descent)
+                line = log.history[-1]
+                text = f"objective {line.objective:.5g}, {line.samples_in} samples in"
+                progress.show(line.seconds, line.iteration, text)
+                answers = [callback(line) for callback in self.callbacks or ()]
+                if any(answer is True for answer in answers):
+                    log.write()
+                    log.close(Status.STOPPED)
+                    return log.result()
+                log.write(if_due=True)
+            log.write()
         except KeyboardInterrupt:
+            log.write()
             if not log.runs and not log.history:
                 raise
             if log.history:
                 log.close(Status.INTERRUPTED)
         finally:
             progress.close()
-            if log.checkpoint is not None:
-                log.checkpoint.write(log.snapshot())
-        assert log.best is not None
-        return log.best, log.runs
+        return log.result()
 
     def _status(self, log: _Log) -> Status | None:
         if log.position.is_done:
-            return Status.CONVERGED
+            return Status.CONVERGED if log.position.is_solved else Status.STALLED
         return Status.MAX_ITER if len(log.history) >= self.max_iter else None
-
-    def _restart(self, descent: Descent, oracle: Any, y: Any) -> _Log:
-        """An empty log at the first start, or the one that a checkpoint holds."""
-        log = _Log(self._checkpoint(descent))
-        saved = None if log.checkpoint is None else log.checkpoint.read()
-        if saved is None:
-            log.open(self._start(descent, oracle, y, np.random.default_rng((descent.seed, 0))))
-        else:
-            log.load(saved)
-        return log
 
     def _checkpoint(self, descent: Descent) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -225,6 +207,7 @@ class LatentSVM(Learner):
         facts = {
             "features, labels and losses": descent.oracle.digest(),
             "sample weights and C": checksum(descent.weights),
+            "seed": descent.seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in _COMPARED},
         }
         return Checkpoint(self.checkpoint, facts, self.resume)
@@ -260,8 +243,9 @@ class LatentSVM(Learner):
 class _Log:
     """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
 
-    def __init__(self, checkpoint: Checkpoint | None) -> None:
+    def __init__(self, checkpoint: Checkpoint | None, seed: int) -> None:
         self.checkpoint = checkpoint
+        self.seed = seed
         self.runs: list[Run] = []
         self.best: Position | None = None
         self.history: list[Iteration] = []
@@ -283,22 +267,36 @@ class _Log:
             self.best = self.position
         self.history = []
 
+    def result(self) -> tuple[Position, list[Run]]:
+        assert self.best is not None
+        return self.best, self.runs
+
+    def write(self, if_due: bool = False) -> None:
+        """Keep all of this in the checkpoint, if there is one; ``if_due`` only if the last time is long enough ago."""
+        if self.checkpoint is not None and (not if_due or self.checkpoint.is_due()):
+            self.checkpoint.write(self.snapshot())
+
     def snapshot(self) -> dict[str, Any]:
-        lines = [(k, run.status.name, *line) for k, run in enumerate(self.runs) for line in run.history]
+        ended = [line for run in self.runs for line in run.history]
+        owners = [k for k, run in enumerate(self.runs) for _ in run.history]
         parts = {f"now.{name}": value for name, value in vars(self.position).items()}
         if self.best is not None:
             parts |= {f"best.{name}": value for name, value in vars(self.best).items()}
         return {
             **parts,
+            "seed": self.seed,
             "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
-            "owners": np.array([line[0] for line in lines], dtype=np.int64),
-            "ended": np.array([line[2:] for line in lines], dtype=np.float64).reshape(
-                len(lines), len(Iteration._fields)
-            ),
-            "history": np.array(self.history, dtype=np.float64).reshape(len(self.history), len(Iteration._fields)),
+            "owners": np.array(owners, dtype=np.int64),
+            "ended": _table(ended),
+            "history": _table(self.history),
         }
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def resume(self) -> bool:
+        """Go back to where a checkpoint is; False if there is none."""
+        saved = None if self.checkpoint is None else self.checkpoint.read()
+        if saved is None:
+            return False
+        self.seed = int(saved["seed"])
         self.position = _position(saved, "now.")
         self.best = _position(saved, "best.") if "best.w" in saved else None
         self.history = [_line(row) for row in saved["history"]]
@@ -306,11 +304,16 @@ class _Log:
             lines = [_line(row) for row in saved["ended"][saved["owners"] == k]]
             self.runs.append(Run(lines[-1].objective, Status[name], lines))
         self._clock = time.perf_counter() - (self.history[-1].seconds if self.history else 0.0)
+        return True
 
 
 def _position(saved: dict[str, Any], prefix: str) -> Position:
     parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
     return Position(**{name: value if value.ndim else value.item() for name, value in parts.items()})
+
+
+def _table(lines: list[Iteration]) -> Array:
+    return np.array(lines, dtype=np.float64).reshape(len(lines), len(Iteration._fields))
 
 
 def _line(row: Array) -> Iteration:
@@ -323,6 +326,7 @@ def _advice(run: Run) -> str:
     last = f"objective {run.objective:.6g} after {n} iterations"
     return {
         Status.MAX_ITER: f"not converged: {last}; raise max_iter or tol",
+        Status.STALLED: f"the last convex task did not reach its gap: {last}; raise max_inner or tol",
         Status.STOPPED: f"stopped by a callback: {last}",
         Status.INTERRUPTED: f"interrupted: {last}; the best model so far is kept",
     }[run.status]

@@ -177,6 +177,8 @@ class FrankWolfeState(Patience):
         return np.array(self.codes)
 
     def dual(self) -> Mapping[str, Array] | None:
+        if self.best_dual is not None:
+            return self.best_dual.arrays()
         return self.dual_point.arrays() if self.dual_point.has_variables else None
 
     def variables(self) -> Mapping[str, Array] | None:

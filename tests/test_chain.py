@@ -236,6 +236,8 @@ def test_a_model_of_chains_can_be_searched_saved_and_used(tmp_path):
         (X, [["a"] * 3, ["a"] * 2, ["a"]], "only one tag"),
         ([[[1.0], [np.nan]], [[1.0]]], [[0, 1], [0]], "NaN or infinity: nan in sequence 0, token 1, feature 0"),
         ([[1.0, 2.0]], [[0, 1]], "a token is a vector of numbers"),
+        (X, [[("a", 1), "b", "b"], ["b", "b"], ["a"]], r"y\[0\]\[0\] is \('a', 1\); tags are whole numbers or strings"),
+        (X, [[np.ones(2), 1, 1], [1, 1], [0]], r"y\[0\]\[0\] is .*; tags are whole numbers or strings"),
         (X, [[0, 1.5, 0], [1, 1], [0]], r"y\[0\]\[1\] is 1.5; tags are whole numbers or strings"),
     ],
 )

@@ -67,3 +67,29 @@ def test_values_of_C_that_cannot_be_are_refused(Cs, message):
 def test_an_estimator_without_C_is_refused():
     with pytest.raises(TypeError, match="needs a learner with the parameter C and warm_start"):
         tacit.path(make_pipeline(StandardScaler(), StructuredSVM(Multiclass())), np.eye(3), [0, 1, 2], [1])
+
+
+def test_folds_keep_the_shares_of_labels_of_any_kind():
+    from sklearn.datasets import load_iris
+
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
+    for labels in (names, names.tolist(), names.astype(str)):
+        assert tacit.path(StructuredSVM(Multiclass()), X, labels, [100], cv=3).scores.mean() > 0.9
+    assert tacit.path(StructuredSVM(Multiclass()), X.tolist(), y.tolist(), [100], cv=3).scores.mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"Cs": None}, ValueError, "Cs must be a list of numbers, got None"),
+        ({"Cs": "abc"}, ValueError, "Cs must be a list of numbers, got 'abc'"),
+        ({"estimator": StructuredSVM}, TypeError, "got the class StructuredSVM; call it"),
+        ({"sample_weight": 2.0, "cv": 3}, ValueError, "sample_weight must have one entry for each of the 6 samples"),
+        ({"estimator": StructuredSVM(Multiclass(), checkpoint="state")}, ValueError, "leave out checkpoint="),
+    ],
+)
+def test_what_a_path_cannot_take_is_said(change, kind, message):
+    settings = {"estimator": StructuredSVM(Multiclass()), "Cs": [1.0], **change}
+    with pytest.raises(kind, match=message):
+        tacit.path(X=np.eye(6), y=[0, 1, 2, 0, 1, 2], **settings)

@@ -193,7 +193,7 @@ def test_rounding_is_not_taken_for_a_mistake():
         return (-1, 1)[int(np.argmax(scores))]
 
     problem = PerSample(lambda x, y: x * y, lambda x, w: 1 if x @ w > 0 else -1, augmented=single)
-    assert StructuredSVM(problem, tol=1e-2).fit(X, y).score(X, y) == 1
+    assert StructuredSVM(problem, tol=1e-2, solver=Bundle()).fit(X, y).score(X, y) == 1
 
 
 # what is missing is named before any work
@@ -546,3 +546,29 @@ def test_check_problem_finds_a_wrong_impute():
     settings = {**SETTINGS[-1], "impute": lambda x, y, w: 0}
     with pytest.raises(AssertionError, match=r"impute of sample . returned"):
         check_problem(PerSample(**settings))
+
+
+@pytest.mark.parametrize(
+    "augmented",
+    [
+        lambda x, true, w: true,
+        lambda x, true, w: min((0, 1, 2), key=lambda y: w @ (np.eye(3)[y] * x) + (y != true)),
+        lambda x, true, w: max((0, 1, 2), key=lambda y: w @ (np.eye(3)[y] * x)),
+    ],
+    ids=["the truth", "the least", "without the loss"],
+)
+def test_an_augmented_that_is_no_maximum_is_found_before_the_fit(augmented):
+    """Found by review: it returned the truth, and the fit said that it had converged to zero."""
+
+    def feature(x, y):
+        return np.eye(3)[y] * x
+
+    def argmax(x, w):
+        return max((0, 1, 2), key=lambda y: w @ feature(x, y))
+
+    X, y = np.random.default_rng(0).standard_normal(30), np.arange(30) % 3
+    problem = PerSample(feature, argmax, augmented=augmented)
+    with pytest.raises(ValueError, match=r"augmented of sample \d+ returned .* score plus loss"):
+        StructuredSVM(problem).fit(X, y)
+    loose = PerSample(feature, argmax, augmented=augmented, approximate=True)
+    assert StructuredSVM(loose, max_iter=5, tol=0.5, verbose=0).get_params()["problem__approximate"]

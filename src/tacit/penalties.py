@@ -59,6 +59,11 @@ class Quadratic:
         total = self.pull + pull
         return replace(self, pull=total, centre=(self.pull * self.centre + pull * centre) / total)
 
+    @property
+    def stiffness(self) -> float:
+        """1 + ρ, where there is a centre to be pulled to: the dual's curvature is divided by it."""
+        return 1.0 + (self.pull if self.centre is not None else 0.0)
+
     def products(self, slopes: Array, slope: Array) -> Array:
         """Inner products of slopes in the metric of the dual, M⁻¹."""
         return np.asarray(slopes @ (slope / self.metric))

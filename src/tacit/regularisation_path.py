@@ -85,13 +85,11 @@ def path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
-        X, y = (values if hasattr(values, "shape") else _indexable(values) for values in (X, y))
-        plain = not isinstance(y, Ragged) and getattr(y, "dtype", None) not in (None, object)
-        labels = y if plain else None  # one label a sample: folds keep their shares
-        splitter = check_cv(cv, labels, classifier=labels is not None)
-        scores = np.array(
-            [_fold(estimator, X, y, Cs, known, *split) for split in splitter.split(np.zeros(len(y)), labels)]
-        ).T
+        n = len(y)
+        known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
+        labels = _plain_labels(y)
+        splits = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        scores = np.array([_fold(estimator, X, y, Cs, known, *split) for split in splits]).T
     return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
 
 
@@ -114,19 +112,23 @@ def _fold(
     return [model.score(*held_out) for model in models]
 
 
-def _indexable(values: Any) -> Any:
-    """Lists of sequences as Ragged or object arrays, lists of labels as arrays."""
-    if isinstance(values, Ragged) or hasattr(values, "iloc"):
-        return values
-    if len(values) and hasattr(values[0], "__len__") and not isinstance(values[0], str):
-        out = np.empty(len(values), dtype=object)
-        for i, part in enumerate(values):
-            out[i] = part
-        return out
-    return np.asarray(values)
+def _plain_labels(y: Any) -> Array | None:
+    """The labels, if there is a single number or string for each sample: folds then keep their shares. Else None."""
+    if isinstance(y, Ragged):
+        return None
+    values = list(y)
+    return np.array(values) if all(np.ndim(v) == 0 and v is not None for v in values) else None
+
+
+def _one_each(name: str, values: Any, n: int) -> Any:
+    if np.ndim(values) == 0 or len(values) != n:
+        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {values!r}")
+    return values
 
 
 def _read(estimator: Any, Cs: Any) -> Array:
+    if isinstance(estimator, type):
+        raise TypeError(f"tacit.path needs a learner, got the class {estimator.__name__}; call it: add (...)")
     offered = estimator.get_params() if hasattr(estimator, "get_params") else {}
     missing = [name for name in ("C", "warm_start") if name not in offered]
     if missing:
@@ -134,7 +136,12 @@ def _read(estimator: Any, Cs: Any) -> Array:
             f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {estimator!r}; in a pipeline, "
             "transform X first and pass the last step"
         )
-    values = np.asarray(list(Cs) if not isinstance(Cs, Real) else [Cs], dtype=np.float64)
+    if offered.get("checkpoint") is not None:
+        raise ValueError("a path is many fits, and a checkpoint holds one: leave out checkpoint=")
+    try:
+        values = np.asarray([Cs] if isinstance(Cs, Real) else list(Cs), dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"Cs must be a list of numbers, got {Cs!r}; try np.logspace(-1, 3, 9)")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))

@@ -56,6 +56,7 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     try:
         params = {name: _unpack(value, arrays) for name, value in header["params"].items()}
         facts = {name: _unpack(value, arrays) for name, value in header["facts"].items()}
+        facts = {name: None if isinstance(value, _Foreign) else value for name, value in facts.items()}
         kind = _own_class(header["learner"])
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise StorageError(f"{str(path)!r} is not a tacit model: {error!r} is missing or malformed") from error

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,6 +16,9 @@ from tacit import storage
 from tacit.arrays import Array
 from tacit.oracle import Oracle, Problem, Schema, require
 from tacit.scale import sharded
+
+_PARTS = ("problem", "solver", "pace")
+"""Parameters that are objects of their own."""
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -27,6 +30,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     schema_: Schema
     objective_: float
     bound_: float
+    dual_: Any = None
 
     _not_saved = ("callbacks", "checkpoint", "resume")
 
@@ -93,7 +97,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
         oracle = self._bind(X)
-        require(f"{type(self).__name__}.decision_function", self.problem, oracle, ["label_scores"])
+        user = f"{type(self).__name__}.decision_function"
+        require(user, self.problem, oracle, ["label_scores"], "it is for problems with one label a sample; use predict")
         scores: Array = oracle.label_scores(self.coef_)  # type: ignore[attr-defined]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
@@ -116,7 +121,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """A copy of the fitted model with other parameters that is free of what only the next warm start needs."""
         twin = copy.copy(self)
         twin.__dict__.pop("_warmth", None)
-        return twin.set_params(**params)
+        own = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name in _PARTS}
+        return twin.set_params(**own, **params)
 
     def _best(self, X: Any) -> tuple[Any, Any]:
         oracle = self._bind(X)

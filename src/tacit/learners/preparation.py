@@ -30,6 +30,8 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     schema = learner.problem.schema(X, y)
     oracle = learner.problem.bind(X, y, schema, hidden=hidden)
     require(type(learner).__name__, learner.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
+    if callable(getattr(oracle, "probe", None)):
+        oracle.probe()
     _check_rescaling(learner, oracle)
     if learner.checkpoint is not None:
         require("a checkpoint", learner.problem, oracle, ["digest"])
@@ -63,6 +65,8 @@ def check_parameters(learner: Any) -> None:
     ):
         raise TypeError(f"callbacks must be a list of functions, got {learner.callbacks!r}; write [function]")
     if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
+        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
+    if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
         raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
     if learner.rescaling not in ("margin", "slack"):
         raise ValueError(f"rescaling must be 'margin' or 'slack', got {learner.rescaling!r}")
@@ -119,5 +123,9 @@ def _check_rescaling(learner: Any, oracle: Any) -> None:
     if learner.rescaling not in offered:
         raise CapabilityError(
             f"rescaling={learner.rescaling!r} needs outputs that can be listed, and {type(learner.problem).__name__} "
-            f"offers only {' and '.join(map(repr, offered))}; use rescaling='margin'"
+            f"offers only {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
         )
+
+
+def _other_way(oracle: Any) -> str:
+    return "give it outputs=, or use rescaling='margin'" if hasattr(oracle, "remedy") else "use rescaling='margin'"

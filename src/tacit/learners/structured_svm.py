@@ -39,7 +39,7 @@ class StructuredSVM(Learner):
     checkpoint : a file in which the state of a long fit is kept
     resume : go on from that file if it exists
     n_jobs : threads over shards of the samples; None for one (BLAS may use its own)
-    random_state : for solvers that draw samples
+    random_state : seed of solvers that draw samples: the same fit gives the same result. None for another each time
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
         too, with a warning, and keeps the best model; in a search it ends the fit under way, not the search
@@ -76,7 +76,7 @@ class StructuredSVM(Learner):
         checkpoint: Any = None,
         resume: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 1,
         callbacks: Iterable[Callable[[Step], Any]] | None = None,
     ) -> None:

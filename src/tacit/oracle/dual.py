@@ -5,7 +5,7 @@ The dual of ``min ½‖w‖² + Σ c_i ξ_i`` (margin rescaling) is::
     max  Σ_i Σ_a α_i(a) ℓ_i(a) − ½ ‖Σ_i Σ_a α_i(a) (Ψ(x_i, t_i) − Ψ(x_i, a))‖²,    α ≥ 0,  Σ_a α_i(a) = c_i
 
 and the vector inside the norm is w. A `Dual` holds α in whatever form its oracle can sum: one number a cell where
-outputs can be listed, one a tag and a pair of tags in chains. A *visit* to sample i raises the dual by moving α_i
+outputs can be listed, a few taggings with their shares in chains. A *visit* to sample i raises the dual by moving α_i
 alone.
 """
 
@@ -164,10 +164,8 @@ class CellDual(Dual):
             self.start([target], [1.0])
             return
         self.alpha[:] = start["alpha"]
-        sums = np.add.reduceat(self.alpha.sum(axis=1), self.offsets[:-1])
-        self.alpha *= np.repeat(weights / np.where(sums > 0, sums, 1.0), self.sizes)[:, None]
+        lost = np.flatnonzero(np.add.reduceat(self.alpha.sum(axis=1), self.offsets[:-1]) <= 0)
         label, state = oracle.split(target)
-        lost = np.flatnonzero(sums <= 0)
         self.alpha[self.offsets[lost] + state[lost], label[lost]] = weights[lost]
         self.refresh()
 
@@ -178,7 +176,17 @@ class CellDual(Dual):
     def arrays(self) -> dict[str, Array]:
         return {"alpha": self.alpha}
 
+    def normalise(self) -> None:
+        """Make the weights of every sample add up to c_i again, where rounding has told."""
+        sums = np.add.reduceat(self.alpha.sum(axis=1), self.offsets[:-1])
+        off = np.flatnonzero(np.abs(sums - self.weights) > 1e-13 * self.weights)
+        if off.size:
+            factor = np.ones(sums.size)
+            factor[off] = self.weights[off] / np.where(sums[off] > 0, sums[off], 1.0)
+            self.alpha *= np.repeat(factor, self.sizes)[:, None]
+
     def refresh(self) -> None:
+        self.normalise()
         slope = self.oracle.adjoint(np.ascontiguousarray(self.alpha.T)) - self.oracle.features(
             self.target, self.weights
         )
@@ -187,7 +195,7 @@ class CellDual(Dual):
 
     def settled(self, code: Array) -> Array:
         label, state = self.oracle.split(code)
-        return np.asarray(self.alpha[self.offsets[:-1] + state, label] >= (1 - 1e-12) * self.weights)
+        return np.asarray(self.alpha[self.offsets[:-1] + state, label] >= (1 - 1e-12) * self.weights)  # c_i = 0 too
 
     def sweep(self, order: Array, gaps: Array) -> float:
         total = 0.0

@@ -14,6 +14,9 @@ from tacit.problems.function_calls import Bound, FunctionCalls, columns_of, pair
 from tacit.problems.output_table import OutputTable
 from tacit.problems.user_functions import Output, key_of
 
+PROBED = 20
+"""Samples on which functions are tried before a fit."""
+
 
 class News(NamedTuple):
     """An output that a process met for the first time: its sample, code and loss."""
@@ -85,6 +88,29 @@ class CalledOracle(FunctionCalls):
             what = "leaving out the true label" if rivals else f"rescaling={rescaling!r}"
             raise ValueError(f"{what} needs the list of outputs: give PerSample outputs=")
         return self._call_augmented(w, rows)
+
+    def probe(self) -> None:
+        """Try the user's functions on a few samples at a few small weights, before a fit relies on them.
+
+        What a function returned for one w competes at all others, so an `augmented` that forgets the loss, or returns
+        anything but the best, is found out. Small weights, because there losses count.
+        """
+        if self._bound.approximate or self._bound.labels is None or not hasattr(self, "augmented"):
+            return
+        rows = np.unique(np.linspace(0, self.n_samples - 1, min(PROBED, self.n_samples)).astype(np.int64))
+        rows = rows[self._truth[rows] >= 0]
+        if not rows.size:
+            return
+        size = max(float(self._table.norms(self._entries(self._truth[rows], rows)).mean()), 1e-300)
+        rng = np.random.default_rng(0)
+        trials = [scale / size * rng.standard_normal(self.n_params) for scale in (0.0, 0.01, 0.1, 1.0, 1.0)]
+        answers = [self._call_augmented(w, rows).code for w in trials]
+        others = [*answers, *(self._call_argmax(w, rows).code for w in trials)]
+        for w, code in zip(trials, answers, strict=True):
+            value = self.score(w, code, rows) + self.loss(code, rows)
+            for other in others:
+                wanted = self.score(w, other, rows) + self.loss(other, rows)
+                self._refuse("augmented", w, code, value, other, wanted, rows, "an output that it could have returned")
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)

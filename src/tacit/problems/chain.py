@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable, Sized
 from typing import Any, Self
 
 import numpy as np
@@ -81,7 +82,7 @@ class Chain(Problem):
             tags = read_tags(y, sequences.lengths)
             found = find_labels(schema.classes, tags.values)
             facts["labels"] = np.where(tags.missing, TARGET, np.where(found < 0, len(schema.classes), found))
-            facts["losses"] = self._losses(schema.classes, facts["labels"])
+            facts["losses"] = self._losses(schema.classes, facts["labels"], sequences.offsets)
         return ChainOracle(sequences, schema, **facts)
 
     def example(self, rng: np.random.Generator) -> Example:
@@ -135,13 +136,15 @@ class Chain(Problem):
             raise ValueError(f"loss must be 'hamming' or a cost matrix, got {self.loss!r}")
         return read_costs("0/1" if isinstance(self.loss, str) else self.loss, classes)
 
-    def _losses(self, classes: Array, labels: Array) -> LossTable:
+    def _losses(self, classes: Array, labels: Array, offsets: Array) -> LossTable:
         """Columns: the true tags, then "never seen in training" (always wrong), then "missing" (costs nothing)."""
         k = len(classes)
         if not isinstance(self.loss, str) and (labels == k).any():
+            t = int(np.argmax(labels == k))
+            i = int(np.searchsorted(offsets, t, side="right")) - 1
             raise ValueError(
-                f"token {int(np.argmax(labels == k))} has a tag that training never saw, and a cost matrix has no row "
-                f"for it; the tags are {classes.tolist()}: list all of them in classes=[...]"
+                f"y[{i}][{t - offsets[i]}] is a tag that training never saw, and a cost matrix has no row for it; the "
+                f"tags are {classes.tolist()}: list all of them in classes=[...]"
             )
         table = np.hstack([self._costs(classes).T, np.ones((k, 1)), np.zeros((k, 1))])
         return LossTable(table, np.where(labels == TARGET, k + 1, labels))
@@ -150,8 +153,10 @@ class Chain(Problem):
         """``allowed[first, second]``; the error tells if that leaves no way through the longest sequence."""
         k = len(classes)
         allowed = np.ones((k, k), dtype=bool)
+        if self.forbidden is not None and (isinstance(self.forbidden, str) or not isinstance(self.forbidden, Iterable)):
+            raise ValueError(f"forbidden lists pairs of tags (first, second), got {self.forbidden!r}")
         for pair in self.forbidden if self.forbidden is not None else ():
-            if isinstance(pair, str) or len(pair) != 2:
+            if isinstance(pair, str) or not isinstance(pair, Sized) or len(pair) != 2:
                 raise ValueError(f"forbidden lists pairs of tags (first, second), got {pair!r}")
             places = find_labels(classes, np.array(pair))
             if (places < 0).any():

@@ -15,9 +15,15 @@ from tacit.problems.class_dual import flat_rows
 if TYPE_CHECKING:
     from tacit.problems.chain_oracle import ChainOracle
 
-VERTICES = 16
-"""Taggings of one sequence that may hold dual weight at a time, and one more for every second token of the longest;
-three to six are usual near the optimum of short sequences."""
+VERTICES = 8
+"""Taggings of one sequence that may hold dual weight at first; three to six are usual near the optimum of short ones.
+The room doubles when a visit finds none free."""
+
+ROOM = 1 << 28
+"""Tags that all slots together may take (bytes, mostly). Beyond that a new tagging takes the place of a light one."""
+
+FEW = 8
+"""Tokens in which two taggings differ up to which their distance is taken pair by pair of tokens."""
 
 
 class ChainDual(Dual):
@@ -42,44 +48,58 @@ class ChainDual(Dual):
         self.offsets = oracle.offsets
         self.rows = flat_rows(oracle.table)
         self.loss, self.column = oracle.loss_rows()
-        room = min(VERTICES + int(np.diff(oracle.offsets).max()) // 2, 256)
-        self.vertices = np.zeros((target.size, room), dtype=target.dtype)
-        self.shares = np.zeros((oracle.n_samples, room))
+        self.vertices = np.zeros((target.size, VERTICES), dtype=target.dtype)
+        self.shares = np.zeros((oracle.n_samples, VERTICES))
         if start is None or not self.fits(start):
             self.start([target], [1.0])
             return
-        self.vertices[:] = start["vertices"]
-        self.shares[:] = start["shares"]
-        self.refresh()
+        self.load(start)
+        used = np.repeat(self.shares > 0, np.diff(self.offsets), axis=0)
+        self.vertices = np.where(used, self.vertices, target[:, None])
 
     def arrays(self) -> dict[str, Array]:
         return {"vertices": self.vertices, "shares": self.shares}
 
     def fits(self, start: Mapping[str, Any]) -> bool:
-        if not super().fits(start):
+        if set(start) != {"vertices", "shares"}:
             return False
-        codes = start["vertices"]
+        codes, shares = np.asarray(start["vertices"]), np.asarray(start["shares"])
+        if codes.ndim != 2 or codes.shape[0] != self.target.size or shares.shape != (self.weights.size, codes.shape[1]):
+            return False
+        if codes.dtype.kind != "i" or not (np.isfinite(shares).all() and (shares >= 0).all()):
+            return False
         used = np.repeat(start["shares"] > 0, np.diff(self.offsets), axis=0)
         return bool((np.abs(start["shares"].sum(axis=1) - 1) < 1e-6).all()) and all(
             self.oracle.accepts(np.where(used[:, m], codes[:, m], self.target).astype(self.target.dtype))
             for m in range(codes.shape[1])
         )
 
+    def load(self, state: Mapping[str, Any]) -> None:
+        self.vertices = np.array(state["vertices"], dtype=self.target.dtype)
+        self.shares = np.array(state["shares"], dtype=np.float64)
+        self.refresh()
+
+    def widen(self) -> None:
+        """Twice as many slots."""
+        self.vertices = np.hstack([self.vertices, np.repeat(self.target[:, None], self.shares.shape[1], axis=1)])
+        self.shares = np.hstack([self.shares, np.zeros_like(self.shares)])
+
     def mean(self) -> Mean:
         return Mean(self.w.copy(), self.offset)
 
     def add(self, code: Array, share: float) -> None:
         same = np.logical_and.reduceat(self.vertices == code[:, None], self.offsets[:-1], axis=0) & (self.shares > 0)
-        free = self.shares <= 0
-        full = ~same.any(axis=1) & ~free.any(axis=1)
-        slot = np.where(same.any(axis=1), np.argmax(same, axis=1), np.argmax(free, axis=1))
-        slot = np.where(full, np.argmax(self.shares, axis=1), slot)  # no room: the weight goes to the heaviest tagging
-        tokens = np.flatnonzero(~np.repeat(full, np.diff(self.offsets)))
-        self.vertices[tokens, np.repeat(slot, np.diff(self.offsets))[tokens]] = code[tokens]
+        if not (same | (self.shares <= 0)).any(axis=1).all():
+            self.widen()
+            return self.add(code, share)
+        slot = np.where(same.any(axis=1), np.argmax(same, axis=1), np.argmax(self.shares <= 0, axis=1))
+        self.vertices[np.arange(code.size), np.repeat(slot, np.diff(self.offsets))] = code
         self.shares[np.arange(slot.size), slot] += share
+        return None
 
     def refresh(self) -> None:
-        self.shares /= self.shares.sum(axis=1, keepdims=True)
+        sums = self.shares.sum(axis=1, keepdims=True)
+        self.shares /= np.where(np.abs(sums - 1) > 1e-13, sums, 1.0)  # what is right already stays as it is, bit by bit
         slope = -self.oracle.features(self.target, self.weights)
         self.offset = 0.0
         for m in range(self.shares.shape[1]):
@@ -91,12 +111,13 @@ class ChainDual(Dual):
 
     def settled(self, code: Array) -> Array:
         same = np.logical_and.reduceat(self.vertices == code[:, None], self.offsets[:-1], axis=0)
-        return np.asarray((same & (self.shares >= 1 - 1e-12)).any(axis=1))
+        return np.asarray((same & (self.shares >= 1 - 1e-12)).any(axis=1) | (self.weights == 0))
 
     def sweep(self, order: Array, gaps: Array) -> float:
         emission, transition = self.oracle.parts(self.w)
         by_feature, transition = np.ascontiguousarray(emission.T), transition.copy()
-        moved = np.zeros(1)
+        moved = np.zeros(2)
+        may_widen = 2 * self.vertices.nbytes <= ROOM
         total: float = visit_chains(
             order,
             *self.rows,
@@ -111,8 +132,11 @@ class ChainDual(Dual):
             self.shares,
             gaps,
             moved,
+            may_widen,
             VISIT_STEPS,
         )
+        if moved[1] and may_widen:
+            self.widen()
         self.w = self.oracle.flat(by_feature.T, transition)
         self.offset += float(moved[0])
         return total
@@ -135,11 +159,13 @@ def visit_chains(
     shares: Array,
     gaps: Array,
     moved: Array,
+    may_widen: bool,
     steps: int,
 ) -> float:
     """Visit sequences: move weight between taggings, keeping ``weights[feature, tag]`` and ``transition`` in step.
 
-    Rows of features are dense if ``indptr`` is empty; ``moved[0]`` gathers the change of the losses.
+    Rows of features are dense if ``indptr`` is empty; ``moved[0]`` gathers the change of the losses, ``moved[1]``
+    counts visits that found no free slot; if it ``may_widen``, those move weight only between the taggings there are.
     """
     d, tags = weights.shape
     room = shares.shape[1]
@@ -162,8 +188,13 @@ def visit_chains(
     value = np.empty(room)
     lost = np.empty(room)
     row = np.zeros(d)
+    slope = np.empty((d, tags))
+    which = np.empty(d, dtype=np.int64)
+    is_touched = np.zeros(d, dtype=np.bool_)
+    turn_by = np.zeros((tags, tags))
     total = 0.0
     for s in order:
+        gaps[s] = 0.0
         if c[s] == 0.0:
             continue
         start, size = offsets[s], offsets[s + 1] - offsets[s]
@@ -223,10 +254,16 @@ def visit_chains(
         is_crowded = slot < 0 and shares[s, least] > 0.0
         if slot < 0:
             slot = least
-        if not is_crowded:
+        if is_crowded:
+            moved[1] += 1.0
+        else:
             for t in range(size):
                 vertices[start + t, slot] = code[t]
-        gaps[s] = 0.0
+        top = 0.0  # the value of the most violated tagging
+        for t in range(size):
+            top += unary[t, code[t]] + loss[column[start + t], code[t]]
+            if t > 0:
+                top += transition[code[t - 1], code[t]]
         for turn in range(steps):
             held = 0.0
             high, low = -1, -1
@@ -247,21 +284,19 @@ def visit_chains(
                     high = m
                 if shares[s, m] > 0.0 and (low < 0 or value[m] < value[low]):
                     low = m
-            if turn == 0 and is_crowded:  # no slot is free: the least weight, all of it, moves to the new tagging
+            is_forced = turn == 0 and is_crowded and not may_widen
+            if is_forced:  # the least weight, all of it, moves to the new tagging, which takes its slot
                 low = slot
-                v, u = 0.0, 0.0
+                its_lost = 0.0
                 for t in range(size):
                     up[t], down[t] = code[t], vertices[start + t, slot]
-                    v += unary[t, code[t]]
-                    u += loss[column[start + t], code[t]]
-                    if t > 0:
-                        v += transition[code[t - 1], code[t]]
-                top, its_lost = v + u, u
+                    its_lost += loss[column[start + t], code[t]]
+                gain = top - value[low]
             else:
                 for t in range(size):
                     up[t], down[t] = vertices[start + t, high], vertices[start + t, low]
-                top, its_lost = value[high], lost[high]
-            gain = top - value[low]
+                its_lost = lost[high]
+                gain = value[high] - value[low]
             if turn == 0:
                 gap = c[s] * (top - held)
                 if gap <= 0.0:
@@ -279,37 +314,61 @@ def visit_chains(
                     differ[count] = t
                     count += 1
             q = 0.0
-            for x in range(count):
-                t = differ[x]
-                first = (start + t) * d if dense else indptr[start + t]
-                last = first + d if dense else indptr[start + t + 1]
-                for p in range(first, last):
-                    row[p - first if dense else indices[p]] = values[p]
-                for y in range(x + 1):
-                    r = differ[y]
-                    agree = (up[t] == up[r]) + (down[t] == down[r]) - (up[t] == down[r]) - (down[t] == up[r])
-                    if agree == 0:
-                        continue
-                    dot = 0.0
-                    a = (start + r) * d if dense else indptr[start + r]
-                    b = a + d if dense else indptr[start + r + 1]
-                    for p in range(a, b):
-                        dot += values[p] * row[p - a if dense else indices[p]]
-                    q += agree * dot if y == x else 2.0 * agree * dot
-                for p in range(first, last):
-                    row[p - first if dense else indices[p]] = 0.0
-            for t in range(1, size):  # pairs of tags: every place where they differ against every other
-                if up[t - 1] == down[t - 1] and up[t] == down[t]:
-                    continue
-                for r in range(1, size):
-                    if up[r - 1] == down[r - 1] and up[r] == down[r]:
-                        continue
-                    q += up[t - 1] == up[r - 1] and up[t] == up[r]
-                    q += down[t - 1] == down[r - 1] and down[t] == down[r]
-                    q -= up[t - 1] == down[r - 1] and up[t] == down[r]
-                    q -= down[t - 1] == up[r - 1] and down[t] == up[r]
+            if count <= FEW:
+                for x in range(count):
+                    t = differ[x]
+                    first = (start + t) * d if dense else indptr[start + t]
+                    last = first + d if dense else indptr[start + t + 1]
+                    for p in range(first, last):
+                        row[p - first if dense else indices[p]] = values[p]
+                    for y in range(x + 1):
+                        r = differ[y]
+                        agree = (up[t] == up[r]) + (down[t] == down[r]) - (up[t] == down[r]) - (down[t] == up[r])
+                        if agree == 0:
+                            continue
+                        dot = 0.0
+                        a = (start + r) * d if dense else indptr[start + r]
+                        b = a + d if dense else indptr[start + r + 1]
+                        for p in range(a, b):
+                            dot += values[p] * row[p - a if dense else indices[p]]
+                        q += agree * dot if y == x else 2.0 * agree * dot
+                    for p in range(first, last):
+                        row[p - first if dense else indices[p]] = 0.0
+            else:
+                touched = 0
+                for x in range(count):
+                    t = differ[x]
+                    first = (start + t) * d if dense else indptr[start + t]
+                    last = first + d if dense else indptr[start + t + 1]
+                    for p in range(first, last):
+                        j = p - first if dense else indices[p]
+                        if not is_touched[j]:
+                            is_touched[j] = True
+                            which[touched] = j
+                            touched += 1
+                            for k in range(tags):
+                                slope[j, k] = 0.0
+                        slope[j, up[t]] += values[p]
+                        slope[j, down[t]] -= values[p]
+                for x in range(touched):
+                    j = which[x]
+                    is_touched[j] = False
+                    for k in range(tags):
+                        q += slope[j, k] * slope[j, k]
+            for t in range(1, size):
+                if up[t - 1] != down[t - 1] or up[t] != down[t]:
+                    turn_by[up[t - 1], up[t]] += 1.0
+                    turn_by[down[t - 1], down[t]] -= 1.0
+            for t in range(1, size):  # every pair of tags is counted at the first place that has it
+                if up[t - 1] != down[t - 1] or up[t] != down[t]:
+                    v = turn_by[up[t - 1], up[t]]
+                    q += v * v
+                    turn_by[up[t - 1], up[t]] = 0.0
+                    v = turn_by[down[t - 1], down[t]]
+                    q += v * v
+                    turn_by[down[t - 1], down[t]] = 0.0
             share = shares[s, low]
-            if turn == 0 and is_crowded:
+            if is_forced:
                 for t in range(size):
                     vertices[start + t, slot] = code[t]
             else:
@@ -329,6 +388,8 @@ def visit_chains(
                     transition[down[t - 1], down[t]] += step
                     ways[up[t - 1], up[t]] = transition[up[t - 1], up[t]]
                     ways[down[t - 1], down[t]] = transition[down[t - 1], down[t]]
+            if count > tags:  # scores anew would cost less than their change: the next visit has them
+                break
             for x in range(count if turn + 1 < steps else 0):
                 t = differ[x]
                 first = (start + t) * d if dense else indptr[start + t]

@@ -158,6 +158,11 @@ class ChainOracle:
             return False
         if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
             return False
+        own = np.add.reduceat(
+            code == TARGET, self.offsets[:-1]
+        )  # a whole sequence stands for its target, or none of it
+        if not bool(((own == 0) | (own == np.diff(self.offsets))).all()):
+            return False
         inside = np.ones(code.size, dtype=bool)
         inside[self.offsets[:-1]] = False
         known = inside[1:] & (code[:-1] >= 0) & (code[1:] >= 0)
@@ -354,6 +359,8 @@ class ChainOracle:
         code = np.asarray(code, dtype=np.int64)
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if code.size and code.max() >= self.n_labels:
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} tags")
         return code
 
 

@@ -28,6 +28,7 @@ class ClassDual(CellDual):
         super().__init__(oracle, weights, target, start)
 
     def refresh(self) -> None:
+        self.normalise()
         state, label = np.nonzero(self.alpha)
         coef = self.alpha[state, label]
         self.w = self.oracle.features(self.target, self.weights) - self.blocks.sum_cells(label, state, coef)
@@ -88,6 +89,7 @@ def visit_single(
     level = np.empty(labels)
     total = 0.0
     for i in order:
+        gaps[i] = 0.0
         if c[i] == 0.0:
             continue
         first = i * d if dense else indptr[i]
@@ -122,8 +124,9 @@ def visit_single(
             share[best] = c[i]
             moved[0] += c[i] * extra[best]
             continue
-        for k in range(labels):
-            g[k] += q * share[k]
+        top = g[best]
+        for k in range(labels):  # relative to the best, so that a tiny q loses nothing
+            g[k] = (g[k] - top) + q * share[k]
             level[k] = g[k]
         for k in range(1, labels):  # sorted from the highest down
             v = level[k]
@@ -139,8 +142,12 @@ def visit_single(
             cut = water / (k + 1)
             if k + 1 == labels or level[k + 1] <= cut:
                 break
+        whole = 0.0
         for k in range(labels):
-            v = (g[k] - cut) / q if g[k] > cut else 0.0
+            g[k] = (g[k] - cut) / q if g[k] > cut else 0.0
+            whole += g[k]
+        for k in range(labels):
+            v = g[k] * (c[i] / whole)
             level[k] = v - share[k]
             share[k] = v
             moved[0] += level[k] * extra[k]
@@ -187,6 +194,7 @@ def visit_bags(
     its = np.zeros(d)
     total = 0.0
     for i in order:
+        gaps[i] = 0.0
         if c[i] == 0.0:
             continue
         start, size = offsets[i], offsets[i + 1] - offsets[i]

@@ -31,6 +31,7 @@ class Bound(NamedTuple):
     first: int = 0
     cuts: Array | None = None  # where blocks of samples begin
     n_labels: int | None = None
+    approximate: bool = False
 
     def part(self, first: int, last: int) -> Bound:
         """The samples from first to last (exclusive)."""

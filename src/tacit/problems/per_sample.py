@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +40,8 @@ class PerSample(Problem):
     impute : ``(x, y, w)`` → the hidden value of the highest score for this label
     outputs : ``(x)`` → all outputs of a sample, or one list for all samples
     hidden : whether there are hidden values; in ``fit(..., hidden=)``, −1 and None are unknown ones
+    approximate : whether `argmax` and `augmented` may miss the best output. They are tried before every fit otherwise;
+        with approximate ones objectives and bounds certify nothing
     blocks : names and shapes of the parts of w, such as ``{"emission": (3, 4), "transition": (3, 3)}``
     memory : bytes for features that are kept; those beyond are computed anew in every pass
     examples : ``(X, y)`` or ``(X, y, hidden)``, a few samples for `tacit.testing.check_problem`; or a function of a
@@ -66,6 +68,7 @@ class PerSample(Problem):
         impute: Callable[..., Any] | None = None,
         outputs: Callable[[Any], Any] | Sequence[Any] | None = None,
         hidden: bool = False,
+        approximate: bool = False,
         blocks: Mapping[str, tuple[int, ...]] | None = None,
         memory: float = 2**29,
         examples: Any = None,
@@ -77,6 +80,7 @@ class PerSample(Problem):
         self.impute = impute
         self.outputs = outputs
         self.hidden = hidden
+        self.approximate = approximate
         self.blocks = blocks
         self.memory = memory
         self.examples = examples
@@ -116,13 +120,15 @@ class PerSample(Problem):
             raise ValueError(f"hidden has {len(values)} entries for {n} samples; give one each, -1 if unknown")
         labels = None if y is None else as_labels(y, n)[0]
         functions = self.functions(schema.n_params)
-        bound = Bound(functions, samples, labels, values, schema.classes, self.memory)
+        bound = Bound(functions, samples, labels, values, schema.classes, self.memory, approximate=self.approximate)
         return CalledOracle(bound) if self.outputs is None else ListedOracle(bound)
 
     def functions(self, n_params: int | None = None) -> UserFunctions:
         """The functions that were given, under one face; an error says which of them is missing or no function."""
         given = {name: getattr(self, name) for name in ("joint_feature", "argmax", "loss", "augmented", "impute")}
         if self.outputs is not None and not callable(self.outputs):
+            if not isinstance(self.outputs, Iterable) or isinstance(self.outputs, str):
+                raise TypeError(f"outputs must be a function of x, or a list of all outputs, got {self.outputs!r}")
             everything = list(self.outputs)
             given["outputs"] = _Always(everything)
         else:
@@ -176,7 +182,14 @@ class PerSample(Problem):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Functions by their names: a checkpoint compares problems, and addresses differ from run to run."""
-        defaults = {"argmax": None, "loss": None, "hidden": False, "memory": 2**29, "examples": None}
+        defaults = {
+            "argmax": None,
+            "loss": None,
+            "hidden": False,
+            "approximate": False,
+            "memory": 2**29,
+            "examples": None,
+        }
         params = self.get_params(deep=False)
         shown = [f"{k}={name_of(v)}" for k, v in params.items() if v is not defaults.get(k) and v != defaults.get(k)]
         return f"PerSample({', '.join(shown)})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,6 +62,8 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
                 "tag, or list all tags with classes=[...]"
             )
         return found
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise ValueError(f"classes must be two or more different tags, got {classes!r}")
     listed = np.array(list(classes))
     if listed.ndim != 1 or np.unique(listed).size != listed.size or listed.size < 2:
         raise ValueError(f"classes must be two or more different tags, got {classes!r}")
@@ -85,7 +88,8 @@ def _flat(sequences: list[Any]) -> Array:
         return np.concatenate(sequences)
     items = list(itertools.chain.from_iterable(sequences))
     flat = np.empty(len(items), dtype=object)
-    flat[:] = items
+    for t, item in enumerate(items):  # an array of equal tuples would become two-dimensional
+        flat[t] = item
     return flat
 
 
@@ -95,7 +99,11 @@ def _without_gaps(flat: Array, offsets: Array) -> Tags:
         return Tags(flat, np.zeros(flat.size, dtype=bool))
     if flat.dtype.kind in "iu":
         return Tags(flat, flat == -1)
-    values = flat.tolist()
+    values = list(flat)
+    odd = [t for t, v in enumerate(values) if np.ndim(v) != 0]
+    if odd:
+        i, place = _place(odd[0], offsets)
+        raise ValueError(f"y[{i}][{place}] is {values[odd[0]]!r}; tags are whole numbers or strings, one a token")
     missing = np.array([v is None or v != v or (not isinstance(v, str) and v == -1) for v in values], dtype=bool)
     known = [v for v, gone in zip(values, missing, strict=True) if not gone]
     if len({isinstance(v, str) for v in known}) > 1:

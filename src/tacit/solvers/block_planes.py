@@ -165,7 +165,7 @@ class BlockPlanes(Dual):
 
 def _line_search(task: Task, change: Array, gain: float) -> float:
     """The step along ``change`` at which the dual is highest, given its slope at the start."""
-    curve = float(task.penalty.products(change, change)) / (1 + task.penalty.pull)
+    curve = float(task.penalty.products(change, change)) / task.penalty.stiffness
     return gain / curve if curve > 0 else np.inf
 
 

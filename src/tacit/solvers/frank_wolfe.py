@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -67,13 +68,15 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> FrankWolfeState:
         for name, least in (("block_size", 1), ("cache", 0), ("sweeps", 1)):
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise ValueError(f"{name} must be at least {least}, got {value}")
+            if value is not None and (not isinstance(value, Integral) or value < least):
+                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
+        if not isinstance(self.gap_sampling, (bool, np.bool_)):
+            raise ValueError(f"gap_sampling must be True or False, got {self.gap_sampling!r}")
         state = FrankWolfeState(self._dual(task, warm), int(rng.integers(2**31)))
+        state.certify(task)  # first, so that of equal points the one with dual variables is kept
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.touch(task, warm.w)
-        state.certify(task)
         return state
 
     def step(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
@@ -125,7 +128,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     def _dual(self, task: Task, warm: Warm) -> Any:
         """The first dual point: the old one, the best mixture of the old planes, or all weight on the targets."""
         dual = self._empty(task, warm.dual)
-        if warm.planes is not None and (warm.dual is None or not dual.fits(warm.dual)):
+        if warm.planes is not None and not (warm.dual is not None and dual.fits(warm.dual)):
             model = Bundle().init(task, Warm(planes=warm.planes), np.random.default_rng(0))
             codes = [np.where(code == TARGET, task.target, code) for code in model.codes]
             dual.start(codes, list(model.weigh(task.penalty)))
@@ -174,6 +177,8 @@ class FrankWolfeState(Patience):
         return np.array(self.codes)
 
     def dual(self) -> Mapping[str, Array] | None:
+        if self.best_dual is not None:
+            return self.best_dual.arrays()
         return self.dual_point.arrays() if self.dual_point.has_variables else None
 
     def variables(self) -> Mapping[str, Array] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -52,8 +53,8 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> SubgradientState:
-        if self.batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {self.batch_size}")
+        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
+            raise ValueError(f"batch_size must be a whole number, at least 1, got {self.batch_size!r}")
         state = SubgradientState(task.oracle.n_params, int(rng.integers(2**31)))
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:

@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import oracle, plot, problems, solvers, testing
+    from tacit import datasets, oracle, plot, problems, solvers, testing
     from tacit.learners import StructuredSVM
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
@@ -30,6 +30,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Ragged",
     "StructuredSVM",
+    "datasets",
     "load",
     "oracle",
     "path",

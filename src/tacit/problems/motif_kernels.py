@@ -61,7 +61,7 @@ def best_windows(
                 low = given[i] // strands
                 high = low + 1
             for h in range(low, high):
-                part[h] = sums[h] - after[h]
+                part[h] = total - (after[h] - sums[h])
             for j in range(2, places.size):
                 table = tables[strand, j]
                 ids = pieces[first + places[j] : first + places[j] + high]
@@ -83,14 +83,14 @@ def best_windows(
                 where = s
         if wish[i] >= 0 and given[i] < 0:
             h, strand = wish[i] // strands, wish[i] % strands
-            v = sums[h] - after[h]
+            v = total - (after[h] - sums[h])
             for j in range(2, places.size):
                 v += tables[strand, j, pieces[first + places[j] + h]]
             v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
             if v >= top:
                 where = wish[i]
         nowhere[i] = total
-        value[i] = total + top
+        value[i] = top
         state[i] = where
 
 
@@ -123,11 +123,11 @@ def score_windows(
         scores[0, cell] = total
         for h in range(n_words - width):
             for strand in range(strands):
-                v = sums[h] - sums[h + width]
+                v = total - (sums[h + width] - sums[h])
                 for j in range(2, places.size):
                     v += tables[strand, j, pieces[first + places[j] + h]]
                 v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
-                scores[1, cell] = total + v
+                scores[1, cell] = v
                 cell += 1
 
 

@@ -63,7 +63,8 @@ class MotifOracle(EnumerableOracle):
 
     Sums of words are the whole work: `find_words` numbers them once, two bytes a position for the background and two
     for the motif. The searches (`predict`, `augmented`, `impute`, `score`, `label_scores`) keep the best window while
-    they slide and never write the table of scores, which is three times as fast; O(letters · ⌈width / 5⌉ · strands).
+    they slide and never write the table of scores, which is two to three times as fast.
+    O(letters · ⌈width / 5⌉ · strands) a pass.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Words:
 
 
 def find_words(codes: Array, offsets: Array, length: int) -> Words:
-    """The words of sequences given as letter codes; two bytes a position, O(positions · length).
+    """The words of sequences given as letter codes, none shorter than a word; two bytes a position.
 
     >>> find_words(np.array([0, 1, 2, 3], np.uint8), np.array([0, 4]), 2).ids[:3]
     array([ 1,  6, 11], dtype=uint16)
@@ -64,12 +64,14 @@ def find_words(codes: Array, offsets: Array, length: int) -> Words:
     for j in range(length):
         ids[:last] <<= 2
         ids[:last] |= codes[j : last + j] & 3
-    unclear = np.flatnonzero(codes > 3)
-    places = np.unique(unclear[:, None] - np.arange(length))
-    places = places[places >= 0]
-    places = places[places + length <= offsets[np.searchsorted(offsets, places, side="right")]]
-    if not places.size:
+    if codes.max(initial=0) <= 3:
         return Words(ids, length)
+    is_mixed = np.zeros(codes.size, bool)
+    for j in range(length):
+        is_mixed[:last] |= codes[j : last + j] > 3
+    for j in range(1, length):
+        is_mixed[offsets[1:] - j] = False  # such words reach into the next sequence
+    places = np.flatnonzero(is_mixed)
     spelling = np.zeros(places.size, np.int64)
     for j in range(length):
         spelling = spelling * len(SHARES) + codes[places + j]

@@ -3,7 +3,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint docs bench clean
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
@@ -16,11 +16,15 @@ lint: .venv/installed  ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: .venv/installed  ## the pages of docs/ as HTML; warnings are errors
+	$(BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build
+	@echo "open docs/_build/index.html"
+
 bench: .venv/installed  ## ratios against peers, printed and written to benchmarks/results
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build
 
 .venv/installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "tacit needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }

@@ -10,7 +10,7 @@ from tacit import StructuredSVM, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Multiclass
-from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, minimise
+from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, Warm, minimise
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
 KINDS = [Multiclass, Candidates, Chain]
@@ -30,6 +30,41 @@ def test_every_solver_is_within_a_thousandth_on_the_digits(digits_task, solver):
     assert solution.status is Status.CONVERGED
     assert solution.objective >= OPTIMUM >= solution.bound
     assert solution.objective <= 1.001 * OPTIMUM
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "solver",
+    [FrankWolfe(), FrankWolfe(block_size=2), FrankWolfe(block_size=1, cache=2), FrankWolfe(cache=0)],
+    ids=repr,
+)
+def test_visits_keep_weights_and_losses_in_step(kind, solver):
+    """w and offset after many visits are those of the dual weights; the gaps noted are not negative."""
+    for seed in range(5):
+        task = testing.example_task(kind.variants()[seed % 3], seed, C=5.0)
+        dual = solver.init(task, Warm(), np.random.default_rng(0)).dual_point
+        rng, gaps = np.random.default_rng(seed), np.full(dual.n_blocks, np.inf)
+        for _ in range(5):
+            before = dual.bound()
+            total = dual.sweep(rng.permutation(dual.n_blocks), gaps)
+            assert total >= 0
+            assert (gaps >= 0).all()
+            w, offset = dual.w.copy(), dual.offset
+            dual.refresh()
+            np.testing.assert_allclose(dual.w, w, atol=1e-9)
+            assert dual.offset == pytest.approx(offset, abs=1e-9)
+            assert dual.bound() >= before - 1e-9, "a visit never lowers the dual"
+
+
+def test_averages_of_planes_have_valid_bounds():
+    for seed in range(6):
+        task = testing.example_task(Multiclass(), seed, C=20.0)
+        optimum = minimise(task, Bundle(), tol=1e-8).objective
+        solver = FrankWolfe(block_size=2)
+        state = solver.init(task, Warm(), np.random.default_rng(0))
+        for _ in range(8):
+            state = solver.step(task, state)
+            assert state.average.bound() <= optimum + 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -73,7 +108,7 @@ def test_blocks_take_other_penalties():
 
 def test_a_cache_spares_oracle_calls(digits_task):
     solver = FrankWolfe(block_size=16, cache=5, sweeps=1)
-    state = solver.init(digits_task, _no_warmth(), np.random.default_rng(0))
+    state = solver.init(digits_task, Warm(), np.random.default_rng(0))
     for _ in range(10):
         state = solver.step(digits_task, state)
     visits = 10 * state.dual_point.n_blocks
@@ -221,9 +256,3 @@ def test_features_that_say_nothing_leave_the_losses():
 def test_parameters_out_of_range_are_refused(solver, message):
     with pytest.raises(ValueError, match=message):
         StructuredSVM(Multiclass(), solver=solver).fit(np.eye(3), [0, 1, 2])
-
-
-def _no_warmth():
-    from tacit.solvers import Warm
-
-    return Warm()

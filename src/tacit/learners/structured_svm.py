@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from tacit.arrays import Array
-from tacit.labels import find_labels, read_labels
-from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Task, require
+from tacit.learners.learner import Learner
+from tacit.learners.preparation import prepare, require_hidden
+from tacit.oracle import Problem, Task
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
 from tacit.solvers.checkpoint import Checkpoint
@@ -106,26 +104,13 @@ class StructuredSVM(Learner):
         hidden : the hidden value of every sample, for problems that have one
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
-        self._check_parameters()
-        X = self._read(X, reset=True)
-        schema = self.problem.schema(X, y)
-        oracle = self.problem.bind(X, y, schema, hidden=hidden)
-        require(type(self).__name__, self.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
-        self._check_rescaling(oracle)
-        if self.checkpoint is not None:
-            require("a checkpoint", self.problem, oracle, ["digest"])
-        solver = Bundle() if self.solver is None or isinstance(self.solver, str) else self.solver
-        require(type(solver).__name__, self.problem, oracle, solver.needs)
-        _require_hidden(self, oracle)
-        if self.class_weight is not None and getattr(oracle, "code_offsets", None) is not None:
-            raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
-        weights = self._sample_weights(y, schema.classes, oracle.n_samples, sample_weight)
+        schema, oracle, weights = prepare(self, X, y, hidden, sample_weight)
+        require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else Warm()
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, rescaling=self.rescaling)
-            if self.solver == "auto":
-                solver = choose(task, self.tol)
+            solver = choose(task, self.tol) if isinstance(self.solver, str) else self.solver or Bundle()
             solution = minimise(
                 task,
                 solver,
@@ -153,71 +138,6 @@ class StructuredSVM(Learner):
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def _check_parameters(self) -> None:
-        if not isinstance(self.problem, Problem):
-            raise TypeError(
-                f"problem must be a problem such as tacit.problems.Multiclass(), got {self.problem!r}"
-                + ("; call the class: add ()" if isinstance(self.problem, type) else "")
-            )
-        for name in ("C", "tol"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-                raise ValueError(
-                    f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}"
-                )
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a whole number from 1, got max_iter={self.max_iter!r}")
-        if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
-        if self.callbacks is not None and not (
-            isinstance(self.callbacks, Iterable) and all(callable(callback) for callback in self.callbacks)
-        ):
-            raise TypeError(f"callbacks must be a list of functions, got {self.callbacks!r}; write [function]")
-        if isinstance(self.solver, type) or (isinstance(self.solver, str) and self.solver != "auto"):
-            raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {self.solver!r}")
-        if self.rescaling not in ("margin", "slack"):
-            raise ValueError(f"rescaling must be 'margin' or 'slack', got {self.rescaling!r}")
-
-    def _check_rescaling(self, oracle: Oracle) -> None:
-        offered = getattr(oracle, "rescalings", ("margin",))
-        if self.rescaling not in offered:
-            raise CapabilityError(
-                f"rescaling={self.rescaling!r} needs outputs that can be listed, and {type(self.problem).__name__} "
-                f"offers only {' and '.join(map(repr, offered))}; use rescaling='margin'"
-            )
-
-    def _sample_weights(self, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
-        """c_i = C · weight_i / Σ weights, times the factor of the class."""
-        given = read_weights(sample_weight, n)
-        total = float(given.sum())
-        weights = self.C / total * given
-        if self.class_weight is None:
-            return np.asarray(weights)
-        if not len(classes):
-            raise ValueError(
-                "class_weight needs labels that are single values, not arrays or tuples; use sample_weight"
-            )
-        place = find_labels(classes, read_labels(y, n))
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(place, given, minlength=len(classes))
-            factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
-        elif isinstance(self.class_weight, dict):
-            unknown = [label for label in self.class_weight if label not in classes.tolist()]
-            if unknown:
-                raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes {classes.tolist()}")
-            wrong = [v for v in self.class_weight.values() if not isinstance(v, Real) or not 0 <= float(v) < np.inf]
-            if wrong:
-                raise ValueError(f"class weights must be finite and not negative, got {wrong[0]!r}")
-            factors = np.array([float(self.class_weight.get(label, 1.0)) for label in classes.tolist()])
-        else:
-            raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {self.class_weight!r}")
-        weights = weights * factors[place]
-        if not weights.any():
-            raise ValueError(
-                "sample weights and class weights leave nothing to learn from: their products are all zero"
-            )
-        return np.asarray(weights)
-
     def _warm(self, schema: Any) -> Warm:
         if not hasattr(self, "coef_"):
             return Warm()
@@ -229,14 +149,3 @@ class StructuredSVM(Learner):
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
         return Checkpoint(self.checkpoint, task, self.resume, settings)
-
-
-def _require_hidden(learner: Learner, oracle: Oracle) -> None:
-    """A structured SVM needs the whole answer: say which hidden value is missing."""
-    unknown = oracle.hidden_unknown()
-    if unknown.size:
-        raise ValueError(
-            f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "
-            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), "
-            "or use a learner for hidden values"
-        )

@@ -43,7 +43,7 @@ from tacit.oracle.contracts import (
     require,
     take_code,
 )
-from tacit.oracle.enumerable import EnumerableOracle, LossTable
+from tacit.oracle.enumerable import EnumerableOracle, LossTable, check_hidden, checksum
 from tacit.oracle.task import Plane, Task
 
 __all__ = [
@@ -58,6 +58,8 @@ __all__ = [
     "Problem",
     "Schema",
     "Task",
+    "check_hidden",
+    "checksum",
     "require",
     "take_code",
 ]

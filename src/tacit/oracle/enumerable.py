@@ -216,7 +216,18 @@ class EnumerableOracle(ABC):
 
     def hidden_unknown(self) -> Array:
         several = np.diff(self.offsets) > 1
-        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+        open_ = np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+        if self._labels is None or not open_.size:
+            return open_
+        choices = np.ones(open_.size, np.int64)
+        nowhere = np.zeros(self.n_params)
+        for out, part, starts in self._blocks(open_):
+            labels = np.minimum(self._labels[part], self.n_labels - 1)
+            sizes = np.diff(starts)
+            scores = self.scores(nowhere, part)
+            there = scores[np.repeat(labels, sizes), np.arange(scores.shape[1])] > -np.inf
+            choices[out] = np.add.reduceat(there, starts[:-1] - starts[0])
+        return open_[choices > 1]
 
     def _argmax(
         self,

@@ -212,9 +212,10 @@ def refuse_costly_truth(oracle: Any, known: Array) -> None:
     if wrong.size:
         i = int(known[wrong[0]])
         bound = oracle._bound
+        h = None if bound.hidden is None else bound.hidden[i]
         raise ValueError(
             f"loss of sample {bound.first + i} is {losses[wrong[0]]:g} for its own label "
-            f"{bound.functions.name(bound.labels[i], None)}; the truth must have loss 0"
+            f"{bound.functions.name(bound.labels[i], h)}; the truth must have loss 0"
         )
 
 

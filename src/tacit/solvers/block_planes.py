@@ -94,7 +94,9 @@ class BlockPlanes(Dual):
 
     def sweep(self, order: Array, gaps: Array) -> float:
         self.slope = self.slope.copy()
-        return sum(self._visit(int(b), gaps) for b in order)
+        total = sum(self._visit(int(b), gaps) for b in order)
+        self.offset = float((self.shares * self.levels).sum())
+        return total
 
     def _visit(self, b: int, gaps: Array) -> float:
         """One step of block b; returns the gap that it saw."""
@@ -112,7 +114,7 @@ class BlockPlanes(Dual):
             if len(shares) == 1:
                 return self._move_all(b, plane, gap)
             best = self._keep(b, plane)
-            values[best] = plane.value(self.w)
+            values = self.slopes[b] @ self.w + self.levels[b]  # the first plane may be another now
         self.ages[b, best] = 0
         lowest = int(np.argmin(np.where(shares > 0, values, np.inf)))
         gain = float(values[best] - values[lowest])

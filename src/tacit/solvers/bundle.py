@@ -51,7 +51,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = ("augmented", "features", "loss", "accepts")
+    needs = ("augmented", "features", "loss", "accepts", "exact")
 
     def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:
         self.proximal = proximal

@@ -41,8 +41,10 @@ def choose(task: Task, tol: float) -> Solver:
 
 
 def push(task: Task) -> float:
-    """How hard one sample pulls at w = 0: ‖slope of the risk‖² by the risk, by the number of samples. It is free of the
-    units of features and losses, and proportional to C.
+    """How hard one sample pulls at w = 0: ‖slope of the risk‖² by the risk, by the number of samples.
+
+    It is proportional to C, and the same for the same problem in other units: features ten times as large with a C of
+    a hundredth.
 
     >>> from tacit import problems, testing
     >>> small, large = (push(testing.example_task(problems.Multiclass(), C=C)) for C in (1.0, 10.0))

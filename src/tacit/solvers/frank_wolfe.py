@@ -54,7 +54,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     ('CONVERGED', ['alpha'])
     """
 
-    needs = ("augmented", "features", "loss", "accepts")
+    needs = ("augmented", "features", "loss", "accepts", "exact")
 
     def __init__(
         self, block_size: int | None = None, gap_sampling: bool = False, cache: int | None = None, sweeps: int = 10

@@ -168,6 +168,7 @@ def minimise(
     solver: Solver,
     *,
     tol: float = 1e-3,
+    gap: float = 0.0,
     max_iter: int = 1000,
     start: Array | None = None,
     planes: Array | None = None,
@@ -189,6 +190,7 @@ def minimise(
     ----------
     task, solver : what to minimise, and how
     tol : stop when objective − bound ≤ tol · min(objective, F(0) − bound)
+    gap : or when objective − bound ≤ gap
     max_iter : steps at the most
     start, planes, dual : a point, codes of planes and dual variables from an earlier solution
     callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
@@ -217,7 +219,7 @@ def minimise(
             progress.show(line)
             answers = [callback(line) for callback in callbacks]
             stop = any(answer is True for answer in answers)
-            status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, max_iter)
+            status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, gap, max_iter)
             if checkpoint is not None and (status is not None or checkpoint.is_due()):
                 checkpoint.write(state.snapshot(), history[:-1])
             if status is not None:
@@ -239,8 +241,9 @@ def minimise(
     if task.oracle.exact() is not task.oracle:
         objective = task.objective(w)
     if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
-        room = 2 * tol if status is Status.CONVERGED else tol  # the exact objective may open a gap that was closed
-        proven = _is_small(task, objective, state.bound, room) and task.rounding(w) <= tol * objective
+        room = 2 if status is Status.CONVERGED else 1  # the exact objective may open a gap that was closed
+        is_small = _is_small(task, objective, state.bound, room * tol, room * gap)
+        proven = is_small and task.rounding(w) <= max(tol * objective, gap)
         status = Status.CONVERGED if proven else Status.STALLED if status is Status.CONVERGED else status
     bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
     return Solution(w, status, objective, bound, state.planes(), history, state.dual(), state.variables())
@@ -261,21 +264,25 @@ def _begin(
     return solver.restore(task, saved), history
 
 
-def _verdict(task: Task, solver: Solver, state: State, line: Step, tol: float, max_iter: int) -> Status | None:
+def _verdict(
+    task: Task, solver: Solver, state: State, line: Step, tol: float, gap: float, max_iter: int
+) -> Status | None:
     """Why to stop, None to go on."""
-    if _is_small(task, line.objective, line.bound, tol):
+    if _is_small(task, line.objective, line.bound, tol, gap):
         return Status.CONVERGED
     if solver.done(state) or line.bound > (1 + max(tol, 1e-12)) * line.objective:
         return Status.STALLED
     return Status.MAX_ITER if line.iteration >= max_iter else None
 
 
-def _is_small(task: Task, objective: float, bound: float, tol: float) -> bool:
-    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0).
+def _is_small(task: Task, objective: float, bound: float, tol: float, enough: float) -> bool:
+    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0), or ``enough``.
 
     A bound that is clearly above the objective proves only that rounding is larger than the gap.
     """
     gap = objective - bound
+    if abs(gap) <= enough:
+        return True
     return abs(gap) <= max(tol, 1e-12) * objective and gap <= max(tol * (task.trivial - bound), ROUNDING * task.trivial)
 
 

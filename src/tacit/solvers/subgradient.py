@@ -44,7 +44,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = ("augmented", "features", "loss")
+    needs = ("augmented", "features", "loss", "exact")
     is_coarse = True
     """It comes near any optimum, and close to few: the common checks ask for no more."""
 

@@ -32,7 +32,7 @@ def check_learner(learner: Learner) -> None:
     >>> check_learner(StructuredSVM(Multiclass()))
     """
     name = type(learner).__name__
-    learner = clone(learner).set_params(tol=1e-5, verbose=0, C=5.0)
+    learner = clone(learner).set_params(tol=1e-5, verbose=0, C=5.0, random_state=0)
     X, y, hidden = _data(learner.problem)
     n = len(y)
     known = {} if hidden is None else {"hidden": hidden}

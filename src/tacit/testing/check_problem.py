@@ -84,7 +84,7 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
                 take_code(oracle, wished.code, slice(i, i + 1)), take_code(oracle, truth, slice(i, i + 1))
             )
             say(kept, f"{name}.impute: a tie of sample {i} did not go to `prefer`")
-    rescalings = oracle.rescalings  # outputs that can be listed can also be left out
+    rescalings = getattr(oracle, "rescalings", ("margin",))  # outputs that can be listed can also be left out
     for rescaling, rivals in itertools.product(rescalings, (False, True) if "slack" in rescalings else (False,)):
         values = []
         for i in rows:

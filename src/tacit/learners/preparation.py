@@ -1,0 +1,123 @@
+"""What margin learners do before they minimise: check parameters, bind the data, weigh the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.labels import find_labels, read_labels
+from tacit.learners.learner import Learner, read_weights
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, require
+from tacit.solvers import Bundle
+
+
+class Prepared(NamedTuple):
+    """Bound data and the weight c_i of every sample."""
+
+    schema: Schema
+    oracle: Any
+    weights: Array
+
+
+def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Prepared:
+    """Check everything that can be checked before any work, and bind the data."""
+    check_parameters(learner)
+    X = learner._read(X, reset=True)
+    schema = learner.problem.schema(X, y)
+    oracle = learner.problem.bind(X, y, schema, hidden=hidden)
+    require(type(learner).__name__, learner.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
+    _check_rescaling(learner, oracle)
+    if learner.checkpoint is not None:
+        require("a checkpoint", learner.problem, oracle, ["digest"])
+    solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
+    require(type(solver).__name__, learner.problem, oracle, solver.needs)
+    if learner.class_weight is not None and getattr(oracle, "code_offsets", None) is not None:
+        raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
+    weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
+    return Prepared(schema, oracle, weights)
+
+
+def check_parameters(learner: Any) -> None:
+    """Refuse parameters that cannot be, with the value and a remedy."""
+    if not isinstance(learner.problem, Problem):
+        raise TypeError(
+            f"problem must be a problem such as tacit.problems.Multiclass(), got {learner.problem!r}"
+            + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
+        )
+    for name in ("C", "tol"):
+        value = getattr(learner, name)
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
+            raise ValueError(
+                f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}"
+            )
+    if not isinstance(learner.max_iter, Integral) or learner.max_iter < 1:
+        raise ValueError(f"max_iter must be a whole number from 1, got max_iter={learner.max_iter!r}")
+    if learner.resume and learner.checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+    if learner.callbacks is not None and not (
+        isinstance(learner.callbacks, Iterable) and all(callable(callback) for callback in learner.callbacks)
+    ):
+        raise TypeError(f"callbacks must be a list of functions, got {learner.callbacks!r}; write [function]")
+    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
+        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
+    if learner.rescaling not in ("margin", "slack"):
+        raise ValueError(f"rescaling must be 'margin' or 'slack', got {learner.rescaling!r}")
+
+
+def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
+    """c_i = C · weight_i / Σ weights, times the factor of the class."""
+    given = read_weights(sample_weight, n)
+    total = float(given.sum())
+    weights = learner.C / total * given
+    if learner.class_weight is None:
+        return np.asarray(weights)
+    if not len(classes):
+        raise ValueError("class_weight needs labels that are single values, not arrays or tuples; use sample_weight")
+    place = find_labels(classes, read_labels(y, n))
+    if isinstance(learner.class_weight, str) and learner.class_weight == "balanced":
+        counts = np.bincount(place, given, minlength=len(classes))
+        factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
+    elif isinstance(learner.class_weight, dict):
+        unknown = [label for label in learner.class_weight if label not in classes.tolist()]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes {classes.tolist()}")
+        wrong = [v for v in learner.class_weight.values() if not isinstance(v, Real) or not 0 <= float(v) < np.inf]
+        if wrong:
+            raise ValueError(f"class weights must be finite and not negative, got {wrong[0]!r}")
+        factors = np.array([float(learner.class_weight.get(label, 1.0)) for label in classes.tolist()])
+    else:
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {learner.class_weight!r}")
+    weights = weights * factors[place]
+    if not weights.any():
+        raise ValueError("sample weights and class weights leave nothing to learn from: their products are all zero")
+    return np.asarray(weights)
+
+
+def require_hidden(learner: Learner, oracle: Oracle) -> None:
+    """A structured SVM needs the whole answer: say which hidden value is missing."""
+    unknown = oracle.hidden_unknown()
+    if unknown.size and getattr(oracle, "code_offsets", None) is not None:
+        raise ValueError(
+            f"{type(learner).__name__} needs every tag, and y[{unknown[0]}] has missing ones (-1 or None), as have "
+            f"{unknown.size} sequences in all; complete them, leave these sequences out, or use a learner for hidden "
+            "values"
+        )
+    if unknown.size:
+        raise ValueError(
+            f"{type(learner).__name__} needs the hidden value of every sample, and {unknown.size} are unknown "
+            f"(the first is sample {unknown[0]}); give them with fit(X, y, hidden=...), "
+            "or use a learner for hidden values"
+        )
+
+
+def _check_rescaling(learner: Any, oracle: Any) -> None:
+    offered = getattr(oracle, "rescalings", ("margin",))
+    if learner.rescaling not in offered:
+        raise CapabilityError(
+            f"rescaling={learner.rescaling!r} needs outputs that can be listed, and {type(learner.problem).__name__} "
+            f"offers only {' and '.join(map(repr, offered))}; use rescaling='margin'"
+        )

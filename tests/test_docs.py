@@ -1,0 +1,63 @@
+"""The pages stay true: their Python runs, top to bottom, and prints what they show.
+
+A page is one module. Where a block of Python is followed by a block of text, the text is what it prints, or the last
+line of the error that it raises; ``...`` stands for what differs from machine to machine.
+"""
+
+import contextlib
+import doctest
+import importlib
+import io
+import re
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<shown>.*?)^```$)?", flags=re.S | re.M)
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs_and_prints_what_it_shows(page, monkeypatch, tmp_path):
+    module = ModuleType(f"page_{page.stem}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes can be pickled
+    monkeypatch.chdir(tmp_path)
+    text = page.read_text(encoding="utf-8")
+    for block in BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start()) + 2
+        printed = run(block["code"], module, f"{page.name}, block at line {line}", raises=block["shown"] is not None)
+        shown = block["shown"] or ""
+        assert doctest.OutputChecker().check_output(shown, printed, FLAGS), (
+            f"{page.name}, line {line}: the page shows\n{shown}\nbut the code prints\n{printed}"
+        )
+
+
+def run(code, module, place, raises):
+    """What a block prints, and the last line of its error where the page shows one."""
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, place, "exec"), module.__dict__)
+    except Exception as error:
+        if not raises:
+            raise
+        printed.write(traceback.format_exception_only(error)[-1])
+    return printed.getvalue()
+
+
+def test_there_are_pages_with_examples():
+    with_python = [page.stem for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
+    assert {"chains", "own_problem", "which_solver"} <= set(with_python)
+
+
+@pytest.mark.parametrize("home", ["tacit", "tacit.oracle", "tacit.problems", "tacit.solvers", "tacit.testing"])
+def test_every_public_name_is_in_the_reference(home):
+    module = importlib.import_module(home)
+    names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]
+    reference = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst"))
+    assert [name for name in names if not re.search(rf":: {home}\.{name}\b", reference)] == []

@@ -148,8 +148,10 @@ class MotifOracle(EnumerableOracle):
         return super().accepts(code) and not ((code > 0) & (code % 2 == 0)).any()
 
     def hidden_unknown(self) -> Array:
-        unknown = super().hidden_unknown()
-        return unknown if self._labels is None else unknown[self._labels[unknown] == 1]
+        several = np.diff(self.offsets) > 1
+        if self._labels is not None:
+            several &= self._labels == 1
+        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         labels = np.asarray(labels)

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arrays import Array
 
 INK, BLUE, ORANGE, GREY = "#222222", "#1f6fb4", "#d9622b", "#9a9a9a"
+BASES = {"A": "#2f9e44", "C": "#1f6fb4", "G": "#e8a200", "T": "#d03b2b"}
 
 
 def convergence(model: Any, ax: Any = None) -> Any:
@@ -80,6 +81,86 @@ def images(weights: Array, titles: Sequence[Any], axes: Sequence[Any]) -> None:
         ax.imshow(image, cmap="RdBu", vmin=-top, vmax=top)
         ax.set_title(str(title), fontsize=10, color=INK)
         ax.set_axis_off()
+
+
+def logo(motif: Array, heights: str = "weights", ax: Any = None) -> Any:
+    """A motif as a sequence logo (Schneider & Stephens 1990): letters stacked at each position, the strongest outside.
+
+    Parameters
+    ----------
+    motif : (width, 4) weights of A, C, G, T by position, such as ``model.weights_["motif"]``
+    heights : "weights" shows the weights less the mean of their position, in the model's own units: letters above the
+        line speak for the motif, those below against it. "bits" reads them as log-odds: with p the softmax of a
+        position's weights, a letter is p · (2 − entropy of p) high, of 2 bits at the most. That is the usual picture of
+        counted letters, ``logo(np.log(counts), "bits")``; weights of a margin are small by C and width, not by
+        information, so there it shows little
+    ax : matplotlib axes; None makes new ones
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> logo(np.log([[7, 1, 1, 1], [3, 2, 2, 3]]), "bits").get_ylabel()
+    'bits'
+    """
+    values = letter_heights(motif, heights)
+    plt = pyplot()
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import PathPatch
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    if ax is None:
+        ax = plt.subplots(figsize=(max(3.0, 0.55 * len(values) + 1.0), 2.4), layout="constrained")[1]
+    ax = _axes(ax)
+    font = FontProperties(family="DejaVu Sans", weight="bold")
+    glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
+    for position, column in enumerate(values):
+        top = bottom = 0.0
+        for i in np.argsort(np.abs(column), kind="stable"):
+            height, letter = float(column[i]), "ACGT"[i]
+            bottom += min(height, 0.0)
+            box = glyphs[letter].get_extents()
+            shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
+            shape.translate(position + 0.54, top if height > 0 else bottom)
+            ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
+            top += max(height, 0.0)
+    ax.set_xlim(0.4, len(values) + 0.6)
+    ax.set_xticks(range(1, len(values) + 1))
+    ax.set_xlabel("position in the motif")
+    if heights == "bits":
+        ax.set(ylim=(0, 2), ylabel="bits")
+        return ax
+    low, high = (np.clip(values, *side).sum(axis=1) for side in ((None, 0.0), (0.0, None)))
+    ax.set(ylim=(1.05 * low.min(), 1.05 * high.max() or 1.0), ylabel="weight less the mean")
+    ax.axhline(0, color=INK, lw=0.8)
+    return ax
+
+
+def letter_heights(motif: Array, heights: str = "weights") -> Array:
+    """(width, 4): how high `logo` draws A, C, G, T at every position; below zero for letters below the line.
+
+    >>> letter_heights([[3.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    array([[ 2.,  0., -1., -1.],
+           [ 0.,  0.,  0.,  0.]])
+    >>> letter_heights([[50.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]], "bits").round(6)
+    array([[2., 0., 0., 0.],
+           [0., 0., 0., 0.]])
+    """
+    if heights not in ("weights", "bits"):
+        raise ValueError(f"heights must be 'weights' or 'bits', got {heights!r}")
+    weights = np.asarray(motif, dtype=np.float64)
+    if weights.ndim != 2 or weights.shape[1] != 4:
+        raise ValueError(
+            f"a motif is a table (width, 4) of weights of A, C, G and T, got shape {weights.shape}; "
+            'model.weights_["motif"] is one'
+        )
+    known = weights if heights == "weights" else weights.max(axis=1)  # a letter never seen has the logarithm −inf
+    if np.isnan(weights).any() or not np.isfinite(known).all():
+        raise ValueError("the motif has weights that are no numbers: NaN or infinity")
+    if heights == "weights":
+        return np.asarray(weights - weights.mean(axis=1, keepdims=True))
+    shares = np.exp(weights - weights.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    entropy = -(shares * np.log2(np.maximum(shares, 1e-300))).sum(axis=1, keepdims=True)
+    return np.asarray(shares * np.maximum(2 - entropy, 0.0))
 
 
 def _steps(model: Any) -> Any:

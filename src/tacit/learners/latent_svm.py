@@ -97,7 +97,7 @@ class LatentSVM(Learner):
         checkpoint: Any = None,
         resume: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         verbose: int = 1,
         callbacks: Iterable[Callable[[Iteration], Any]] | None = None,
     ) -> None:

@@ -2,7 +2,8 @@
 
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
+from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
 
-__all__ = ["Candidates", "Chain", "Multiclass", "PerSample"]
+__all__ = ["Candidates", "Chain", "Motif", "Multiclass", "PerSample"]

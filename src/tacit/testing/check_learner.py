@@ -69,7 +69,7 @@ def check_learner(learner: Learner) -> None:
     order = np.random.default_rng(0).permutation(n)
     agrees("permuting the samples", clone(learner).fit(X[order], y[order], **_taken(known, order)))
     agrees("splitting rows into shards", clone(learner).set_params(n_jobs=2).fit(X, y, **known))
-    agrees("float32 features", clone(learner).fit(_single(X), y, **known))
+    agrees("float32 features", clone(learner).fit(_cast(X, np.float32), y, **known))
     weight = np.random.default_rng(1).integers(0, 3, n)
     weight[:3] = 1
     repeated = np.repeat(np.arange(n), weight)
@@ -121,7 +121,7 @@ def _data(problem: Problem) -> tuple[Any, Any, Any]:
             examples.append(example)
         if len(examples) == 8:
             break
-    X = _double(_joined([e.X for e in examples]))
+    X = _cast(_joined([e.X for e in examples]), np.float64)
     schema = problem.schema(X, _joined([e.y for e in examples]))
     oracle = problem.bind(X, None, schema)
     for seed in itertools.count():
@@ -145,12 +145,11 @@ def _width(X: Any) -> Any:
     return (X.values if isinstance(X, Ragged) else X).shape[1:]
 
 
-def _double(X: Any) -> Any:
-    return Ragged(X.values.astype(np.float64), X.offsets) if isinstance(X, Ragged) else X.astype(np.float64)
-
-
-def _single(X: Any) -> Any:
-    return Ragged(X.values.astype(np.float32), X.offsets) if isinstance(X, Ragged) else X.astype(np.float32)
+def _cast(X: Any, kind: type) -> Any:
+    """The same numbers in another precision; strings stay as they are."""
+    if isinstance(X, Ragged):
+        return Ragged(X.values.astype(kind), X.offsets)
+    return X if X.dtype.kind in "SU" else X.astype(kind)
 
 
 def _taken(known: dict[str, Any], order: Array) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+"""DNA as users write it: strings in lists, arrays and columns, packed once into one array of letter codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.ragged import Ragged
+
+MEANING = {
+    **{letter: letter for letter in "ACGT"},
+    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
+    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
+}
+"""What every letter of the IUPAC code stands for. A letter's code is its place here: A, C, G, T are 0 to 3."""
+
+SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases in MEANING.values()])
+"""``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is as likely."""
+
+_UNKNOWN = 255
+_CODE = np.full(256, _UNKNOWN, np.uint8)
+for _code, _letter in enumerate(MEANING):
+    _CODE[[ord(_letter), ord(_letter.lower())]] = _code
+_CODE[[ord("U"), ord("u")]] = _CODE[ord("T")]
+
+
+def read_sequences(X: Any) -> Ragged:
+    """Letter codes of all sequences, one byte a letter; the error names sequence, position and letter.
+
+    Takes a list, tuple, pandas or Arrow column of str or bytes, a NumPy array of fixed-width strings ('S' or 'U',
+    read through their buffer, without a Python object for any sequence), or a `Ragged` of ASCII bytes. Case does not
+    matter, and U is T. What comes back can be read again.
+
+    >>> read_sequences(["ACGT", b"nu"]).values
+    array([ 0,  1,  2,  3, 14,  3], dtype=uint8)
+    """
+    if isinstance(X, Ragged):
+        if X.values.dtype != np.uint8 or X.values.ndim != 1:
+            raise ValueError(f"a Ragged of sequences holds one byte (uint8) a letter, this one holds {X!r}")
+        if X.values.size and X.values.max() < len(MEANING):
+            return X
+        letters, offsets = X.values, X.offsets
+    else:
+        X = _plain(X)
+        letters, lengths = _fixed(X) if isinstance(X, np.ndarray) else _joined(X)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if offsets.size == 1:
+        raise ValueError("no sequences: X holds 0 samples, a minimum of 1 is required")
+    codes = _CODE[letters]
+    if codes.max(initial=0) == _UNKNOWN:
+        place = int(np.argmax(codes == _UNKNOWN))
+        i = int(np.searchsorted(offsets, place, side="right")) - 1
+        position = place - int(offsets[i])
+        letter = X[i][position]
+        letter = letter if isinstance(letter, str) else chr(letter)
+        raise ValueError(
+            f"sequence {i} has {letter!r} at position {position}, which is no letter of DNA; "
+            f"letters are {''.join(MEANING)} and U, in either case: drop the sequence or write N for unknown bases"
+        )
+    return Ragged(codes, offsets)
+
+
+def _plain(X: Any) -> Any:
+    """A list of str or bytes, or a 1-D array of fixed-width strings."""
+    if isinstance(X, (str, bytes)):
+        raise ValueError(f"X is a single string, {X[:20]!r}; for one sequence pass [sequence]")
+    if type(X).__module__.split(".")[0] == "pyarrow":
+        return X.to_pylist()
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1:
+            raise ValueError(f"X has shape {X.shape}; sequences are strings, one a sample: pass X[:, 0] for a column")
+        return X if X.dtype.kind in "SU" else X.tolist()
+    return list(X)
+
+
+def _fixed(X: Array) -> tuple[Array, Array]:
+    """Bytes and lengths of fixed-width strings, through their buffer."""
+    lengths = np.strings.str_len(X).astype(np.int64)
+    width = X.dtype.itemsize // (4 if X.dtype.kind == "U" else 1)
+    if X.size == 0 or width == 0:
+        return np.zeros(0, np.uint8), lengths
+    X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    if X.dtype.kind == "U":
+        points = X.view(np.uint32).reshape(X.size, width)
+        letters = np.minimum(points, _UNKNOWN).astype(np.uint8)
+    else:
+        letters = X.view(np.uint8).reshape(X.size, width)
+    if (lengths == width).all():
+        return letters.reshape(-1), lengths
+    return letters[np.arange(width) < lengths[:, None]], lengths
+
+
+def _joined(X: list[Any]) -> tuple[Array, Array]:
+    """Bytes and lengths of a list of strings."""
+    if not all(isinstance(sequence, (str, bytes)) for sequence in X):
+        i = next(i for i, sequence in enumerate(X) if not isinstance(sequence, (str, bytes)))
+        raise ValueError(f"X[{i}] is {X[i]!r}, not a sequence; drop it or write it as a string of letters")
+    lengths = np.fromiter(map(len, X), np.int64, len(X))
+    if all(isinstance(sequence, str) for sequence in X):
+        text = "".join(X).encode("latin-1", "replace")
+    else:
+        text = b"".join(s.encode("latin-1", "replace") if isinstance(s, str) else s for s in X)
+    return np.frombuffer(text, np.uint8), lengths

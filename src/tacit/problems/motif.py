@@ -1,0 +1,188 @@
+"""DNA motifs: a short pattern somewhere in every positive sequence."""
+
+from __future__ import annotations
+
+import itertools
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+
+from tacit.arrays import Array
+from tacit.labels import find_labels, read_classes, read_labels
+from tacit.oracle import Example, Problem, Schema
+from tacit.problems.class_blocks import class_losses, read_costs
+from tacit.problems.dna_input import MEANING, read_sequences
+from tacit.problems.motif_oracle import MotifOracle, read_windows
+from tacit.ragged import Ragged
+
+LONGEST_WORD = 8
+
+
+class Motif(Problem):
+    """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
+
+    ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
+    numbers), and the counts of all words of ``background`` letters, k for short (4^k numbers), except those that
+    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Words are counted from the
+    starts 0 … L−k−1, and h runs over 0 … L−width−k−1, as in the code of Kumar, Packer & Koller (2010), so that
+    objectives compare: the last word of a sequence is never counted, and a word that starts before the window and
+    reaches into it is. (What was written about it, "the remaining background sequence" and "a Markov model of order
+    k", would fit other counts too; the code decides.) Letters and words are in the order A, C, G, T.
+
+    With ``strands="both"`` the motif may also lie on the other strand: its letters are then those of the window's
+    reverse complement, the background words stay those of the strand as written.
+
+    The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
+    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown.
+
+    Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
+    of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
+    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) a pass.
+
+    Parameters
+    ----------
+    width : length of the motif
+    background : length k of the background words, 1 to 8
+    strands : "one" or "both"
+    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, start = planted_motif(200, 30, "TGACTCA", seed=0)
+    >>> model = StructuredSVM(Motif(width=7), C=10).fit(X, y, hidden=start)
+    >>> "".join("ACGT"[i] for i in model.weights_["motif"].argmax(axis=1))
+    'TGACTCA'
+    >>> model.predict(["ccccctgactcacccc", "cccccccccccccccc"]), model.predict_hidden(["ccccctgactcacccc"])
+    (array([ 1, -1]), array([5]))
+    """
+
+    def __init__(
+        self, width: int, background: int = 3, strands: str = "one", loss: Any = "0/1", classes: Any = None
+    ) -> None:
+        self.width = width
+        self.background = background
+        self.strands = strands
+        self.loss = loss
+        self.classes = classes
+
+    def read(self, X: Any) -> Ragged:
+        self._check_parameters()
+        sequences = read_sequences(X)
+        short = np.flatnonzero(sequences.lengths <= self.width + self.background)
+        if short.size:
+            i = int(short[0])
+            raise ValueError(
+                f"sequence {i} has {sequences.lengths[i]} letters; width={self.width} and background={self.background} "
+                f"need {self.width + self.background + 1} or more: drop it ({short.size} are too short) or lower width"
+            )
+        return sequences
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        sequences = self.read(X)
+        classes = read_classes(self.classes, y, len(sequences))
+        if len(classes) != 2:
+            raise ValueError(
+                f"Motif tells two classes apart, positive and negative, and there are {len(classes)}: "
+                f"{classes.tolist()}; merge some, or use one model per class"
+            )
+        if self.classes is None:
+            classes = _ascending(classes)
+        read_costs(self.loss, classes)
+        return Schema(classes, 1, {"motif": (self.width, 4), "background": (4**self.background,)})
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
+        sequences = self.read(X)
+        strands = 1 if self.strands == "one" else 2
+        facts: dict[str, Any] = {}
+        if y is not None:
+            found = find_labels(schema.classes, read_labels(y, len(sequences)))
+            facts["labels"] = np.where(found < 0, 2, found)
+            facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+        if hidden is not None:
+            starts = sequences.lengths - self.width - self.background
+            facts["hidden"] = read_windows(hidden, starts, strands, facts.get("labels"), schema.classes)
+        return MotifOracle(sequences, schema, self.width, self.background, strands, **facts)
+
+    def example(self, rng: np.random.Generator) -> Example:
+        classes = np.array(["-1", "1"] if self.classes is None else self.classes)
+        lengths = self.width + self.background + rng.integers(1, 4, int(rng.integers(3, 6)))
+        X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
+        X[0] = X[0][:1] + rng.choice(list("NnRyB")) + X[0][2:]
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        windows = [(h, s) for h in range(int(lengths.min()) - self.width - self.background) for s in (0, 1)]
+        chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
+        hidden = np.where(y == classes[1], chosen.T, -1).T
+        costs = read_costs(self.loss, classes)
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            starts = range(len(x) - self.width - self.background)
+            if self.strands == "one":
+                return [(classes[0], -1), *((classes[1], h) for h in starts)]
+            return [(classes[0], (-1, -1)), *((classes[1], (h, s)) for h in starts for s in (0, 1))]
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            start, strand = (h, 0) if self.strands == "one" else h
+            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+            versions = [self._feature("".join(letters), int(start), int(strand)) for letters in plain]
+            return np.asarray(np.mean(versions, axis=0))
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
+
+        return Example(X, y, hidden, outputs, joint_feature, loss)
+
+    def _feature(self, x: str, start: int, strand: int) -> Array:
+        """Ψ of a sequence of plain letters, by its definition; a start of −1 for background alone."""
+        motif, background = np.zeros((self.width, 4)), np.zeros((4,) * self.background)
+        window = range(start, start + self.width) if start >= 0 else range(0)
+        letters = ["ACGT".index(x[p]) for p in window]
+        for j, letter in enumerate(letters if strand != 1 else [3 - letter for letter in reversed(letters)]):
+            motif[j, letter] += 1
+        for p in range(len(x) - self.background):
+            if p not in window:
+                background[tuple("ACGT".index(letter) for letter in x[p : p + self.background])] += 1
+        return np.concatenate([motif.ravel(), background.ravel()])
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(2, background=1),
+            cls(3, background=2, strands="both"),
+            cls(6, background=1, loss=[[0, 3], [0.5, 0]], classes=["bound", "background"]),
+            cls(1, background=3),
+        ]
+
+    def _check_parameters(self) -> None:
+        for name, most in (("width", None), ("background", LONGEST_WORD)):
+            value = getattr(self, name)
+            is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+            if not is_whole or value < 1 or (most and value > most):
+                limits = "from 1" if most is None else f"from 1 to {most} (4^{most} weights)"
+                raise ValueError(f"{name} must be a whole number {limits}, got {name}={value!r}")
+        if self.strands not in ("one", "both"):
+            raise ValueError(f"strands must be 'one' or 'both', got {self.strands!r}")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _ascending(classes: Array) -> Array:
+    """Sorted as numbers where the labels read as such: as text "+1" comes before "-1".
+
+    >>> _ascending(np.array(["+1", "-1"]))
+    array(['-1', '+1'], dtype='<U2')
+    """
+    if classes.dtype.kind not in "US":
+        return classes
+    try:
+        return classes[np.argsort(classes.astype(np.float64), kind="stable")]
+    except ValueError:
+        return classes

@@ -1,0 +1,206 @@
+"""Whole-sweep kernels that slide a motif along sequences.
+
+A sequence is ``[starts[i], stops[i])`` of the word numbers ``words`` (background) and ``pieces`` (motif): the words
+that start at each position. A motif is cut into pieces of equal length, the j-th at ``places[j]`` of the window, and
+``tables[strand, j, piece]`` is what a piece adds to the score, so a window costs two lookups where ten letters would
+cost ten; there are at least two pieces, the second empty where one is enough. Running sums of the background weights
+give the words that start inside a window by one difference. States count starts, strands within starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.kernels import kernel
+
+
+@kernel
+def best_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    weights: Array,
+    tables: Array,
+    places: Array,
+    width: int,
+    background: int,
+    given: Array,
+    wish: Array,
+    work: Array,
+    nowhere: Array,
+    value: Array,
+    state: Array,
+) -> None:
+    """The best window of every sequence and its score, and the score ``nowhere`` of background alone.
+
+    A ``given`` state (≥ 0) is scored as it is. Ties go to ``wish`` where that is ≥ 0, else to the first state.
+    ``work`` has two rows for the longest sequence and one number more.
+    """
+    strands = tables.shape[0]
+    sums = work[0]
+    after = work[0, width:]
+    part = work[1]
+    for i in range(starts.size):
+        first = starts[i]
+        n_words = stops[i] - first - background
+        own = words[first : first + n_words]
+        total = 0.0
+        sums[0] = 0.0
+        for p in range(n_words):
+            total += weights[own[p]]
+            sums[p + 1] = total
+        top = -np.inf
+        where = 0
+        for strand in range(strands):
+            low, high = 0, n_words - width
+            if given[i] >= 0:
+                if given[i] % strands != strand:
+                    continue
+                low = given[i] // strands
+                high = low + 1
+            for h in range(low, high):
+                part[h] = total - (after[h] - sums[h])
+            for j in range(2, places.size):
+                table = tables[strand, j]
+                ids = pieces[first + places[j] : first + places[j] + high]
+                for h in range(low, high):
+                    part[h] += table[ids[h]]
+            one, two = tables[strand, 0], tables[strand, 1]
+            ones = pieces[first : first + high]
+            twos = pieces[first + places[1] : first + places[1] + high]
+            best = -np.inf
+            start = low
+            for h in range(low, high):
+                v = part[h] + one[ones[h]] + two[twos[h]]
+                if v > best:
+                    best = v
+                    start = h
+            s = start * strands + strand
+            if best > top or (best == top and s < where):
+                top = best
+                where = s
+        if wish[i] >= 0 and given[i] < 0:
+            h, strand = wish[i] // strands, wish[i] % strands
+            v = total - (after[h] - sums[h])
+            for j in range(2, places.size):
+                v += tables[strand, j, pieces[first + places[j] + h]]
+            v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+            if v >= top:
+                where = wish[i]
+        nowhere[i] = total
+        value[i] = top
+        state[i] = where
+
+
+@kernel
+def score_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    weights: Array,
+    tables: Array,
+    places: Array,
+    width: int,
+    background: int,
+    work: Array,
+    scores: Array,
+) -> None:
+    """``scores[1, state]`` of every window, and in ``scores[0]`` that of background alone in each sequence's first."""
+    strands = tables.shape[0]
+    sums = work[0]
+    cell = 0
+    for i in range(starts.size):
+        first = starts[i]
+        n_words = stops[i] - first - background
+        total = 0.0
+        sums[0] = 0.0
+        for p in range(n_words):
+            total += weights[words[first + p]]
+            sums[p + 1] = total
+        scores[0, cell] = total
+        for h in range(n_words - width):
+            for strand in range(strands):
+                v = total - (sums[h + width] - sums[h])
+                for j in range(2, places.size):
+                    v += tables[strand, j, pieces[first + places[j] + h]]
+                v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+                scores[1, cell] = v
+                cell += 1
+
+
+@kernel
+def add_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    places: Array,
+    width: int,
+    background: int,
+    labels: Array,
+    states: Array,
+    coef: Array,
+    word_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """Add ``coef[i]`` to the words outside the window of sample i, and to the pieces in it; no window at label 0."""
+    strands = piece_sums.shape[0]
+    for i in range(starts.size):
+        c = coef[i]
+        if c == 0.0:
+            continue
+        first = starts[i]
+        last = stops[i] - background
+        if labels[i] == 0:
+            for p in range(first, last):
+                word_sums[words[p]] += c
+            continue
+        start = first + states[i] // strands
+        strand = states[i] % strands
+        for p in range(first, start):
+            word_sums[words[p]] += c
+        for p in range(start + width, last):
+            word_sums[words[p]] += c
+        for j in range(places.size):
+            piece_sums[strand, j, pieces[start + places[j]]] += c
+
+
+@kernel
+def add_all_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    places: Array,
+    width: int,
+    background: int,
+    V: Array,
+    work: Array,
+    word_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """`add_windows` for all states at once: ``V[label, state]`` is the coefficient of a cell."""
+    strands = piece_sums.shape[0]
+    sums = work[0]
+    cell = 0
+    for i in range(starts.size):
+        first = starts[i]
+        n_words = stops[i] - first - background
+        n_starts = n_words - width
+        nowhere = V[0, cell]
+        total = 0.0
+        sums[0] = 0.0
+        for h in range(n_starts):
+            for strand in range(strands):
+                c = V[1, cell]
+                total += c
+                cell += 1
+                for j in range(places.size):
+                    piece_sums[strand, j, pieces[first + places[j] + h]] += c
+            sums[h + 1] = total
+        for p in range(n_words):  # a word counts unless it starts inside the window
+            inside = sums[min(p + 1, n_starts)] - sums[max(0, p - width + 1)]
+            word_sums[words[first + p]] += nowhere + (total - inside)

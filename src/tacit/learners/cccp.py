@@ -61,7 +61,8 @@ class Descent:
     tol : a fall of the objective below ``tol · Σ c_i`` is none; convex tasks are solved to the same share of their own
     max_inner : steps of one convex solve
     pace : None for all samples at once
-    escape : whether a first solve that ends at w = 0 is left by the way its model points
+    escape : whether a solve that ends at w = 0 is left by the way its model points
+    seed : of solvers that draw samples
     """
 
     oracle: Oracle
@@ -79,9 +80,9 @@ class Descent:
         """C·ε: the least fall of the objective that counts."""
         return self.tol * float(self.weights.sum())
 
-    def begin(self, target: Array, w: Array | None = None) -> Position:
+    def begin(self, target: Array) -> Position:
         """The first position, from hidden values."""
-        w = np.zeros(self.oracle.n_params) if w is None else w
+        w = np.zeros(self.oracle.n_params)
         return Position(w, target, np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool))
 
     def step(self, now: Position) -> Position:
@@ -95,11 +96,9 @@ class Descent:
     def _paced(self, now: Position) -> Position:
         """Alternate between the samples that are easy for w and the w that is best for them; then ask for more."""
         assert self.pace is not None
-        ease = (
-            self.pace.first_ease(self.risk(now.w, now.target)) if not np.isfinite(now.ease) else now.ease * self.pace.mu
-        )
         w, planes, gap = now.w, now.planes, now.gap
         risk = self.risk(w, now.target)
+        ease = now.ease * self.pace.mu if np.isfinite(now.ease) else self.pace.first_ease(risk)
         best, is_in = np.inf, np.zeros_like(now.is_in)
         for _ in range(self.pace.max_rounds):
             chosen = self.pace.choose(risk, ease)

@@ -59,7 +59,7 @@ class LatentSVM(Learner):
     max_inner : steps of one convex solve
     rescaling : "margin" or "slack"
     class_weight : None, "balanced", or a factor for C by label
-    escape : leave a first optimum of w = 0, which drawn hidden values can lead to, by the way its model points
+    escape : leave an optimum of w = 0, which drawn hidden values can lead to, by the way its model points
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `Iteration`; one that returns True ends the fit
 

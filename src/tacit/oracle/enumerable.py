@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.labels import find_labels, reject_unknown
@@ -392,13 +393,14 @@ def checked_losses(losses: LossTable) -> LossTable:
 
 
 def checksum(*arrays: Any) -> str:
-    """One checksum of several arrays, shapes and types included; None counts as an array of its own.
+    """One checksum of several arrays, CSR ones among them, shapes and types included; None counts as one of its own.
 
     >>> checksum(np.arange(3), None) == checksum(np.arange(3), None) != checksum(None, np.arange(3))
     True
     """
     total = 0
-    for array in arrays:
+    flat = [part for a in arrays for part in ((a.data, a.indices, a.indptr) if sparse.issparse(a) else (a,))]
+    for array in flat:
         values = np.ascontiguousarray(np.zeros(0) if array is None else array)
         total = zlib.crc32(f"{values.dtype.str}{values.shape}{array is None}".encode(), total)
         total = zlib.crc32(values.reshape(-1).view(np.uint8).data, total)

@@ -111,11 +111,7 @@ class ChainOracle:
     def draw(self, rng: np.random.Generator) -> Array:
         """The known tags, the missing ones at random among those that are allowed."""
         labels = self._known(None)
-        code, value = np.empty(labels.size, np.int64), np.empty(self.n_samples)
-        nothing, column = np.zeros((1, self.n_labels)), np.zeros(labels.size, np.int64)
-        unary, transition = rng.random((labels.size, self.n_labels)), self._transition(np.zeros(self.n_params))
-        kernels.viterbi(unary, self.offsets, transition, nothing, column, labels, code, value)
-        return code.astype(self._code_type)
+        return self._completed(rng.random((labels.size, self.n_labels)), labels).code
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value = np.empty(self._starts(rows).size - 1)
@@ -158,9 +154,7 @@ class ChainOracle:
             return False
         if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
             return False
-        own = np.add.reduceat(
-            code == TARGET, self.offsets[:-1]
-        )  # a whole sequence stands for its target, or none of it
+        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # a sequence stands for its target as a whole or not
         if not bool(((own == 0) | (own == np.diff(self.offsets))).all()):
             return False
         inside = np.ones(code.size, dtype=bool)
@@ -196,10 +190,7 @@ class ChainOracle:
         return view
 
     def digest(self) -> str:
-        table = self.table
-        data = (table.data, table.indices, table.indptr) if self._sparse else (table,)
-        losses = (None, None) if self._losses is None else self._losses
-        return checksum(*data, self.offsets, self.allowed, self._labels, *losses)
+        return checksum(self.table, self.offsets, self.allowed, self._labels, *(self._losses or (None, None)))
 
     def units(self) -> Array:
         """The number of known tags of every sequence: what a mean loss is taken over."""
@@ -259,6 +250,14 @@ class ChainOracle:
             kernels.viterbi(
                 self._unary(w, part), cuts, transition, table, column[tokens], clamp, code[tokens], value[out]
             )
+        return Assignment(code.astype(self._code_type), value)
+
+    def _completed(self, unary: Array, given: Array) -> Assignment:
+        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
+        code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
+        nothing, column = np.zeros((1, self.n_labels)), np.zeros(given.size, np.int64)
+        transition = self._transition(np.zeros(self.n_params))
+        kernels.viterbi(unary, self.offsets, transition, nothing, column, given, code, value)
         return Assignment(code.astype(self._code_type), value)
 
     def _forward_backward(self, w: Array, rows: Rows, nodes: bool, edges: bool) -> Marginals:
@@ -336,17 +335,7 @@ class ChainOracle:
         if self.allowed.all():
             return
         known = np.where(labels >= self.n_labels, TARGET, labels)
-        value = np.empty(self.n_samples)
-        kernels.viterbi(
-            np.zeros((known.size, self.n_labels)),
-            self.offsets,
-            self._transition(np.zeros(self.n_params)),
-            np.zeros((1, self.n_labels)),
-            np.zeros(known.size, dtype=np.int64),
-            known,
-            np.empty(known.size, dtype=np.int64),
-            value,
-        )
+        value = self._completed(np.zeros((known.size, self.n_labels)), known).value
         if not np.isfinite(value).all():
             i = int(np.argmin(value))
             tags = known[self.offsets[i] : self.offsets[i + 1]]

@@ -180,10 +180,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        table = self._rows
-        data = (table.data, table.indices, table.indptr) if self._sparse else (table,)
-        losses = (None, None) if self._losses is None else self._losses
-        return checksum(*data, self.offsets, self._labels, self._hidden, *losses)
+        return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)))
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)

@@ -36,8 +36,8 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     gap, at the point itself and at a weighted average of the points so far (often the better one early on).
 
     Where the oracle offers `dual` (class blocks, everything that can be listed, chains) compiled visits keep dual
-    weights on the outputs, and a learner shows them as ``dual_``. Otherwise, or with a ``block_size``, one plane for
-    each block of samples: that works with any oracle, penalty and rescaling, and takes O(blocks · d) memory.
+    weights on the outputs, and a learner shows them as ``dual_``. Otherwise, or with a ``block_size``, a few planes
+    for each block of samples: that works with any oracle, penalty and rescaling, and takes O(blocks · d) memory.
 
     Parameters
     ----------

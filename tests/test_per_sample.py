@@ -572,3 +572,16 @@ def test_an_augmented_that_is_no_maximum_is_found_before_the_fit(augmented):
         StructuredSVM(problem).fit(X, y)
     loose = PerSample(feature, argmax, augmented=augmented, approximate=True)
     assert StructuredSVM(loose, max_iter=5, tol=0.5, verbose=0).get_params()["problem__approximate"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"blocks": {"a": 9}}, r"blocks gives names and shapes .* got \{'a': 9\}"),
+        ({"blocks": [3]}, r"blocks gives names and shapes .* got \[3\]"),
+        ({"memory": "1G"}, "memory is a number of bytes, got '1G'"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        StructuredSVM(PerSample(lambda x, y: [x * y], outputs=[-1, 1], **change)).fit([1.0, 2.0], [-1, 1])

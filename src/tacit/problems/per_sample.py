@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -98,6 +99,7 @@ class PerSample(Problem):
         """
         samples = self.read(X)
         labels, single = as_labels(y, len(samples))
+        self._check_sizes()
         functions = self.functions()
         classes = self._classes(functions, samples, labels) if single else np.zeros(0)
         blocks = {name: tuple(shape) for name, shape in (self.blocks or {}).items()}
@@ -122,6 +124,21 @@ class PerSample(Problem):
         functions = self.functions(schema.n_params)
         bound = Bound(functions, samples, labels, values, schema.classes, self.memory, approximate=self.approximate)
         return CalledOracle(bound) if self.outputs is None else ListedOracle(bound)
+
+    def _check_sizes(self) -> None:
+        if not isinstance(self.memory, Real) or isinstance(self.memory, bool) or not self.memory >= 0:
+            raise ValueError(f"memory is a number of bytes, got {self.memory!r}; 2**29 is half a gigabyte")
+        if self.blocks is None:
+            return
+        fits = isinstance(self.blocks, Mapping) and all(
+            isinstance(name, str) and isinstance(shape, tuple) and all(isinstance(k, Integral) and k > 0 for k in shape)
+            for name, shape in self.blocks.items()
+        )
+        if not fits:
+            raise ValueError(
+                f'blocks gives names and shapes of the parts of w, such as {{"emission": (3, 4)}}, got '
+                f"{self.blocks!r}; a part of nine numbers has the shape (9,)"
+            )
 
     def functions(self, n_params: int | None = None) -> UserFunctions:
         """The functions that were given, under one face; an error says which of them is missing or no function."""

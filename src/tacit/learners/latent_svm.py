@@ -19,6 +19,7 @@ from tacit.learners.learner import Learner
 from tacit.learners.preparation import prepare
 from tacit.oracle import Problem, require
 from tacit.oracle.enumerable import checksum
+from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, choose
@@ -135,7 +136,7 @@ class LatentSVM(Learner):
         seed = int(check_random_state(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             descent = Descent(
-                shards,
+                Recalling(shards),
                 weights,
                 self._solver,
                 self.tol,
@@ -242,8 +243,10 @@ class LatentSVM(Learner):
 
 def _refuse_unknown_losses(learner: LatentSVM, oracle: Any) -> None:
     """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
+    if not getattr(oracle, "loss_needs_hidden", False):
+        return
     unknown = oracle.hidden_unknown()
-    if getattr(oracle, "loss_needs_hidden", False) and unknown.size:
+    if unknown.size:
         raise ValueError(
             f"the loss of {type(learner.problem).__name__} compares with the true hidden value, which is unknown for "
             f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), use "

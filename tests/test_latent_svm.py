@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, load
 from tacit.datasets import planted_motif
+from tacit.oracle.recalling import Recalling
 from tacit.problems import Candidates, Chain, Motif, Multiclass
 from tacit.solvers import FrankWolfe, Status
 
@@ -103,6 +104,16 @@ def test_missing_tags_are_learned_around():
     assert model.score(Ragged(values, offsets), Ragged(tags, offsets)) > 0.9
     known = gaps >= 0
     assert np.array_equal(model.hidden_.values[known], tags[known])
+
+
+def test_missing_tags_can_begin_anywhere():
+    X, offsets = np.eye(2)[[0, 1, 0, 1, 0, 1]], np.array([0, 2, 4, 6])
+    y = Ragged(np.array([0, -1, 0, 1, -1, 1]), offsets)
+    begin = Ragged(np.array([0, 1, 0, 1, 0, 1]), offsets)
+    model = LatentSVM(Chain(), C=10, init=begin).fit(Ragged(X, offsets), y)
+    assert model.hidden_.values.tolist() == [0, 1, 0, 1, 0, 1]
+    with pytest.raises(ValueError, match="init as an array holds all tags of every sequence"):
+        LatentSVM(Chain(), init=y).fit(Ragged(X, offsets), y)
 
 
 def test_the_choice_of_samples_is_the_formula():
@@ -260,6 +271,13 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path):
         ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
         ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be larger than 1, got 1.0"),
         ({"pace": SelfPaced(start=0.0)}, ValueError, "start is a share of the samples"),
+        ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),
+        (
+            {"init": np.full(120, 8)},
+            ValueError,
+            r"init as an array holds .* hidden\[0\] is 8, sample 0 has values 0 to 7",
+        ),
+        ({"init": np.full(120, -1)}, ValueError, r"init as an array holds a hidden value for every sample"),
         ({"max_inner": 0}, ValueError, "max_inner must be a whole number from 1"),
     ],
 )
@@ -291,3 +309,22 @@ def test_a_class_with_one_sample_is_learned(planted):
     y[0] = 9
     model = LatentSVM(Candidates(), C=100, random_state=0).fit(X, y)
     assert 9 in model.classes_
+
+
+def test_a_recalled_answer_is_the_oracles(planted):
+    X, y, _ = planted
+    problem = Candidates()
+    X = Ragged(X.values.astype(np.float32), X.offsets)
+    schema = problem.schema(X, y)
+    oracle = problem.bind(X, y, schema)
+    recalling = Recalling(oracle)
+    rng = np.random.default_rng(0)
+    points = [np.zeros(oracle.n_params), *rng.standard_normal((5, oracle.n_params))]
+    for k in [0, 1, 1, 2, 0, 3, 4, 5, 1, 0, 5]:
+        for ours, plain in ((recalling, oracle), (recalling.exact(), oracle.exact())):
+            answer, expected = ours.augmented(points[k]), plain.augmented(points[k])
+            assert np.array_equal(answer.code, expected.code)
+            assert np.array_equal(answer.value, expected.value)
+    assert recalling.augmented(points[5]) is recalling.augmented(points[5])
+    part = recalling.augmented(points[5], slice(0, 3), rivals=True)
+    assert np.array_equal(part.code, oracle.augmented(points[5], slice(0, 3), rivals=True).code)

@@ -222,7 +222,12 @@ class LatentSVM(Learner):
         if isinstance(self.init, str):
             require(f"{type(self).__name__}(init='hidden')", self.problem, oracle, ["draw"], "use init='weights'")
             return descent.begin(oracle.draw(rng))
-        prefer = oracle.encode(y, self.init)
+        is_sequence = getattr(oracle, "code_offsets", None) is not None
+        try:
+            prefer = oracle.encode(self.init) if is_sequence else oracle.encode(y, self.init)
+        except (ValueError, TypeError) as error:
+            what = "all tags of every sequence" if is_sequence else "a hidden value for every sample"
+            raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return descent.begin(oracle.impute(np.zeros(oracle.n_params), prefer=prefer).code)
 
     def _solver(self, task: Any) -> Solver:

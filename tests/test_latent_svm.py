@@ -232,6 +232,19 @@ def test_a_stopped_fit_resumes_to_the_same_result(planted, tmp_path, pace, stop)
         other.fit(X, y)
 
 
+def test_a_paced_run_that_is_cut_short_gives_its_best_model(planted):
+    X, y, _ = planted
+    for limit in (4, 6, 8):
+        with pytest.warns(ConvergenceWarning, match="not converged"):
+            model = LatentSVM(Candidates(), C=100, pace=SelfPaced(), max_iter=limit, random_state=1).fit(X, y)
+        objectives = [line.objective for line in model.history_]
+        assert model.objective_ == min(objectives)
+        scores = model.decision_function(X)
+        slack = (scores + (np.arange(3) != y[:, None])).max(axis=1) - scores[np.arange(120), y]
+        assert 0.5 * model.coef_ @ model.coef_ + 100 * slack.mean() == pytest.approx(min(objectives))
+    assert objectives[-1] > min(objectives)
+
+
 KILLED = """
 import sys, numpy as np
 from tacit import LatentSVM, Ragged

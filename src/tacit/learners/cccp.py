@@ -133,7 +133,8 @@ class Descent:
             value = 0.5 * float(solution.w @ solution.w) + float(risk[chosen].sum()) - ease * int(chosen.sum())
             if value < best:
                 is_in = chosen
-                found = replace(found, w=solution.w, planes=solution.planes, gap=solution.gap)
+                is_solved = solution.status is Status.CONVERGED
+                found = replace(found, w=solution.w, planes=solution.planes, gap=solution.gap, is_solved=is_solved)
             if not best - value > self.significant:
                 break
             best = value

@@ -260,32 +260,40 @@ def _refuse_unknown_losses(learner: LatentSVM, oracle: Any) -> None:
 
 
 class _Log:
-    """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
+    """Where a fit is: the runs that ended and the best of them, the present run, its best position and its history.
+
+    While a pace is on, the objective may rise: a run that is cut short gives its best position, not its last.
+    """
 
     def __init__(self, descent: Descent, checkpoint: Checkpoint | None) -> None:
         self.descent = descent
         self.checkpoint = checkpoint
         self.runs: list[Run] = []
         self.best: Position | None = None
+        self.lowest: Position | None = None
         self.history: list[Iteration] = []
         self._targets: list[Array] = []  # of every iteration of every run, to know their hidden values again
 
     def open(self, position: Position) -> None:
-        self.position, self.history = position, []
+        self.position, self.lowest, self.history = position, None, []
         self._clock = time.perf_counter()
 
     def advance(self) -> None:
         now = self.descent.step(self.position)
         line = self.descent.line(now, time.perf_counter() - self._clock)
         self.position, self.history = now, [*self.history, line]
+        if self.lowest is None or now.objective < self.lowest.objective:
+            self.lowest = _bare(now)
         if self.checkpoint is not None:
             self._targets = [*self._targets, narrow(now.target)]
 
     def close(self, status: Status) -> None:
         """The present run has ended."""
-        self.runs.append(Run(self.position.objective, status, self.history))
-        if self.best is None or self.position.objective < self.best.objective:
-            self.best = self.position
+        is_cut = status in (Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
+        end = self.lowest if is_cut and self.lowest is not None else self.position
+        self.runs.append(Run(end.objective, status, self.history))
+        if self.best is None or end.objective < self.best.objective:
+            self.best = _bare(end)
         self.history = []
 
     def result(self) -> tuple[Position, list[Run]]:
@@ -301,10 +309,12 @@ class _Log:
         histories = [*(run.history for run in self.runs), self.history]
         lines = [line for history in histories for line in history]
         parts = {f"now.{name}": value for name, value in vars(self.position).items()}
-        if self.best is not None:
-            parts |= {f"best.{name}": value for name, value in vars(self.best).items()}
+        for prefix, position in (("best.", self.best), ("lowest.", self.lowest)):
+            if position is not None:
+                parts |= {prefix + name: value for name, value in vars(position).items()}
         return {
             **parts,
+            "objectives": np.array([run.objective for run in self.runs]),
             "seed": self.descent.seed,
             "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
             "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
@@ -321,12 +331,13 @@ class _Log:
         self.descent = replace(self.descent, seed=int(saved["seed"]))
         self.position = _position(saved, "now.")
         self.best = _position(saved, "best.") if "best.w" in saved else None
+        self.lowest = _position(saved, "lowest.") if "lowest.w" in saved else None
         self._targets = list(saved["targets"])
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         for owner, *row in zip(saved["owners"], saved["lines"], saved["is_in"], saved["targets"], strict=True):
             histories[owner].append(self._line(*row))
-        for name, lines in zip(saved["statuses"].tolist(), histories, strict=False):
-            self.runs.append(Run(lines[-1].objective, Status[name], lines))
+        ends = zip(saved["objectives"].tolist(), saved["statuses"].tolist(), histories, strict=False)
+        self.runs = [Run(objective, Status[name], lines) for objective, name, lines in ends]
         self.history = histories[-1]
         self._clock = time.perf_counter() - (self.history[-1].seconds if self.history else 0.0)
         return True
@@ -343,6 +354,11 @@ class _Log:
             iteration=int(i),
         )
         return self.descent.line(then, seconds)
+
+
+def _bare(position: Position) -> Position:
+    """Without its planes, which only the next step needs."""
+    return replace(position, planes=position.planes[:0])
 
 
 def _position(saved: dict[str, Any], prefix: str) -> Position:

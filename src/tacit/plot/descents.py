@@ -31,18 +31,19 @@ def descent(models: Any, axes: Any = None) -> Any:
         figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     upper, lower = (plain_axes(ax) for ax in axes)
-    most = 0
+    most, has_others = 0, False
     for name, model, color in by_name(models):
         lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")
         most = max(most, lines[0].is_in.size)
         for other in getattr(model, "runs_", ()):
             if other.history is not model.history_:
+                has_others = True
                 _draw(upper, other.history, "objective", color=color, lw=0.8, alpha=0.35)
                 _draw(lower, other.history, "samples_in", color=color, lw=0.8, alpha=0.35)
         _draw(upper, lines, "objective", color=color, lw=2, marker="o", ms=3.5, label=name)
         _draw(lower, lines, "samples_in", color=color, lw=2, marker="o", ms=3.5)
     add_legend(upper, models)
-    upper.set(ylabel="objective", title="Objective of all samples")
+    upper.set(ylabel="objective", title="Objective" + has_others * " (thin: other starts)")
     lower.set(xlabel="outer iteration", ylabel="samples in", ylim=(0, 1.08 * most))
     for ax in (upper, lower):
         whole_numbers(ax)

@@ -36,7 +36,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
     >>> logo([[7, 1, 1, 1], [3, 2, 2, 3]]).get_ylabel()
     'bits'
     """
-    table, shares = _table(motif, X, y, heights)
+    table, shares, title = _table(motif, X, y, heights)
     values = letter_heights(table, heights, shares)
     if ax is None:
         size = (max(3.0, 0.55 * len(values) + 1.0), 2.4)
@@ -45,7 +45,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
     _stack_letters(values, ax)
     ax.set_xlim(0.4, len(values) + 0.6)
     ax.set_xticks(range(1, len(values) + 1))
-    ax.set_xlabel("position in the motif")
+    ax.set(xlabel="position in the motif", title=title)
     if heights == "bits":
         ax.set(ylim=(0, max(2.0, 1.02 * values.sum(axis=1).max())), ylabel="bits")
         return ax
@@ -76,7 +76,9 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
         raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
     numbers = np.asarray(table, dtype=np.float64)
     if numbers.ndim != 2 or numbers.shape[1] != 4:
-        raise ValueError(f"a motif is a fitted model or a table (width, 4) for A, C, G and T, got shape {numbers.shape}")
+        raise ValueError(
+            f"a motif is a fitted model or a table (width, 4) for A, C, G and T, got shape {numbers.shape}"
+        )
     if not np.isfinite(numbers).all():
         raise ValueError("the table of the motif holds NaN or infinity; a letter that never occurs has the count 0")
     if heights == "weights":
@@ -136,7 +138,7 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
         i = [line.iteration for line in model.history_]
         ax.plot(i, distances, color=color, lw=2, marker="o", ms=3.5, label=name)
     add_legend(ax, models)
-    ax.set(xlabel="outer iteration", ylabel="share of letters", title="Mean distance between motifs of samples in")
+    ax.set(xlabel="outer iteration", ylabel="share of letters", title="Mean Hamming distance of the motifs that are in")
     whole_numbers(ax)
     return ax
 
@@ -165,23 +167,24 @@ def hamming_distances(model: Any, X: Any) -> Array:
     return np.array(distances)
 
 
-def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any]:
-    """Counts or weights, and the shares of letters to compare counts with."""
+def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
+    """Counts or weights, the shares of letters to compare counts with, and a title."""
     if not hasattr(motif, "problem"):
         if X is not None:
             raise ValueError(f"X goes with a fitted model, and {type(motif).__name__} is a table: leave X out")
-        return motif, None
+        return motif, None, ""
     _motif_problem(motif)
     if heights == "weights":
         weights = motif.weights_
-        return effective_weights(weights["motif"], weights["background"]), None
+        return effective_weights(weights["motif"], weights["background"]), None, "What a letter adds to the score"
     if X is None:
         raise ValueError(
             "the logo of a model counts the letters of the windows that it finds: pass sequences, logo(model, X, y), "
             "or ask for what it looks for, logo(model, heights='weights')"
         )
-    letters = read_sequences(X).values
-    return found_letters(motif, X, y), np.bincount(letters, minlength=len(SHARES)) @ SHARES
+    counts = found_letters(motif, X, y)
+    shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
+    return counts, shares, f"Letters in the {counts[0].sum():.0f} windows chosen"
 
 
 def _motif_problem(model: Any) -> Motif:

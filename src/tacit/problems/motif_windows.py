@@ -51,7 +51,7 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
             "starts there; pass the sequences that the hidden values belong to"
         )
     first = sequences.offsets[:-1][has_one] + start[has_one].astype(np.int64)
-    letters = sequences.values[first[:, None] + np.arange(width)]
+    letters: Array = sequences.values[first[:, None] + np.arange(width)]
     is_reverse = strand[has_one] == 1
     letters[is_reverse] = COMPLEMENT[letters[is_reverse][:, ::-1]]
     return letters
@@ -85,7 +85,7 @@ def mean_distance(letters: Array) -> float:
 
 
 def effective_weights(motif: Array, background: Array) -> Array:
-    """(width, 4): what a letter in the window adds to the score, the background words that the window takes out included.
+    """(width, 4): what a letter in the window adds to the score, less the background words that the window takes out.
 
     A window adds the motif's weights of its letters and takes out the weights of the words that start in it. Words join
     several letters, so what one letter adds depends on the others: this is the mean over all they could be, every base

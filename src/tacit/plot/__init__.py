@@ -1,0 +1,24 @@
+"""Pictures of what was learned and how. Needs matplotlib: ``pip install "tacit[plot]"``.
+
+Every function draws on axes that are given or makes its own, and returns them; the numbers behind a picture come from
+a function of their own.
+"""
+
+from tacit.plot.canvas import pyplot
+from tacit.plot.certificates import convergence, gap
+from tacit.plot.descents import descent
+from tacit.plot.motifs import found_letters, hamming, hamming_distances, letter_heights, logo
+from tacit.plot.weight_images import images
+
+__all__ = [
+    "convergence",
+    "descent",
+    "found_letters",
+    "gap",
+    "hamming",
+    "hamming_distances",
+    "images",
+    "letter_heights",
+    "logo",
+    "pyplot",
+]

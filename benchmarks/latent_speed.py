@@ -62,7 +62,8 @@ def run() -> Page:
         model = LatentSVM(Candidates(fit_intercept=False), C=100.0, verbose=0)
         measure(page, "bags, CCCP", model, [bags(seed) for seed in range(STARTS)], PYSTRUCT)
     page.notes.append(
-        "Must reach: 30 × each. Last line of each task: the mean over starts; its ratios are those of the mean times."
+        "Must reach: 30 × each, at an objective at least as low. Last line of each task: the mean over starts (those "
+        "that reached the peer's objective, where some did not); its ratios are those of the mean times."
     )
     return page
 
@@ -86,7 +87,8 @@ def measure(page: Page, task: str, model: LatentSVM, data: list[tuple[Any, Array
         scale = 0.5 * (scale + yardstick())
         table.append((moments[0] - began if moments else np.nan, seconds, model.objective_, scale))
     numbers = np.array(table)
-    for k, (first, seconds, objective, scale) in enumerate([*table, numbers.mean(axis=0)]):
+    means = np.where(np.isnan(numbers), np.nanmean(numbers, axis=0), numbers).mean(axis=0)
+    for k, (first, seconds, objective, scale) in enumerate([*table, means]):
         there = peer[0] / YARDSTICK
         page.rows.append(
             (

@@ -15,7 +15,14 @@ from tacit.archive import StorageError, read_archive, write_archive
 from tacit.arrays import Array
 from tacit.ragged import Ragged
 
-_HOMES = ("tacit.learners", "tacit.problems", "tacit.solvers", "tacit.pacing", "tacit.learners.latent_svm")
+_HOMES = (
+    "tacit.learners",
+    "tacit.problems",
+    "tacit.problems.image_rotations",
+    "tacit.solvers",
+    "tacit.pacing",
+    "tacit.learners.latent_svm",
+)
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:

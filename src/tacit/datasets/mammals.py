@@ -18,7 +18,7 @@ _COLUMNS = ("image", "class", "columns", "rows", "test_folds")
 
 
 class Mammals(NamedTuple):
-    """Bags of windows, classes, (windows, 2) column and row of each window, and (n, 5) whether an image tests fold k."""
+    """Bags of windows, classes, column and row of each window, and (n, 5) whether an image tests folds 1 to 5."""
 
     X: Ragged
     y: Array
@@ -49,8 +49,8 @@ def mammals(folder: str | os.PathLike[str] | None = None) -> Mammals:
     rows = _rows(place / "images.csv")
     if len(rows) != offsets.size - 1 or len(position) != len(hog):
         raise ValueError(
-            f"{str(place)!r}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows and "
-            f"{len(position)} positions, which do not go together"
+            f"{str(place)!r}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows "
+            f"and {len(position)} positions, which do not go together"
         )
     X = Ragged(hog.astype(np.float32), offsets)
     for i, row in enumerate(rows):

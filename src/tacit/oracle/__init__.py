@@ -44,6 +44,7 @@ from tacit.oracle.contracts import (
     take_code,
 )
 from tacit.oracle.enumerable import EnumerableOracle, LossTable, check_hidden, checksum
+from tacit.oracle.hidden_loss import HiddenLoss
 from tacit.oracle.task import Plane, Task
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "CapabilityError",
     "EnumerableOracle",
     "Example",
+    "HiddenLoss",
     "LossTable",
     "Oracle",
     "Plane",

@@ -19,7 +19,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import datasets, oracle, plot, problems, solvers, testing
+    from tacit import boxes, datasets, oracle, plot, problems, solvers, testing
+    from tacit.image_windows import windows
     from tacit.learners import LatentSVM, StructuredSVM
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -33,6 +34,7 @@ __all__ = [
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "boxes",
     "datasets",
     "load",
     "oracle",
@@ -41,6 +43,7 @@ __all__ = [
     "problems",
     "solvers",
     "testing",
+    "windows",
 ]
 
 _HOME = {
@@ -50,6 +53,7 @@ _HOME = {
     "StructuredSVM": "tacit.learners",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "windows": "tacit.image_windows",
 }
 
 

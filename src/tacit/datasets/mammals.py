@@ -66,7 +66,7 @@ def mammals(folder: str | os.PathLike[str] | None = None) -> Mammals:
 def _arrays(path: os.PathLike[str]) -> tuple[Array, ...]:
     place = find_file(path, "the archive of windows")
     try:
-        with np.load(place, allow_pickle=False) as archive:
+        with place.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             missing = [name for name in _ARRAYS if name not in archive.files]
             if missing:
                 raise ValueError(f"it has no array {missing[0]!r}, only {archive.files}")

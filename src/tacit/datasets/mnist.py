@@ -16,6 +16,7 @@ from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+MOST_BYTES = 1 << 33
 _PARTS = {"train": "train", "test": "t10k"}
 
 
@@ -87,6 +88,8 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
             shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             kind = np.dtype(_TYPES[start[2]])
             expected = math.prod(shape) * kind.itemsize
+            if expected > MOST_BYTES:
+                raise ValueError(f"{str(place)!r} promises {expected} bytes of shape {shape}: truncated or changed")
             content = stream.read(expected + 1)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise ValueError(f"{str(place)!r} is truncated or not a gzip file ({error}); fetch it again") from error

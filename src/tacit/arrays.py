@@ -61,3 +61,15 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
         if places.size:
             return start + int(places[0, 0]), int(places[0, 1])
     return None
+
+
+def narrow(values: Any) -> Any:
+    """Whole numbers in the smallest signed type that holds them; anything else as it is.
+
+    >>> narrow(np.array([3, -1, 120])).dtype
+    dtype('int8')
+    """
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "i" or not values.size:
+        return values
+    lowest, highest = np.min_scalar_type(values.min()), np.min_scalar_type(-1 - values.max())
+    return values.astype(np.promote_types(lowest if lowest.kind == "i" else np.int8, highest), copy=False)

@@ -53,7 +53,21 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
         """1/K_0: the risk up to which a share of ``start`` of the samples lies."""
         place = min(math.ceil(self.start * risk.size), risk.size) - 1
         ease = float(np.sort(risk)[place])
-        return ease if ease > 0 else 1e-12 * max(float(risk.max()), 1.0)
+        positive = risk[risk > 0]
+        return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
+
+    def next_ease(self, risk: Array, ease: float, is_in: Array | None = None) -> float:
+        """1/K after ``ease``; infinity stands for none yet.
+
+        With ``is_in``, a selection that nothing more can be learned from, K falls until another one comes out.
+        """
+        if not np.isfinite(ease):
+            return self.first_ease(risk)
+        ease *= self.mu
+        if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, ease), is_in):
+            return ease
+        powers = math.ceil(math.log(float(risk[~is_in].min()) / ease) / math.log(self.mu))
+        return ease * self.mu**powers
 
     def choose(self, risk: Array, ease: float) -> Array:
         """v_i = 1 ⇔ c_i ξ_i ≤ 1/K."""

@@ -12,17 +12,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, narrow
 from tacit.oracle import Oracle, Task
 from tacit.pacing import SelfPaced
+from tacit.ragged import Ragged
 from tacit.solvers import Bundle, Solution, Solver, Status, Warm, minimise
+
+FIRST, NEXT, FINER = 0.1, 0.3, 0.1
+"""Gaps of convex tasks: the first as a share of C, later ones of the last fall; how they shrink when nothing falls."""
+
+ESCAPES = 30
+"""How often a run that is at w = 0 is given other hidden values before that is its end."""
 
 
 class Iteration(NamedTuple):
     """One line of the history of a run: the state after an outer iteration.
 
     ``objective`` is the true one, hidden values maximised over, of all samples; ``gap`` that of the convex solve;
-    ``changed`` counts samples whose hidden value is new, ``samples_in`` those that the convex task held.
+    ``changed`` counts samples whose hidden value is new, ``samples_in`` those that the convex task held. Which ones
+    those were is in ``is_in``, a mask, and the hidden value of every sample in ``hidden``.
     """
 
     iteration: int
@@ -31,6 +39,16 @@ class Iteration(NamedTuple):
     gap: float
     changed: int
     samples_in: int
+    is_in: Array
+    hidden: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Iteration):
+            return False
+        return self[:-2] == other[:-2] and all(_is_same(a, b) for a, b in zip(self[-2:], other[-2:], strict=True))
+
+    def __hash__(self) -> int:
+        return hash(self[:-2])
 
 
 @dataclass(frozen=True)
@@ -46,6 +64,8 @@ class Position:
     changed: int = 0
     iteration: int = 0
     ease: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
+    precision: float = np.inf  # the gap that the next convex task is solved to
+    n_warm: int = 0  # iterations away from w = 0
     is_done: bool = False
     is_solved: bool = True  # whether the last convex task reached its gap
 
@@ -58,10 +78,11 @@ class Descent:
     ----------
     oracle, weights, rescaling : as in `Task`
     solver : the solver of a convex task
-    tol : a fall of the objective below ``tol · Σ c_i`` is none; convex tasks are solved to the same share of their own
+    tol : a fall of the objective below C·ε, ``tol · Σ c_i``, is none. Early convex tasks, whose targets are about to
+        change, are solved to a share of the last fall, the last one to C·ε: no run ends before that
     max_inner : steps of one convex solve
     pace : None for all samples at once
-    escape : whether a solve that ends at w = 0 is left by the way its model points
+    escape : whether a run at w = 0, which says nothing of the hidden values, gets those that its planes point to
     seed : of solvers that draw samples
     """
 
@@ -83,39 +104,42 @@ class Descent:
     def begin(self, target: Array) -> Position:
         """The first position, from hidden values."""
         w = np.zeros(self.oracle.n_params)
-        return Position(w, target, np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool))
+        planes, is_in = np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool)
+        return Position(w, target, planes, is_in, precision=self._at_least(FIRST * float(self.weights.sum())))
 
     def step(self, now: Position) -> Position:
         """One outer iteration: convex solves with the present hidden values, then new hidden values."""
-        is_paced = self.pace is not None and now.iteration >= self.pace.warmup
+        is_paced = self.pace is not None and now.n_warm >= self.pace.warmup
         if is_paced and not (now.is_in.all() and np.isfinite(now.ease)):
             return self._paced(now)
         solution = self._solve(now, self.weights, now.w)
-        return self._impute(now, solution, np.ones_like(now.is_in), now.ease)
+        now = replace(now, planes=solution.planes, gap=solution.gap, is_solved=solution.status is Status.CONVERGED)
+        is_stuck = not solution.w.any()
+        pointed = self._pointed(now) if self.escape and is_stuck and now.iteration < ESCAPES else solution.w
+        return self._move(now, solution.w, np.ones_like(now.is_in), pointed)
 
     def _paced(self, now: Position) -> Position:
         """Alternate between the samples that are easy for w and the w that is best for them; then ask for more."""
         assert self.pace is not None
-        w, planes, gap = now.w, now.planes, now.gap
-        risk = self.risk(w, now.target)
-        ease = now.ease * self.pace.mu if np.isfinite(now.ease) else self.pace.first_ease(risk)
-        best, is_in = np.inf, np.zeros_like(now.is_in)
+        risk = self.risk(now.w, now.target)
+        ease = self.pace.next_ease(risk, now.ease, None if now.changed else now.is_in)
+        best, is_in, found = np.inf, np.zeros_like(now.is_in), replace(now, ease=ease)
         for _ in range(self.pace.max_rounds):
             chosen = self.pace.choose(risk, ease)
             if np.array_equal(chosen, is_in):
                 break
-            solution = self._solve(replace(now, planes=planes), self.weights * chosen, w)
-            found = self.risk(solution.w, now.target)
-            value = 0.5 * float(solution.w @ solution.w) + float(found[chosen].sum()) - ease * int(chosen.sum())
+            solution = self._solve(found, self.weights * chosen, found.w)
+            risk = self.risk(solution.w, now.target)
+            value = 0.5 * float(solution.w @ solution.w) + float(risk[chosen].sum()) - ease * int(chosen.sum())
             if value < best:
-                w, risk, is_in = solution.w, found, chosen
-                planes, gap = solution.planes, solution.gap
+                is_in = chosen
+                found = replace(found, w=solution.w, planes=solution.planes, gap=solution.gap)
             if not best - value > self.significant:
                 break
             best = value
         if not is_in.any():  # nothing was easy enough: the hidden values stay, more are let in
-            return replace(now, ease=ease, iteration=now.iteration + 1, is_in=is_in, changed=0)
-        return self._move(now, w, planes, gap, is_in, ease)
+            return replace(found, iteration=now.iteration + 1, is_in=is_in, changed=0)
+        return self._move(replace(found, w=now.w), found.w, is_in, found.w)
 
     def _solve(self, now: Position, weights: Array, start: Array) -> Solution:
         task = Task(self.oracle, weights, now.target, rescaling=self.rescaling)
@@ -123,36 +147,51 @@ class Descent:
             task,
             self.solver(task),
             tol=1e-12,
-            gap=self.significant,
+            gap=now.precision,
             max_iter=self.max_inner,
             start=start,
             planes=now.planes if len(now.planes) else None,
             rng=np.random.default_rng((self.seed, now.iteration)),
         )
 
-    def _impute(self, now: Position, solution: Solution, is_in: Array, ease: float) -> Position:
-        w, is_stuck = solution.w, not solution.w.any()
-        if self.escape and is_stuck:
-            task = Task(self.oracle, self.weights, now.target, rescaling=self.rescaling)
-            model = Bundle().init(task, Warm(planes=solution.planes), np.random.default_rng(0))
-            w = task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
-        moved = self._move(now, w, solution.planes, solution.gap, is_in, ease)
-        is_solved = solution.status is Status.CONVERGED
-        is_done = moved.is_done and not (self.escape and is_stuck and moved.changed > 0)
-        return replace(moved, is_done=is_done, is_solved=is_solved)
+    def _pointed(self, now: Position) -> Array:
+        """The minimiser of the model that the planes make: where a solve that ended at w = 0 would have gone on."""
+        task = Task(self.oracle, self.weights, now.target, rescaling=self.rescaling)
+        model = Bundle().init(task, Warm(planes=now.planes), np.random.default_rng(0))
+        return task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
 
-    def _move(self, now: Position, w: Array, planes: Array, gap: float, is_in: Array, ease: float) -> Position:
-        """The position at new weights: their hidden values, objective, and whether there is more to gain."""
-        target = self.oracle.impute(w, prefer=now.target).code
-        objective = self.objective(w, target)
+    def _move(self, now: Position, w: Array, is_in: Array, pointed: Array) -> Position:
+        """The position at w: the hidden values that ``pointed`` asks for, the objective, and how to go on."""
+        target = self.oracle.impute(pointed, prefer=now.target).code
         is_all = bool(is_in.all())
         was_all = now.iteration > 0 and bool(now.is_in.all())
+        objective = self.objective(w, target)
         if is_all and was_all and objective > now.objective:  # within the gap of the solve: the old point stays
-            return replace(now, planes=planes, gap=gap, changed=0, iteration=now.iteration + 1, is_done=True)
+            w, target, objective = now.w, now.target, now.objective
         changed = self._changed(target, now.target)
-        stays = changed == 0 or (was_all and now.objective - objective < self.significant)
-        is_done = is_all and stays and (self.pace is None or np.isfinite(ease))
-        return Position(w, target, planes, is_in, objective, gap, changed, now.iteration + 1, ease, is_done)
+        fall = now.objective - objective if was_all else np.inf
+        is_still = changed == 0 or (fall < self.significant and bool(w.any()))
+        precision = now.precision if not 0 < fall < np.inf else NEXT * fall
+        if is_still:
+            precision = FINER * now.precision
+        if self.pace is not None and w.any():  # which samples are easy shows only in a good solution
+            precision = 0.0
+        is_last = now.precision <= self.significant and is_all and (self.pace is None or np.isfinite(now.ease))
+        return replace(
+            now,
+            w=w,
+            target=target,
+            is_in=is_in,
+            objective=objective,
+            changed=changed,
+            iteration=now.iteration + 1,
+            n_warm=now.n_warm + bool(w.any()),
+            precision=self._at_least(precision),
+            is_done=is_still and is_last,
+        )
+
+    def _at_least(self, gap: float) -> float:
+        return max(gap, self.significant)
 
     def objective(self, w: Array, target: Array) -> float:
         """The true objective at w, its hidden values being ``target``."""
@@ -163,7 +202,22 @@ class Descent:
         task = Task(self.oracle.exact(), self.weights, target, rescaling=self.rescaling)
         return np.asarray(self.weights * task.slack(w)[0])
 
+    def line(self, now: Position, seconds: float) -> Iteration:
+        """What the history says of a position."""
+        labels, hidden = self.oracle.decode(now.target)
+        if getattr(self.oracle, "code_offsets", None) is not None:  # the tags that were missing are among all tags
+            hidden = labels
+        samples_in = int(np.count_nonzero(now.is_in))
+        numbers = (now.objective, now.gap, now.changed, samples_in)
+        return Iteration(now.iteration, seconds, *numbers, now.is_in, narrow(hidden))
+
     def _changed(self, target: Array, before: Array) -> int:
         differs = target != before
         offsets: Any = getattr(self.oracle, "code_offsets", None)
         return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, Ragged) and isinstance(b, Ragged):
+        return np.array_equal(a.offsets, b.offsets) and np.array_equal(a.values, b.values)
+    return np.array_equal(a, b)

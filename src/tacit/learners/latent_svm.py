@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from tacit.arrays import Array
+from tacit.arrays import Array, narrow
 from tacit.learners.cccp import Descent, Iteration, Position
 from tacit.learners.learner import Learner
 from tacit.learners.preparation import prepare
@@ -131,6 +131,7 @@ class LatentSVM(Learner):
         """
         self._check()
         schema, oracle, weights = prepare(self, X, y, hidden, sample_weight)
+        _refuse_unknown_losses(self, oracle)
         seed = int(check_random_state(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             descent = Descent(
@@ -144,10 +145,10 @@ class LatentSVM(Learner):
                 self.escape,
                 seed,
             )
-            log = _Log(self._checkpoint(descent), seed)
+            log = _Log(descent, self._checkpoint(descent))
             if not log.resume():
                 log.open(self._start(descent, oracle, y, np.random.default_rng((seed, 0))))
-            position, runs = self._runs(replace(descent, seed=log.seed), log, oracle, y)
+            position, runs = self._runs(log, oracle, y)
         run = min(runs, key=lambda run: run.objective)
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
@@ -163,7 +164,7 @@ class LatentSVM(Learner):
             warnings.warn(f"{type(self).__name__}: {_advice(run)}", ConvergenceWarning, stacklevel=2)
         return self
 
-    def _runs(self, descent: Descent, log: _Log, oracle: Any, y: Any) -> tuple[Position, list[Run]]:
+    def _runs(self, log: _Log, oracle: Any, y: Any) -> tuple[Position, list[Run]]:
         """All starts from where the log is; the best position and all of them."""
         progress = Progress(self.verbose, self.n_init * self.max_iter)
         try:
@@ -172,10 +173,10 @@ class LatentSVM(Learner):
                 if status is not None:
                     log.close(status)
                     if len(log.runs) < self.n_init:
-                        rng = np.random.default_rng((descent.seed, len(log.runs)))
-                        log.open(self._start(descent, oracle, y, rng))
+                        rng = np.random.default_rng((log.descent.seed, len(log.runs)))
+                        log.open(self._start(log.descent, oracle, y, rng))
                     continue
-                log.advance(descent)
+                log.advance()
                 line = log.history[-1]
                 text = f"objective {line.objective:.5g}, {line.samples_in} samples in"
                 progress.show(line.seconds, line.iteration, text)
@@ -184,8 +185,7 @@ class LatentSVM(Learner):
                     log.write()
                     log.close(Status.STOPPED)
                     return log.result()
-                log.write(if_due=True)
-            log.write()
+                log.write()
         except KeyboardInterrupt:
             log.write()
             if not log.runs and not log.history:
@@ -240,25 +240,38 @@ class LatentSVM(Learner):
             self.pace.check()
 
 
+def _refuse_unknown_losses(learner: LatentSVM, oracle: Any) -> None:
+    """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
+    unknown = oracle.hidden_unknown()
+    if getattr(oracle, "loss_needs_hidden", False) and unknown.size:
+        raise ValueError(
+            f"the loss of {type(learner.problem).__name__} compares with the true hidden value, which is unknown for "
+            f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), use "
+            "a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
+        )
+
+
 class _Log:
     """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
 
-    def __init__(self, checkpoint: Checkpoint | None, seed: int) -> None:
+    def __init__(self, descent: Descent, checkpoint: Checkpoint | None) -> None:
+        self.descent = descent
         self.checkpoint = checkpoint
-        self.seed = seed
         self.runs: list[Run] = []
         self.best: Position | None = None
         self.history: list[Iteration] = []
+        self._targets: list[Array] = []  # of every iteration of every run, to know their hidden values again
 
     def open(self, position: Position) -> None:
         self.position, self.history = position, []
         self._clock = time.perf_counter()
 
-    def advance(self, descent: Descent) -> None:
-        self.position = now = descent.step(self.position)
-        seconds = time.perf_counter() - self._clock
-        line = Iteration(now.iteration, seconds, now.objective, now.gap, now.changed, int(now.is_in.sum()))
-        self.history = [*self.history, line]
+    def advance(self) -> None:
+        now = self.descent.step(self.position)
+        line = self.descent.line(now, time.perf_counter() - self._clock)
+        self.position, self.history = now, [*self.history, line]
+        if self.checkpoint is not None:
+            self._targets = [*self._targets, narrow(now.target)]
 
     def close(self, status: Status) -> None:
         """The present run has ended."""
@@ -271,24 +284,25 @@ class _Log:
         assert self.best is not None
         return self.best, self.runs
 
-    def write(self, if_due: bool = False) -> None:
-        """Keep all of this in the checkpoint, if there is one; ``if_due`` only if the last time is long enough ago."""
-        if self.checkpoint is not None and (not if_due or self.checkpoint.is_due()):
+    def write(self) -> None:
+        """Keep all of this in the checkpoint, if there is one."""
+        if self.checkpoint is not None:
             self.checkpoint.write(self.snapshot())
 
     def snapshot(self) -> dict[str, Any]:
-        ended = [line for run in self.runs for line in run.history]
-        owners = [k for k, run in enumerate(self.runs) for _ in run.history]
+        histories = [*(run.history for run in self.runs), self.history]
+        lines = [line for history in histories for line in history]
         parts = {f"now.{name}": value for name, value in vars(self.position).items()}
         if self.best is not None:
             parts |= {f"best.{name}": value for name, value in vars(self.best).items()}
         return {
             **parts,
-            "seed": self.seed,
+            "seed": self.descent.seed,
             "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
-            "owners": np.array(owners, dtype=np.int64),
-            "ended": _table(ended),
-            "history": _table(self.history),
+            "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
+            "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(len(lines), -1),
+            "is_in": np.array([line.is_in for line in lines]),
+            "targets": np.array(self._targets),
         }
 
     def resume(self) -> bool:
@@ -296,29 +310,36 @@ class _Log:
         saved = None if self.checkpoint is None else self.checkpoint.read()
         if saved is None:
             return False
-        self.seed = int(saved["seed"])
+        self.descent = replace(self.descent, seed=int(saved["seed"]))
         self.position = _position(saved, "now.")
         self.best = _position(saved, "best.") if "best.w" in saved else None
-        self.history = [_line(row) for row in saved["history"]]
-        for k, name in enumerate(saved["statuses"].tolist()):
-            lines = [_line(row) for row in saved["ended"][saved["owners"] == k]]
+        self._targets = list(saved["targets"])
+        histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
+        for owner, *row in zip(saved["owners"], saved["lines"], saved["is_in"], saved["targets"], strict=True):
+            histories[owner].append(self._line(*row))
+        for name, lines in zip(saved["statuses"].tolist(), histories, strict=False):
             self.runs.append(Run(lines[-1].objective, Status[name], lines))
+        self.history = histories[-1]
         self._clock = time.perf_counter() - (self.history[-1].seconds if self.history else 0.0)
         return True
+
+    def _line(self, numbers: Array, is_in: Array, target: Array) -> Iteration:
+        i, seconds, objective, gap, changed, _ = numbers.tolist()
+        then = replace(
+            self.position,
+            target=target.astype(self.position.target.dtype),
+            is_in=is_in,
+            objective=objective,
+            gap=gap,
+            changed=int(changed),
+            iteration=int(i),
+        )
+        return self.descent.line(then, seconds)
 
 
 def _position(saved: dict[str, Any], prefix: str) -> Position:
     parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
     return Position(**{name: value if value.ndim else value.item() for name, value in parts.items()})
-
-
-def _table(lines: list[Iteration]) -> Array:
-    return np.array(lines, dtype=np.float64).reshape(len(lines), len(Iteration._fields))
-
-
-def _line(row: Array) -> Iteration:
-    i, seconds, objective, gap, changed, samples_in = row.tolist()
-    return Iteration(int(i), seconds, objective, gap, int(changed), int(samples_in))
 
 
 def _advice(run: Run) -> str:

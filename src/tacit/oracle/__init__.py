@@ -21,7 +21,11 @@ Who promises what
 - An `Oracle` maximises, measures and sums, for many samples a call. It is immutable and safe to call from
   several threads; ``rows`` is None (all samples), a slice (no copy) or a sorted array of indices, and what comes
   back has one entry for each of those rows. Ties go to the first label, then to the first hidden value, except
-  where `prefer` says otherwise. It never returns one feature vector per sample: `features` sums them.
+  where `prefer` says otherwise. It never returns one feature vector per sample: `features` sums them. One that sums
+  differences ``Σ coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for less than two such sums may offer them as
+  ``difference(code, target, coef, rows)``; planes are then made of these.
+- ``loss_needs_hidden`` on an oracle (False where it is missing) says that ``ℓ_i`` is measured against the true hidden
+  value, so that it is defined only where that is given.
 - An assignment travels as integers, `Assignment.code`: one a sample, or where an output is a sequence one a token,
   sample after sample, cut by `Oracle.code_offsets`. Only the oracle that made a code can read it; everybody else
   stores it, cuts it (`take_code`) or hands it back. `TARGET` (−1) stands for "this row's target".

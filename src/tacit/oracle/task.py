@@ -72,12 +72,16 @@ class Task:
         coef = weights if self.rescaling == "margin" else weights * loss
         if moved.shape == coef.shape:  # one code a sample: those at their target cancel, and cost nothing
             coef = coef * moved
+        offset = float((weights * loss).sum())  # not by BLAS, whose threads cost more than the sum
+        difference = getattr(self.oracle, "difference", None)
+        if difference is not None:
+            return Plane(difference(code, target, coef, rows), offset)
         gradient = self.oracle.features(code, coef, rows)
         if coef is self.weights:
             gradient -= self._target_features
         else:
             gradient -= self.oracle.features(target, coef, rows)
-        return Plane(gradient, float(weights @ loss))
+        return Plane(gradient, offset)
 
     @cached_property
     def _target_features(self) -> Array:
@@ -98,7 +102,7 @@ class Task:
     def rounding(self, w: Array) -> float:
         """How far rounding of the scores in double precision can move Σ c_i ξ_i(w), about."""
         values = self.oracle.exact().augmented(w).value
-        return float(np.finfo(np.float64).eps * (self.weights @ np.abs(values)))
+        return float(np.finfo(np.float64).eps * (self.weights * np.abs(values)).sum())
 
     def objective(self, w: Array) -> float:
         """Ω(w) + Σ c_i ξ_i(w) in double precision, by one pass of the oracle."""

@@ -169,6 +169,34 @@ def add_windows(
 
 
 @kernel
+def add_moves(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    places: Array,
+    width: int,
+    labels: Array,
+    states: Array,
+    coef: Array,
+    sign: float,
+    word_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """What a window changes in background alone, times ``sign * coef[i]``: its words go, its pieces come."""
+    strands = piece_sums.shape[0]
+    for i in range(starts.size):
+        c = sign * coef[i]
+        if c == 0.0 or labels[i] == 0:
+            continue
+        start = starts[i] + states[i] // strands
+        strand = states[i] % strands
+        for p in range(start, start + width):
+            word_sums[words[p]] -= c
+        for j in range(places.size):
+            piece_sums[strand, j, pieces[start + places[j]]] += c
+
+
+@kernel
 def add_all_windows(
     words: Array,
     pieces: Array,

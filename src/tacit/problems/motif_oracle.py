@@ -127,6 +127,17 @@ class MotifOracle(EnumerableOracle):
         )
         return self._fold(words, pieces)
 
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): the words outside both windows cancel, so O(width) a row."""
+        words, pieces = self._zeros()
+        ids, parts, starts, _ = self._cut_words(rows)
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        for output, sign in ((code, 1.0), (target, -1.0)):
+            kernels.add_moves(
+                ids, parts, starts, self._pieces.places, self._width, *self.split(output), coef, sign, words, pieces
+            )
+        return self._fold(words, pieces)
+
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         given = np.full(labels.size, -1) if self._hidden is None else _take(self._hidden, rows)

@@ -127,6 +127,10 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
         _compare(f"{name}.score", psi @ w, oracle.score(w, code))
         _compare(f"{name}.loss", [table.losses[i][chosen[i]] for i in range(table.n)], oracle.loss(code))
         _compare(f"{name}.features", coef @ psi, oracle.features(code, coef))
+        if hasattr(oracle, "difference"):
+            other = oracle.impute(w).code
+            expected = oracle.features(code, coef) - oracle.features(other, coef)
+            _compare(f"{name}.difference", expected, oracle.difference(code, other, coef))
 
 
 def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, plot, problems, solvers, testing
     from tacit.image_windows import windows
-    from tacit.learners import LatentSVM, StructuredSVM
+    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IterativeLatentSVM",
     "LatentSVM",
     "Ragged",
     "SelfPaced",
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "IterativeLatentSVM": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",

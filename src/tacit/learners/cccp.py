@@ -107,6 +107,11 @@ class Descent:
         planes, is_in = np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool)
         return Position(w, target, planes, is_in, precision=self._at_least(FIRST * float(self.weights.sum())))
 
+    @staticmethod
+    def restored(parts: dict[str, Any]) -> Position:
+        """A position from its stored parts."""
+        return Position(**parts)
+
     def step(self, now: Position) -> Position:
         """One outer iteration: convex solves with the present hidden values, then new hidden values."""
         is_paced = self.pace is not None and now.n_warm >= self.pace.warmup
@@ -117,6 +122,10 @@ class Descent:
         is_stuck = not solution.w.any()
         pointed = self._pointed(now) if self.escape and is_stuck and now.iteration < ESCAPES else solution.w
         return self._move(now, solution.w, np.ones_like(now.is_in), pointed)
+
+    def final(self, now: Position) -> Position:
+        """The position that a run which ends here is left with."""
+        return now
 
     def _paced(self, now: Position) -> Position:
         """Alternate between the samples that are easy for w and the w that is best for them; then ask for more."""

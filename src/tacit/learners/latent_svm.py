@@ -131,20 +131,10 @@ class LatentSVM(Learner):
         """
         self._check()
         schema, oracle, weights = prepare(self, X, y, hidden, sample_weight)
-        _refuse_unknown_losses(self, oracle)
+        self._check_loss(oracle)
         seed = int(check_random_state(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
-            descent = Descent(
-                shards,
-                weights,
-                self._solver,
-                self.tol,
-                self.max_inner,
-                self.rescaling,
-                self.pace,
-                self.escape,
-                seed,
-            )
+            descent = self._descent(shards, weights, seed)
             log = _Log(descent, self._checkpoint(descent))
             if not log.resume():
                 log.open(self._start(descent, oracle, y, np.random.default_rng((seed, 0))))
@@ -163,6 +153,20 @@ class LatentSVM(Learner):
         if run.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {_advice(run)}", ConvergenceWarning, stacklevel=2)
         return self
+
+    def _check_loss(self, oracle: Any) -> None:
+        """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
+        unknown = oracle.hidden_unknown()
+        if getattr(oracle, "loss_needs_hidden", False) and unknown.size:
+            raise ValueError(
+                f"the loss of {type(self.problem).__name__} compares with the true hidden value, which is unknown for "
+                f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), "
+                "use a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
+            )
+
+    def _descent(self, oracle: Any, weights: Array, seed: int) -> Descent:
+        settings = (self._solver, self.tol, self.max_inner, self.rescaling, self.pace, self.escape)
+        return Descent(oracle, weights, *settings, seed)
 
     def _runs(self, log: _Log, oracle: Any, y: Any) -> tuple[Position, list[Run]]:
         """All starts from where the log is; the best position and all of them."""
@@ -240,17 +244,6 @@ class LatentSVM(Learner):
             self.pace.check()
 
 
-def _refuse_unknown_losses(learner: LatentSVM, oracle: Any) -> None:
-    """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
-    unknown = oracle.hidden_unknown()
-    if getattr(oracle, "loss_needs_hidden", False) and unknown.size:
-        raise ValueError(
-            f"the loss of {type(learner.problem).__name__} compares with the true hidden value, which is unknown for "
-            f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), use "
-            "a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
-        )
-
-
 class _Log:
     """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
 
@@ -275,6 +268,7 @@ class _Log:
 
     def close(self, status: Status) -> None:
         """The present run has ended."""
+        self.position = self.descent.final(self.position)
         self.runs.append(Run(self.position.objective, status, self.history))
         if self.best is None or self.position.objective < self.best.objective:
             self.best = self.position
@@ -298,6 +292,7 @@ class _Log:
         return {
             **parts,
             "seed": self.descent.seed,
+            "objectives": np.array([run.objective for run in self.runs]),
             "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
             "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
             "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(len(lines), -1),
@@ -311,17 +306,21 @@ class _Log:
         if saved is None:
             return False
         self.descent = replace(self.descent, seed=int(saved["seed"]))
-        self.position = _position(saved, "now.")
-        self.best = _position(saved, "best.") if "best.w" in saved else None
+        self.position = self._position(saved, "now.")
+        self.best = self._position(saved, "best.") if "best.w" in saved else None
         self._targets = list(saved["targets"])
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         for owner, *row in zip(saved["owners"], saved["lines"], saved["is_in"], saved["targets"], strict=True):
             histories[owner].append(self._line(*row))
-        for name, lines in zip(saved["statuses"].tolist(), histories, strict=False):
-            self.runs.append(Run(lines[-1].objective, Status[name], lines))
+        ends = zip(saved["objectives"].tolist(), saved["statuses"].tolist(), histories, strict=False)
+        self.runs = [Run(objective, Status[name], lines) for objective, name, lines in ends]
         self.history = histories[-1]
         self._clock = time.perf_counter() - (self.history[-1].seconds if self.history else 0.0)
         return True
+
+    def _position(self, saved: dict[str, Any], prefix: str) -> Position:
+        parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+        return self.descent.restored({name: value if value.ndim else value.item() for name, value in parts.items()})
 
     def _line(self, numbers: Array, is_in: Array, target: Array) -> Iteration:
         i, seconds, objective, gap, changed, _ = numbers.tolist()
@@ -335,11 +334,6 @@ class _Log:
             iteration=int(i),
         )
         return self.descent.line(then, seconds)
-
-
-def _position(saved: dict[str, Any], prefix: str) -> Position:
-    parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
-    return Position(**{name: value if value.ndim else value.item() for name, value in parts.items()})
 
 
 def _advice(run: Run) -> str:

@@ -25,7 +25,8 @@ Who promises what
   differences ``Σ coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for less than two such sums may offer them as
   ``difference(code, target, coef, rows)``; planes are then made of these.
 - ``loss_needs_hidden`` on an oracle (False where it is missing) says that ``ℓ_i`` is measured against the true hidden
-  value, so that it is defined only where that is given.
+  value, so that it is defined only where that is given; elsewhere it counts the label alone. ``measured_against(code)``
+  is then the same data with the loss measured against these outputs.
 - An assignment travels as integers, `Assignment.code`: one a sample, or where an output is a sequence one a token,
   sample after sample, cut by `Oracle.code_offsets`. Only the oracle that made a code can read it; everybody else
   stores it, cuts it (`take_code`) or hands it back. `TARGET` (−1) stands for "this row's target".

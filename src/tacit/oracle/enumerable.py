@@ -84,6 +84,7 @@ class EnumerableOracle(ABC):
         self._labels = labels
         self._hidden = hidden
         self._hidden_loss = hidden_loss
+        self.loss_needs_hidden = hidden_loss is not None
         self._losses = None if losses is None else checked_losses(losses)
         if hidden_loss is not None:
             self._losses = self._measured(hidden)
@@ -112,13 +113,8 @@ class EnumerableOracle(ABC):
             view._losses = self._measured(hidden)
         return view
 
-    @property
-    def loss_sees_hidden(self) -> bool:
-        """Whether the loss of an output depends on the true hidden value, not on the true label alone."""
-        return self._hidden_loss is not None
-
     def measured_against(self, code: Array) -> Self:
-        """The same data, the loss measured against these outputs in place of the given hidden values."""
+        """The same data, the loss measured against the hidden values of these outputs; the given ones stay given."""
         if self._hidden_loss is None:
             return self
         view = copy.copy(self)

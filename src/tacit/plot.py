@@ -8,8 +8,22 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.drawing import BLUE, GREY, INK, ORANGE, pyplot
+from tacit.image_plots import box_statistics, found_windows, mean_images, turned_images
 
-INK, BLUE, ORANGE, GREY = "#222222", "#1f6fb4", "#d9622b", "#9a9a9a"
+__all__ = [
+    "box_statistics",
+    "convergence",
+    "found_windows",
+    "gap",
+    "images",
+    "letter_heights",
+    "logo",
+    "mean_images",
+    "pyplot",
+    "turned_images",
+]
+
 BASES = {"A": "#2f9e44", "C": "#1f6fb4", "G": "#e8a200", "T": "#d03b2b"}
 
 
@@ -175,12 +189,3 @@ def _axes(ax: Any) -> Any:
         ax = pyplot().subplots(layout="constrained")[1]
     ax.spines[["top", "right"]].set_visible(False)
     return ax
-
-
-def pyplot() -> Any:
-    """matplotlib.pyplot, or an error that names the extra."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError('pictures need matplotlib: pip install "tacit[plot]"') from error
-    return plt

@@ -15,7 +15,7 @@ from tacit.oracle.enumerable import checksum
 
 
 class IterativeLatentSVM(LatentSVM):
-    """Latent SVMs whose loss is measured against imputed hidden values, round by round (thesis, 4.5.3).
+    """Latent SVMs whose loss is measured against imputed hidden values (Kumar, Turki, Preston & Koller 2011).
 
     For losses ``Δ(y_i, h_i, y, h)``, such as the overlap of boxes, when h_i is unknown: (i) estimate every h_i, (ii)
     fit a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, impute h_i anew, and

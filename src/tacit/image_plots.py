@@ -21,7 +21,8 @@ def found_windows(
     """Photos with the window that a fit found at its first, a middle and its last iteration, in or out of the pace.
 
     One row for every sample and model. A blue window belongs to a sample that the convex task held, a red one to a
-    sample that was still left out; a true box is dotted. (Kumar, Packer & Koller 2010, figure 4.)
+    sample that was left out; a true box is dotted. The middle is the iteration that left out most samples, halfway
+    where none was. (Kumar, Packer & Koller 2010, figure 4.)
 
     Parameters
     ----------
@@ -49,11 +50,13 @@ def found_windows(
     if wrong:
         raise ValueError(f"sample {wrong[0]} does not exist: there are {len(bags)}")
     rows = [(i, name) for i in samples for name in models]
-    figure, axes = pyplot().subplots(len(rows), 3, figsize=(7.2, 2.2 * len(rows)), squeeze=False, layout="constrained")
+    heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
+    figure, axes = pyplot().subplots(
+        len(rows), 3, figsize=(7.2, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
+    )
     for (i, name), line in zip(rows, axes, strict=True):
         history = _history(models[name], name)
-        for moment, ax in zip((0, len(history) // 2, len(history) - 1), line, strict=True):
-            step = history[moment]
+        for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             _show(ax, images[i])
             is_in = bool(step.is_in[i])
             _outline(ax, bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else RED, "-")
@@ -84,12 +87,12 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     figure, axes = pyplot().subplots(
         2, len(images), figsize=(max(3.0, 0.9 * len(images)), 2.3), squeeze=False, layout="constrained"
     )
-    words = [f"{rotations.states[h]:+.0f}°" for h in hidden] if titles is None else titles
+    words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
     for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
         _show(pair[0], before)
         _show(pair[1], then)
         pair[1].set_title(str(word), fontsize=8, color=INK)
-    figure.text(0.0, 0.99, "as they are, and after their hidden turn", fontsize=8, color=GREY, va="top")
+    _name_rows(axes)
     return figure
 
 
@@ -119,8 +122,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
         for ax, table in zip(column, (images, after), strict=True):
             _show(ax, table[y == label].mean(axis=0))
         column[0].set_title(str(label), fontsize=10, color=INK)
-    for ax, word in zip(axes[:, 0], ("as they are", "turned"), strict=True):
-        ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
+    _name_rows(axes)
     return figure
 
 
@@ -173,6 +175,11 @@ def coverage(share: Array, side: int = 64) -> Array:
     return np.asarray(np.einsum("ny,nx->yx", down.astype(float), across.astype(float)) / len(share))
 
 
+def _name_rows(axes: Array) -> None:
+    for ax, word in zip(axes[:, 0], ("as they are", "turned"), strict=True):
+        ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
+
+
 def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
     if images.ndim != 3 or hidden.shape != (len(images),) or not len(images):
         raise ValueError(
@@ -185,7 +192,8 @@ def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
     out = np.empty(images.shape)
     for h, turn in enumerate(rotations.maps(images.shape[1:])):
         own = hidden == h
-        out[own] = np.asarray(images[own].reshape(np.count_nonzero(own), -1) @ turn).reshape(-1, *images.shape[1:])
+        flat = images[own].reshape(np.count_nonzero(own), turn.shape[0])
+        out[own] = np.asarray(flat @ turn).reshape(-1, *images.shape[1:])
     return out
 
 
@@ -196,8 +204,15 @@ def _history(model: Any, name: str) -> Any:
     return history
 
 
+def _middle(history: Any) -> Any:
+    fewest = min(step.samples_in for step in history)
+    is_paced = fewest < max(step.samples_in for step in history)
+    return next(s for s in history if s.samples_in == fewest) if is_paced else history[len(history) // 2]
+
+
 def _show(ax: Any, image: Any) -> None:
-    ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None)
+    height, width = np.shape(image)[:2]
+    ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, extent=(0, width, height, 0))
     ax.set_axis_off()
 
 

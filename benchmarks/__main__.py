@@ -1,8 +1,12 @@
-"""Run all benchmarks, or those named on the command line, print them and write one page each to benchmarks/results."""
+"""Run all benchmarks, or those named on the command line, print them and write one page each to benchmarks/results.
+
+``--full`` runs those that have a long version in that one, to a page of its own.
+"""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import sys
 
@@ -10,15 +14,22 @@ import benchmarks
 from benchmarks.harness import publish
 
 
-def main(wanted: list[str]) -> None:
+def main(wanted: list[str], full: bool = False) -> None:
     names = [module.name for module in pkgutil.iter_modules(benchmarks.__path__)]
     names = [name for name in names if name not in ("__main__", "harness")]
     unknown = set(wanted) - set(names)
     if unknown:
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     for name in wanted or names:
-        publish(name, importlib.import_module(f"benchmarks.{name}").run())
+        run = importlib.import_module(f"benchmarks.{name}").run
+        if not full:
+            publish(name, run())
+        elif "full" in inspect.signature(run).parameters:
+            publish(f"{name}_full", run(full=True))
+        elif name in wanted:
+            sys.exit(f"the benchmark {name} has no long version: leave out --full")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    arguments = sys.argv[1:]
+    main([name for name in arguments if name != "--full"], "--full" in arguments)

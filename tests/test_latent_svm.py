@@ -12,7 +12,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, load
-from tacit.problems import Candidates, Chain, Multiclass
+from tacit.datasets import planted_motif
+from tacit.oracle.recalling import Recalling
+from tacit.problems import Candidates, Chain, Motif, Multiclass
 from tacit.solvers import FrankWolfe, Status
 
 
@@ -104,6 +106,16 @@ def test_missing_tags_are_learned_around():
     assert np.array_equal(model.hidden_.values[known], tags[known])
 
 
+def test_missing_tags_can_begin_anywhere():
+    X, offsets = np.eye(2)[[0, 1, 0, 1, 0, 1]], np.array([0, 2, 4, 6])
+    y = Ragged(np.array([0, -1, 0, 1, -1, 1]), offsets)
+    begin = Ragged(np.array([0, 1, 0, 1, 0, 1]), offsets)
+    model = LatentSVM(Chain(), C=10, init=begin).fit(Ragged(X, offsets), y)
+    assert model.hidden_.values.tolist() == [0, 1, 0, 1, 0, 1]
+    with pytest.raises(ValueError, match="init as an array holds all tags of every sequence"):
+        LatentSVM(Chain(), init=y).fit(Ragged(X, offsets), y)
+
+
 def test_the_choice_of_samples_is_the_formula():
     """v_i = 1 ⇔ c_i ξ_i ≤ 1/K; K_0 lets a share of `start` in."""
     risk = np.random.default_rng(0).exponential(size=101)
@@ -115,11 +127,14 @@ def test_the_choice_of_samples_is_the_formula():
 
 
 def test_a_tiny_K_is_plain_cccp(planted):
-    """start = 1 lets all samples in at once: after the warm-up it takes the same steps."""
-    X, y, _ = planted
-    plain = LatentSVM(Candidates(), C=20, random_state=3, tol=1e-4).fit(X, y)
-    paced = LatentSVM(Candidates(), C=20, random_state=3, tol=1e-4, pace=SelfPaced(start=1.0)).fit(X, y)
-    assert paced.objective_ == pytest.approx(plain.objective_, rel=1e-3)
+    """start = 1 lets all samples in at once: after the warm-up it takes the same steps, to other gaps at first."""
+    X, y, hidden = planted
+    for k in range(3):
+        begin = np.where(np.arange(120) % 4 == k, (hidden + 1) % 8, hidden)
+        plain = LatentSVM(Candidates(), C=20, init=begin, tol=1e-4).fit(X, y)
+        paced = LatentSVM(Candidates(), C=20, init=begin, tol=1e-4, pace=SelfPaced(start=1.0)).fit(X, y)
+        assert paced.objective_ == pytest.approx(plain.objective_, rel=1e-4)
+        assert {line.samples_in for line in paced.history_} == {120}
 
 
 def test_self_pacing_starts_with_some_and_ends_with_all(planted):
@@ -155,6 +170,24 @@ def test_same_seed_same_result_and_starts_differ(planted):
     first, again = (LatentSVM(Candidates(), C=20, n_init=2, random_state=5).fit(X, y) for _ in range(2))
     assert np.array_equal(first.coef_, again.coef_)
     assert not np.array_equal(first.runs_[0].history[0].hidden, first.runs_[1].history[0].hidden)
+
+
+@pytest.mark.parametrize("pace", [None, SelfPaced()], ids=str)
+def test_where_nothing_can_be_learned_it_ends_at_zero(pace):
+    X = Ragged(np.zeros((60, 3)), np.arange(21) * 3)
+    model = LatentSVM(Candidates(fit_intercept=False), C=10, pace=pace).fit(X, np.arange(20) % 2)
+    assert model.status_ is Status.CONVERGED
+    assert not model.coef_.any()
+    assert model.objective_ == pytest.approx(10)
+
+
+def test_the_escape_leaves_a_start_that_is_stuck():
+    """Two random starts in DNA end at w = 0 without it: the mean of random windows says nothing (design, trap 11)."""
+    X, y, _ = planted_motif(400, 40, "TGACTCAG", noise=0.1, seed=0)
+    stuck = LatentSVM(Motif(8), C=3, escape=False, n_init=2).fit(X, y)
+    assert not stuck.coef_.any()
+    free = LatentSVM(Motif(8), C=3, n_init=2).fit(X, y)
+    assert max(run.objective for run in free.runs_) < 0.8 * stuck.objective_
 
 
 @pytest.mark.parametrize("init", ["hidden", "weights", "array"])
@@ -199,6 +232,19 @@ def test_a_stopped_fit_resumes_to_the_same_result(planted, tmp_path, pace, stop)
         other.fit(X, y)
 
 
+def test_a_paced_run_that_is_cut_short_gives_its_best_model(planted):
+    X, y, _ = planted
+    for limit in (4, 6, 8):
+        with pytest.warns(ConvergenceWarning, match="not converged"):
+            model = LatentSVM(Candidates(), C=100, pace=SelfPaced(), max_iter=limit, random_state=1).fit(X, y)
+        objectives = [line.objective for line in model.history_]
+        assert model.objective_ == min(objectives)
+        scores = model.decision_function(X)
+        slack = (scores + (np.arange(3) != y[:, None])).max(axis=1) - scores[np.arange(120), y]
+        assert 0.5 * model.coef_ @ model.coef_ + 100 * slack.mean() == pytest.approx(min(objectives))
+    assert objectives[-1] > min(objectives)
+
+
 KILLED = """
 import sys, numpy as np
 from tacit import LatentSVM, Ragged
@@ -238,6 +284,13 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path):
         ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
         ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be larger than 1, got 1.0"),
         ({"pace": SelfPaced(start=0.0)}, ValueError, "start is a share of the samples"),
+        ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),
+        (
+            {"init": np.full(120, 8)},
+            ValueError,
+            r"init as an array holds .* hidden\[0\] is 8, sample 0 has values 0 to 7",
+        ),
+        ({"init": np.full(120, -1)}, ValueError, r"init as an array holds a hidden value for every sample"),
         ({"max_inner": 0}, ValueError, "max_inner must be a whole number from 1"),
     ],
 )
@@ -269,3 +322,22 @@ def test_a_class_with_one_sample_is_learned(planted):
     y[0] = 9
     model = LatentSVM(Candidates(), C=100, random_state=0).fit(X, y)
     assert 9 in model.classes_
+
+
+def test_a_recalled_answer_is_the_oracles(planted):
+    X, y, _ = planted
+    problem = Candidates()
+    X = Ragged(X.values.astype(np.float32), X.offsets)
+    schema = problem.schema(X, y)
+    oracle = problem.bind(X, y, schema)
+    recalling = Recalling(oracle)
+    rng = np.random.default_rng(0)
+    points = [np.zeros(oracle.n_params), *rng.standard_normal((5, oracle.n_params))]
+    for k in [0, 1, 1, 2, 0, 3, 4, 5, 1, 0, 5]:
+        for ours, plain in ((recalling, oracle), (recalling.exact(), oracle.exact())):
+            answer, expected = ours.augmented(points[k]), plain.augmented(points[k])
+            assert np.array_equal(answer.code, expected.code)
+            assert np.array_equal(answer.value, expected.value)
+    assert recalling.augmented(points[5]) is recalling.augmented(points[5])
+    part = recalling.augmented(points[5], slice(0, 3), rivals=True)
+    assert np.array_equal(part.code, oracle.augmented(points[5], slice(0, 3), rivals=True).code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -42,12 +43,14 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse parameters that would never end, or never begin."""
-        if not self.mu > 1:
+        for name in ("warmup", "max_rounds"):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
+        if not 1 < self.mu < math.inf:
             raise ValueError(f"mu must be larger than 1, got {self.mu}; 1.3 lets samples in slowly, 2 fast")
         if not 0 < self.start <= 1:
             raise ValueError(f"start is a share of the samples, above 0 and up to 1, got {self.start}")
-        if self.warmup < 1 or self.max_rounds < 1:
-            raise ValueError(f"warmup and max_rounds are at least 1, got {self.warmup} and {self.max_rounds}")
 
     def first_ease(self, risk: Array) -> float:
         """1/K_0: the risk up to which a share of ``start`` of the samples lies."""

@@ -18,11 +18,11 @@ from tacit.pacing import SelfPaced
 from tacit.ragged import Ragged
 from tacit.solvers import Bundle, Solution, Solver, Status, Warm, minimise
 
-FIRST, NEXT, FINER = 0.1, 0.3, 0.1
+FIRST, NEXT, FINER = 0.3, 0.5, 0.1
 """Gaps of convex tasks: the first as a share of C, later ones of the last fall; how they shrink when nothing falls."""
 
 ESCAPES = 30
-"""How often a run that is at w = 0 is given other hidden values before that is its end."""
+"""Iterations in which a run that is at w = 0 is given other hidden values; after these, that is its end."""
 
 
 class Iteration(NamedTuple):
@@ -105,7 +105,7 @@ class Descent:
         """The first position, from hidden values."""
         w = np.zeros(self.oracle.n_params)
         planes, is_in = np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool)
-        return Position(w, target, planes, is_in, precision=self._at_least(FIRST * float(self.weights.sum())))
+        return Position(w, target, planes, is_in, precision=self._first_gap)
 
     @staticmethod
     def restored(parts: dict[str, Any]) -> Position:
@@ -119,13 +119,13 @@ class Descent:
             return self._paced(now)
         solution = self._solve(now, self.weights, now.w)
         now = replace(now, planes=solution.planes, gap=solution.gap, is_solved=solution.status is Status.CONVERGED)
-        is_stuck = not solution.w.any()
-        pointed = self._pointed(now) if self.escape and is_stuck and now.iteration < ESCAPES else solution.w
-        return self._move(now, solution.w, np.ones_like(now.is_in), pointed)
+        escapes = self.escape and not solution.w.any() and now.iteration < ESCAPES
+        moved = self._move(now, solution.w, np.ones_like(now.is_in), self._pointed(now) if escapes else solution.w)
+        return self._drawn(moved) if escapes and moved.is_done else moved
 
-    def final(self, now: Position) -> Position:
-        """The position that a run which ends here is left with."""
-        return now
+    def better(self, best: Position | None, now: Position) -> Position:
+        """What a run that is cut short now is left with, given what that was before."""
+        return now if best is None or now.objective < best.objective else best
 
     def _paced(self, now: Position) -> Position:
         """Alternate between the samples that are easy for w and the w that is best for them; then ask for more."""
@@ -142,7 +142,8 @@ class Descent:
             value = 0.5 * float(solution.w @ solution.w) + float(risk[chosen].sum()) - ease * int(chosen.sum())
             if value < best:
                 is_in = chosen
-                found = replace(found, w=solution.w, planes=solution.planes, gap=solution.gap)
+                is_solved = solution.status is Status.CONVERGED
+                found = replace(found, w=solution.w, planes=solution.planes, gap=solution.gap, is_solved=is_solved)
             if not best - value > self.significant:
                 break
             best = value
@@ -169,6 +170,14 @@ class Descent:
         model = Bundle().init(task, Warm(planes=now.planes), np.random.default_rng(0))
         return task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
 
+    def _drawn(self, now: Position) -> Position:
+        """The same w = 0 with hidden values drawn anew: those that the model points to lead back there."""
+        if not hasattr(self.oracle, "draw"):
+            return now
+        target = self.oracle.draw(np.random.default_rng((self.seed, now.iteration)))
+        changed = self._changed(target, now.target)
+        return replace(now, target=target, changed=changed, precision=self._first_gap, is_done=changed == 0)
+
     def _move(self, now: Position, w: Array, is_in: Array, pointed: Array) -> Position:
         """The position at w: the hidden values that ``pointed`` asks for, the objective, and how to go on."""
         target = self.oracle.impute(pointed, prefer=now.target).code
@@ -185,7 +194,8 @@ class Descent:
             precision = FINER * now.precision
         if self.pace is not None and w.any():  # which samples are easy shows only in a good solution
             precision = 0.0
-        is_last = now.precision <= self.significant and is_all and (self.pace is None or np.isfinite(now.ease))
+        is_paced = self.pace is None or np.isfinite(now.ease) or not w.any()
+        is_last = now.precision <= self.significant and is_all and is_paced
         return replace(
             now,
             w=w,
@@ -198,6 +208,10 @@ class Descent:
             precision=self._at_least(precision),
             is_done=is_still and is_last,
         )
+
+    @property
+    def _first_gap(self) -> float:
+        return self._at_least(FIRST * float(self.weights.sum()))
 
     def _at_least(self, gap: float) -> float:
         return max(gap, self.significant)

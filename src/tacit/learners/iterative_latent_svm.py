@@ -12,6 +12,7 @@ from tacit.learners.cccp import Descent, Position
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import require
 from tacit.oracle.enumerable import checksum
+from tacit.oracle.recalling import Recalling
 
 
 class IterativeLatentSVM(LatentSVM):
@@ -63,6 +64,8 @@ class RoundPosition(Position):
 class Rounds(Descent):
     """A latent task in rounds: when one has converged, the next measures its loss against what that one imputed."""
 
+    rounds: dict[str, Descent] = field(default_factory=dict)  # the present one
+
     def begin(self, target: Array) -> RoundPosition:
         return RoundPosition(**vars(super().begin(target)))
 
@@ -89,13 +92,19 @@ class Rounds(Descent):
         seen = np.append(now.seen, mark)
         return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
 
-    def final(self, now: Position) -> RoundPosition:
+    def better(self, best: Position | None, now: Position) -> RoundPosition:
+        """The best round so far; objectives of different rounds do not compare otherwise."""
         assert isinstance(now, RoundPosition)
         if not np.isfinite(now.best_objective):  # not even the first round has ended
             return now
         return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)
 
     def _against(self, code: Array) -> Descent:
-        measured = self.oracle.measured_against(code)  # type: ignore[attr-defined]
-        parts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Descent(**{**parts, "oracle": measured})
+        """The latent task of a round, the same object as long as the round lasts."""
+        mark = checksum(code)
+        if mark not in self.rounds:
+            self.rounds.clear()
+            measured = Recalling(self.oracle.measured_against(code))  # type: ignore[attr-defined]
+            parts = {name: getattr(self, name) for name in Descent.__dataclass_fields__}
+            self.rounds[mark] = Descent(**{**parts, "oracle": measured})
+        return self.rounds[mark]

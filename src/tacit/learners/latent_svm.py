@@ -19,6 +19,7 @@ from tacit.learners.learner import Learner
 from tacit.learners.preparation import prepare
 from tacit.oracle import Problem, require
 from tacit.oracle.enumerable import checksum
+from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, choose
@@ -134,7 +135,7 @@ class LatentSVM(Learner):
         self._check_loss(oracle)
         seed = int(check_random_state(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
-            descent = self._descent(shards, weights, seed)
+            descent = self._descent(Recalling(shards), weights, seed)
             log = _Log(descent, self._checkpoint(descent))
             if not log.resume():
                 log.open(self._start(descent, oracle, y, np.random.default_rng((seed, 0))))
@@ -156,8 +157,10 @@ class LatentSVM(Learner):
 
     def _check_loss(self, oracle: Any) -> None:
         """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
+        if not getattr(oracle, "loss_needs_hidden", False):
+            return
         unknown = oracle.hidden_unknown()
-        if getattr(oracle, "loss_needs_hidden", False) and unknown.size:
+        if unknown.size:
             raise ValueError(
                 f"the loss of {type(self.problem).__name__} compares with the true hidden value, which is unknown for "
                 f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), "
@@ -225,7 +228,12 @@ class LatentSVM(Learner):
         if isinstance(self.init, str):
             require(f"{type(self).__name__}(init='hidden')", self.problem, oracle, ["draw"], "use init='weights'")
             return descent.begin(oracle.draw(rng))
-        prefer = oracle.encode(y, self.init)
+        is_sequence = getattr(oracle, "code_offsets", None) is not None
+        try:
+            prefer = oracle.encode(self.init) if is_sequence else oracle.encode(y, self.init)
+        except (ValueError, TypeError) as error:
+            what = "all tags of every sequence" if is_sequence else "a hidden value for every sample"
+            raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return descent.begin(oracle.impute(np.zeros(oracle.n_params), prefer=prefer).code)
 
     def _solver(self, task: Any) -> Solver:
@@ -245,33 +253,39 @@ class LatentSVM(Learner):
 
 
 class _Log:
-    """Where a fit is: the runs that ended, the best position of all, the present run and its history."""
+    """Where a fit is: the runs that ended and the best of them, the present run, its best position and its history.
+
+    While a pace is on, the objective may rise: a run that is cut short gives its best position, not its last.
+    """
 
     def __init__(self, descent: Descent, checkpoint: Checkpoint | None) -> None:
         self.descent = descent
         self.checkpoint = checkpoint
         self.runs: list[Run] = []
         self.best: Position | None = None
+        self.lowest: Position | None = None
         self.history: list[Iteration] = []
         self._targets: list[Array] = []  # of every iteration of every run, to know their hidden values again
 
     def open(self, position: Position) -> None:
-        self.position, self.history = position, []
+        self.position, self.lowest, self.history = position, None, []
         self._clock = time.perf_counter()
 
     def advance(self) -> None:
         now = self.descent.step(self.position)
         line = self.descent.line(now, time.perf_counter() - self._clock)
         self.position, self.history = now, [*self.history, line]
+        self.lowest = _bare(self.descent.better(self.lowest, now))
         if self.checkpoint is not None:
             self._targets = [*self._targets, narrow(now.target)]
 
     def close(self, status: Status) -> None:
         """The present run has ended."""
-        self.position = self.descent.final(self.position)
-        self.runs.append(Run(self.position.objective, status, self.history))
-        if self.best is None or self.position.objective < self.best.objective:
-            self.best = self.position
+        is_cut = status in (Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
+        end = self.lowest if is_cut and self.lowest is not None else self.position
+        self.runs.append(Run(end.objective, status, self.history))
+        if self.best is None or end.objective < self.best.objective:
+            self.best = _bare(end)
         self.history = []
 
     def result(self) -> tuple[Position, list[Run]]:
@@ -287,12 +301,13 @@ class _Log:
         histories = [*(run.history for run in self.runs), self.history]
         lines = [line for history in histories for line in history]
         parts = {f"now.{name}": value for name, value in vars(self.position).items()}
-        if self.best is not None:
-            parts |= {f"best.{name}": value for name, value in vars(self.best).items()}
+        for prefix, position in (("best.", self.best), ("lowest.", self.lowest)):
+            if position is not None:
+                parts |= {prefix + name: value for name, value in vars(position).items()}
         return {
             **parts,
-            "seed": self.descent.seed,
             "objectives": np.array([run.objective for run in self.runs]),
+            "seed": self.descent.seed,
             "statuses": np.array([run.status.name for run in self.runs], dtype="U12"),
             "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
             "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(len(lines), -1),
@@ -308,6 +323,7 @@ class _Log:
         self.descent = replace(self.descent, seed=int(saved["seed"]))
         self.position = self._position(saved, "now.")
         self.best = self._position(saved, "best.") if "best.w" in saved else None
+        self.lowest = self._position(saved, "lowest.") if "lowest.w" in saved else None
         self._targets = list(saved["targets"])
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         for owner, *row in zip(saved["owners"], saved["lines"], saved["is_in"], saved["targets"], strict=True):
@@ -334,6 +350,11 @@ class _Log:
             iteration=int(i),
         )
         return self.descent.line(then, seconds)
+
+
+def _bare(position: Position) -> Position:
+    """Without its planes, which only the next step needs."""
+    return replace(position, planes=position.planes[:0])
 
 
 def _advice(run: Run) -> str:

@@ -272,8 +272,7 @@ class EnumerableOracle(ABC):
         return self
 
     def hidden_unknown(self) -> Array:
-        several = np.diff(self.offsets) > 1
-        open_ = np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+        open_ = self._several_states()
         if self._labels is None or not open_.size:
             return open_
         choices = np.ones(open_.size, np.int64)
@@ -285,6 +284,11 @@ class EnumerableOracle(ABC):
             there = scores[np.repeat(labels, sizes), np.arange(scores.shape[1])] > -np.inf
             choices[out] = np.add.reduceat(there, starts[:-1] - starts[0])
         return open_[choices > 1]
+
+    def _several_states(self) -> Array:
+        """The samples of several states, none of them given."""
+        several = np.diff(self.offsets) > 1
+        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
 
     def _argmax(
         self,

@@ -159,6 +159,9 @@ class ClassBlocks(EnumerableOracle):
         parts = self._blocks_of(w)
         weights = parts["weights"].astype(self._precision, copy=False)
         states = self.states(rows)
+        if not w.any():  # every descent asks there, and a product of zeros takes as long as any other
+            size = states.stop - states.start if isinstance(states, slice) else len(states)
+            return np.zeros((self.n_labels, size), self._precision)
         if self._columns is None:
             scores = np.ascontiguousarray((cut_rows(self._rows, states) @ weights.T).T)
         else:
@@ -166,6 +169,9 @@ class ClassBlocks(EnumerableOracle):
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
+
+    def hidden_unknown(self) -> Array:
+        return self._several_states()  # a class has every state
 
     @property
     def table(self) -> Any:

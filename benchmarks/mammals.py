@@ -43,7 +43,7 @@ def run() -> Page:
             "objective, best of 4",
             "training loss, %, all / best",
             "test loss, %, all / best",
-            "seconds a fit (highest)",
+            "CPU seconds a fit (highest)",
         ],
     )
     if "TACIT_DATA" not in os.environ:
@@ -84,9 +84,9 @@ def _fit(fold: int, seed: int, pace: SelfPaced | None) -> Fit:
     train, test = np.flatnonzero(~data.is_test[:, fold]), np.flatnonzero(data.is_test[:, fold])
     X, y = data.X[train], data.y[train]
     model = LatentSVM(Candidates(fit_intercept=False), C=C, tol=EPSILON, pace=pace, random_state=seed)
-    began = time.perf_counter()
+    began = time.process_time()
     model.fit(X, y)
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     return Fit(model.objective_, 1 - model.score(X, y), 1 - model.score(data.X[test], data.y[test]), seconds)
 
 

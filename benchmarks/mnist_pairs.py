@@ -40,7 +40,8 @@ def run() -> Page:
         f"`LatentSVM(Transforms(rotations(-60, 60, 11), 10, blocks), C, tol={EPSILON})`, {STARTS} random starts, the "
         "same for both learners; test error of the one with the lower objective. Without a hidden value: "
         "`Transforms(rotations(0, 0, 1), 10)`. Blocks: `class` shares one block of weights over all angles, as the "
-        "thesis does, `class and state` has one for each. CPU seconds (one BLAS thread) of one fit from raw images, PCA included.",
+        "thesis does, `class and state` has one for each. CPU seconds (one BLAS thread) of one fit from raw images, "
+        "PCA included.",
         [
             "pair",
             "blocks",

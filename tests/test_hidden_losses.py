@@ -186,6 +186,30 @@ def test_unknown_boxes_are_refused_by_learners_that_need_them(placed):
         StructuredSVM(Multiclass(loss="exact")).fit(X.values, np.repeat(y, X.lengths))
 
 
+def far(true, true_h, label, h):
+    """A loss in which label and place speak together: wrong places cost more under some labels than others."""
+    return 0.0 if (true, true_h) == (label, h) else 1 + (true != label) * (2 + true) + 0.1 * abs(true_h - h)
+
+
+def test_a_function_is_a_loss(placed, tmp_path):
+    X, y, hidden = placed
+    problem = Candidates(loss=far)
+    oracle = problem.bind(X, y, problem.schema(X, y), hidden=hidden)
+    rng = np.random.default_rng(0)
+    label, state = rng.integers(0, 3, 60), rng.integers(X.lengths)
+    expected = [far(*outputs) for outputs in zip(y, hidden, label, state, strict=True)]
+    np.testing.assert_allclose(oracle.loss(oracle.encode(label, state)), expected)
+    same = Candidates(loss=lambda true, true_h, label, h: float((true, true_h) != (label, h)))
+    called = IterativeLatentSVM(same, C=50).fit(X, y)
+    assert np.array_equal(called.coef_, IterativeLatentSVM(Candidates(loss="exact"), C=50).fit(X, y).coef_)
+    model = IterativeLatentSVM(problem, C=50).fit(X, y)
+    model.save(tmp_path / "model")
+    assert np.array_equal(load(tmp_path / "model", problem=problem).predict(X), model.predict(X))
+    for wrong, why in ((lambda *_: 1.0, "truth must cost nothing"), (lambda *_: -1, "not negative")):
+        with pytest.raises(ValueError, match=why):
+            StructuredSVM(Candidates(loss=wrong)).fit(X, y, hidden=hidden)
+
+
 def test_common_checks_hold_for_losses_on_the_hidden_value():
     check_problem(Candidates(loss="exact"), seeds=10)
     check_learner(IterativeLatentSVM(Candidates(loss="exact")))

@@ -49,7 +49,7 @@ from tacit.oracle.contracts import (
     take_code,
 )
 from tacit.oracle.enumerable import EnumerableOracle, LossTable, check_hidden, checksum
-from tacit.oracle.hidden_loss import HiddenLoss
+from tacit.oracle.hidden_loss import HiddenLoss, PairLoss
 from tacit.oracle.task import Plane, Task
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "HiddenLoss",
     "LossTable",
     "Oracle",
+    "PairLoss",
     "Plane",
     "Problem",
     "Schema",

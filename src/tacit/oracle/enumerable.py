@@ -17,7 +17,7 @@ from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
 from tacit.oracle.contracts import TARGET, Assignment
 from tacit.oracle.dual import CellDual
-from tacit.oracle.hidden_loss import HiddenLoss
+from tacit.oracle.hidden_loss import PairLoss
 from tacit.ragged import states_of
 
 
@@ -72,7 +72,7 @@ class EnumerableOracle(ABC):
         labels: Array | None = None,
         hidden: Array | None = None,
         losses: LossTable | None = None,
-        hidden_loss: HiddenLoss | None = None,
+        hidden_loss: PairLoss | None = None,
         has_hidden: bool = True,
     ) -> None:
         self.classes = classes

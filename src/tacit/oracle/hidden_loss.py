@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,6 +12,13 @@ from tacit.kernels import kernel
 
 MOST_NUMBERS = 1 << 28
 """Of the pairwise losses that are kept: a gigabyte."""
+
+
+class PairLoss(Protocol):
+    """Any Δ(y_i, h_i, y, h) of bound samples; what `EnumerableOracle` takes as ``hidden_loss``."""
+
+    def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
+        """(n_labels, states): the loss of every cell against these labels and hidden values (−1: unknown)."""
 
 
 class HiddenLoss:
@@ -41,6 +49,46 @@ class HiddenLoss:
         out = np.ones((n_labels, int(offsets[-1])))
         fill_losses(self.flat, self.starts[self.kinds], offsets, labels, states, out)
         return out
+
+
+class CalledLoss:
+    """A user's function ``(true label, true h, label, h)`` → loss; only the label counts where the true h is unknown.
+
+    One call a cell for every table: for hidden values that are few. What it returns is checked.
+    """
+
+    def __init__(self, function: Callable[[Any, Any, Any, Any], Any], classes: Array) -> None:
+        self.function = function
+        self.classes = classes.tolist()
+
+    def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
+        out = np.ones((n_labels, int(offsets[-1])))
+        for i, (true, h) in enumerate(zip(labels.tolist(), states.tolist(), strict=True)):
+            own = slice(offsets[i], offsets[i + 1])
+            if true >= n_labels:
+                continue
+            if h < 0:
+                out[true, own] = 0.0
+                continue
+            size = int(offsets[i + 1] - offsets[i])
+            for k, label in enumerate(self.classes):
+                out[k, own] = [self._called(i, self.classes[true], h, label, other) for other in range(size)]
+            if out[true, offsets[i] + h] != 0:
+                raise ValueError(
+                    f"loss({self.classes[true]!r}, {h}, {self.classes[true]!r}, {h}) is "
+                    f"{out[true, offsets[i] + h]} for sample {i}; the truth must cost nothing"
+                )
+        return out
+
+    def _called(self, i: int, *outputs: Any) -> float:
+        answer = self.function(*outputs)
+        try:
+            value = float(answer)
+        except (TypeError, ValueError):
+            value = np.nan
+        if not 0 <= value < np.inf:
+            raise ValueError(f"loss{outputs} of sample {i} is {answer!r}; losses are numbers, finite and not negative")
+        return value
 
 
 def by_kind(keys: Iterable[bytes], table: Callable[[int], Array], size: Callable[[int], int]) -> HiddenLoss:

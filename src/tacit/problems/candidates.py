@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.boxes import overlap
-from tacit.oracle import Example, HiddenLoss, Schema
+from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.enumerable import check_hidden
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.class_blocks import ClassProblem
@@ -28,7 +28,8 @@ class Candidates(ClassProblem):
     loss : "0/1" or a cost matrix ``loss[true, predicted]`` in the order of the classes; or one that looks at the
         candidate too: "exact" costs 1 unless both label and candidate are right, "overlap" costs 1 under a wrong label
         and 1 − intersection over union of the candidates' boxes under the right one (bags must carry boxes, see
-        `Ragged.with_boxes`). Where the true candidate is unknown they count the label alone
+        `Ragged.with_boxes`), a function ``(true label, true candidate, label, candidate)`` costs what it returns.
+        Where the true candidate is unknown these count the label alone
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether each class has an intercept, penalised like the other weights
 
@@ -55,7 +56,7 @@ class Candidates(ClassProblem):
         self._require_boxes(X)
         return super().schema(X, y)
 
-    def hidden_loss(self, X: Ragged, offsets: Array) -> HiddenLoss:
+    def hidden_loss(self, X: Ragged, offsets: Array) -> PairLoss:
         if self.loss == "exact":
             return exact_loss(X.lengths)
         self._require_boxes(X)

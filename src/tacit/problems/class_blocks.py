@@ -18,8 +18,9 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array, Rows
 from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
-from tacit.oracle import EnumerableOracle, Example, HiddenLoss, LossTable, Oracle, Problem, Schema
+from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.enumerable import checksum
+from tacit.oracle.hidden_loss import CalledLoss
 from tacit.problems.class_dual import ClassDual
 
 SMALL_PRODUCT = 900_000
@@ -47,13 +48,19 @@ class ClassProblem(Problem):
     hidden_losses: tuple[str, ...] = ()
     """Names of losses that look at the hidden value."""
 
-    def hidden_loss(self, X: Any, offsets: Array) -> HiddenLoss:
+    def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         """The loss on the hidden value that ``loss`` names, for these samples."""
         raise NotImplementedError
 
     @property
+    def holds_functions(self) -> bool:
+        """Whether a file of a model lacks a part of the problem, because it is the user's function."""
+        return callable(self.loss)
+
+    @property
     def _sees_hidden(self) -> bool:
-        return isinstance(self.loss, str) and self.loss in self.hidden_losses
+        named = isinstance(self.loss, str) and self.loss in self.hidden_losses
+        return named or (callable(self.loss) and self.has_hidden)
 
     def schema(self, X: Any, y: Any) -> Schema:
         table, offsets = self.rows(self.read(X))
@@ -83,7 +90,8 @@ class ClassProblem(Problem):
             found = find_labels(schema.classes, read_labels(y, offsets.size - 1))
             facts["labels"] = np.where(found < 0, len(schema.classes), found)
             if self._sees_hidden:
-                facts["hidden_loss"] = self.hidden_loss(X, offsets)
+                called = CalledLoss(self.loss, schema.classes) if callable(self.loss) else None
+                facts["hidden_loss"] = called or self.hidden_loss(X, offsets)
             else:
                 facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
         return facts
@@ -209,7 +217,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        pairs = None if self._hidden_loss is None else self._hidden_loss.flat
+        pairs = getattr(self._hidden_loss, "flat", None)
         return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)), pairs)
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:

@@ -62,5 +62,5 @@ class StateBlocks(EnumerableOracle):
         return out
 
     def digest(self) -> str:
-        pairs = None if self._hidden_loss is None else self._hidden_loss.flat
+        pairs = getattr(self._hidden_loss, "flat", None)
         return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)), pairs)

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 
 from tacit.arrays import Array, first_non_finite
 from tacit.labels import read_classes
-from tacit.oracle import Example, HiddenLoss, Schema
+from tacit.oracle import Example, PairLoss, Schema
 from tacit.oracle.enumerable import check_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.class_blocks import ClassBlocks, ClassProblem
@@ -36,7 +36,8 @@ class Transforms(ClassProblem):
         state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
     n_components : principal components to keep; None for the transformed input itself
     blocks : "class" for one weight block a class, shared by all states; "class and state" for one for each pair
-    loss : "0/1", a cost matrix, or "exact", which costs 1 unless both label and state are right
+    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, or a function
+        ``(true label, true state, label, state)`` → loss
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether every block has an intercept, penalised like the other weights
 
@@ -69,8 +70,8 @@ class Transforms(ClassProblem):
 
     @property
     def holds_functions(self) -> bool:
-        """Whether a file of a model lacks the transformations, because they are the user's functions."""
-        return not isinstance(self.transforms, Rotations)
+        """Whether a file of a model lacks a part of the problem, because it is the user's function."""
+        return not isinstance(self.transforms, Rotations) or callable(self.loss)
 
     def read(self, X: Any) -> Array:
         if sparse.issparse(X):
@@ -129,7 +130,7 @@ class Transforms(ClassProblem):
     def known_hidden(self, hidden: Any, offsets: Array) -> Array:
         return check_hidden(hidden, np.diff(offsets))
 
-    def hidden_loss(self, X: Any, offsets: Array) -> HiddenLoss:
+    def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         return exact_loss(np.diff(offsets))
 
     def rows(self, X: Any) -> tuple[Any, Array]:

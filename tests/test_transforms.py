@@ -145,6 +145,7 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
 
 
 def test_the_demonstration_turns_digits_back(tmp_path):
+    plt.close("all")
     text = turned_digits(tmp_path)
     rows = {line[:26].strip(): float(line.split()[-1].rstrip("%")) for line in text.splitlines()[3:6]}
     assert rows["hidden turn, CCCP"] > rows["no hidden turn"] + 8

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page
 from tacit import LatentSVM, SelfPaced
 from tacit.datasets import uniprobe
+from tacit.datasets.dna import Halves
 from tacit.problems import Motif
 
 C, EPSILON, STARTS = 150.0, 1e-3, 4
@@ -52,7 +53,8 @@ def run(full: bool = False) -> Page:
             "objective, best of 4",
             "objective, all starts",
             "stuck runs",
-            "stuck without the escape",
+            "without the escape",
+            "so, width 10",
             "seconds a start",
         ],
     )
@@ -65,7 +67,8 @@ def run(full: bool = False) -> Page:
         for protein in PROTEINS:
             measure(page, Path(folder) / "uniprobe", protein, folds)
     page.notes.append(
-        f"A run is stuck if it ends with a training error above 45 %. Ties: within C·ε = {C * EPSILON:g}."
+        "A run is stuck if it ends with a training error above 45 % (thesis: 18 of 100 runs of CCCP, 1 of self-paced "
+        f"learning). Ties: within C·ε = {C * EPSILON:g}. The held-out loss still falls at the largest width tried."
     )
     return page
 
@@ -75,11 +78,14 @@ def measure(page: Page, folder: Path, protein: str, folds: Any) -> None:
     width = min(losses, key=lambda width: losses[width])
     found: dict[str, list[list[Start]]] = {name: [] for name in LEARNERS}
     stuck = dict.fromkeys(LEARNERS, 0)
+    narrow = dict.fromkeys(LEARNERS, 0)
     for fold in folds:
+        data = uniprobe(folder, protein, fold)
         for name, pace in LEARNERS.items():
-            found[name].append([start(folder, protein, width, fold, pace, seed, True) for seed in range(STARTS)])
-            ends = [start(folder, protein, width, fold, pace, seed, False) for seed in range(STARTS)]
-            stuck[name] += sum(end.is_stuck for end in ends)
+            seeds = range(STARTS)
+            found[name].append([start(data, width, pace, seed) for seed in seeds])
+            stuck[name] += sum(start(data, width, pace, seed, escape=False).is_stuck for seed in seeds)
+            narrow[name] += sum(start(data, 10, pace, seed, escape=False).is_stuck for seed in seeds)
     for name, runs in found.items():
         best = [min(starts, key=lambda end: end.objective) for starts in runs]
         every = [end for starts in runs for end in starts]
@@ -94,6 +100,7 @@ def measure(page: Page, folder: Path, protein: str, folds: Any) -> None:
                 spread([end.objective for end in every]),
                 f"{sum(end.is_stuck for end in every)} of {len(every)}",
                 f"{stuck[name]} of {len(every)}",
+                f"{narrow[name]} of {len(every)}",
                 f"{np.mean([end.seconds for end in every]):.1f}",
             )
         )
@@ -115,8 +122,7 @@ def held_out(folder: Path, protein: str, width: int) -> float:
     return 1 - float(cross_val_score(model, data.X_train, data.y_train, cv=folds).mean())
 
 
-def start(folder: Path, protein: str, width: int, fold: int, pace: Any, seed: int, escape: bool) -> Start:
-    data = uniprobe(folder, protein, fold)
+def start(data: Halves, width: int, pace: Any, seed: int, escape: bool = True) -> Start:
     model = LatentSVM(Motif(width), C=C, tol=EPSILON, pace=pace, escape=escape, random_state=seed, verbose=0)
     began = time.perf_counter()
     model.fit(data.X_train, data.y_train)

@@ -52,10 +52,12 @@ def run(code, module, place, raises):
 
 def test_there_are_pages_with_examples():
     with_python = [page.stem for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
-    assert {"chains", "own_problem", "which_solver"} <= set(with_python)
+    assert {"chains", "latent_svm", "motifs", "own_problem", "which_solver"} <= set(with_python)
 
 
-@pytest.mark.parametrize("home", ["tacit", "tacit.oracle", "tacit.problems", "tacit.solvers", "tacit.testing"])
+@pytest.mark.parametrize(
+    "home", ["tacit", *(f"tacit.{part}" for part in ("datasets", "oracle", "plot", "problems", "solvers", "testing"))]
+)
 def test_every_public_name_is_in_the_reference(home):
     module = importlib.import_module(home)
     names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]

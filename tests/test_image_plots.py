@@ -7,8 +7,8 @@ from matplotlib.colors import to_hex
 from scipy.ndimage import rotate
 
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, plot
-from tacit.drawing import BLUE, RED
-from tacit.image_plots import coverage
+from tacit.plot.canvas import BLUE, ORANGE
+from tacit.plot.windows_and_turns import coverage
 from tacit.problems import Candidates, rotations
 
 
@@ -52,7 +52,7 @@ def test_windows_show_the_history_in_or_out_of_the_pace(fitted):
     first, mid, last = figure.axes[3:6]
     for ax, step in ((first, history[0]), (mid, middle), (last, history[-1])):
         (colour, box), (_, true_box) = outlines(ax)
-        assert colour == (BLUE if step.is_in[out] else RED)
+        assert colour == (BLUE if step.is_in[out] else ORANGE)
         np.testing.assert_array_equal(box, bags.boxes[4 * out + step.hidden[out]])
         assert true_box == (1, 1, 5, 5)
     assert mid.get_title().endswith("out")
@@ -69,8 +69,8 @@ def test_windows_refuse_what_they_cannot_show(fitted):
     with pytest.raises(ValueError, match="at least one model"):
         plot.found_windows(images, bags, {}, [0])
     convex = StructuredSVM(Candidates()).fit(bags, np.arange(60) % 2, hidden=np.zeros(60, int))
-    for model in (LatentSVM(Candidates()), convex):
-        with pytest.raises(ValueError, match="'x' is not a fitted learner of hidden values"):
+    for model, why in ((LatentSVM(Candidates()), "call fit first"), (convex, "learners of hidden values")):
+        with pytest.raises(ValueError, match=why):
             plot.found_windows(images, bags, {"x": model}, [0])
 
 

@@ -1,5 +1,6 @@
 """Latent SVM and self-paced learning: reductions, monotone descent, planted hidden values, long runs."""
 
+import operator
 import os
 import signal
 import subprocess
@@ -242,38 +243,193 @@ def test_a_paced_run_that_is_cut_short_gives_its_best_model(planted):
         scores = model.decision_function(X)
         slack = (scores + (np.arange(3) != y[:, None])).max(axis=1) - scores[np.arange(120), y]
         assert 0.5 * model.coef_ @ model.coef_ + 100 * slack.mean() == pytest.approx(min(objectives))
+        in_best = model.history_[int(np.argmin(objectives))].is_in.all()
+        assert np.isfinite(model.gap_) == in_best
     assert objectives[-1] > min(objectives)
 
 
 KILLED = """
-import sys, numpy as np
-from tacit import LatentSVM, Ragged
-from tacit.problems import Candidates
-rng = np.random.default_rng(0)
-X = Ragged(rng.standard_normal((400 * 30, 40)), np.arange(401) * 30)
-y = np.arange(400) % 4
-model = LatentSVM(Candidates(), C=100, n_init=2, random_state=0, checkpoint=sys.argv[1], resume=True, verbose=0,
-                  max_iter=8)
-import warnings
-warnings.simplefilter("ignore")
-print(repr(model.fit(X, y).coef_.tobytes().hex()[:64]), model.objective_, len(model.runs_))
+import hashlib, sys
+import numpy as np
+from tacit import LatentSVM, Ragged, SelfPaced
+from tacit.datasets import planted_motif
+from tacit.problems import Candidates, Motif
+
+path, kind = sys.argv[1:]
+if kind == "bags":
+    rng = np.random.default_rng(0)
+    values, y, hidden = rng.standard_normal((400 * 30, 40)), np.arange(400) % 4, rng.integers(0, 30, 400)
+    values[np.arange(400) * 30 + hidden, y] += 3
+    X, problem, pace = Ragged(values, np.arange(401) * 30), Candidates(), None
+else:
+    X, y, _ = planted_motif(600, 40, "TGACTCAG", noise=0.1, strands="both")
+    problem, pace = Motif(8, strands="both"), SelfPaced()
+model = LatentSVM(problem, C=100, pace=pace, n_init=2, checkpoint=path, resume=True, verbose=0).fit(X, y)
+assert model.coef_.any()
+mark = hashlib.sha256(model.coef_.tobytes() + np.ascontiguousarray(model.hidden_).tobytes())
+for run in model.runs_:
+    for line in run.history:
+        mark.update(repr((line.objective, line.gap, line.changed)).encode())
+        mark.update(np.packbits(line.is_in).tobytes() + np.ascontiguousarray(line.hidden).tobytes())
+print(mark.hexdigest(), model.objective_, [len(run.history) for run in model.runs_])
 """
 
 
-def test_a_killed_fit_resumes_to_the_same_result(tmp_path):
-    """kill -9 at random moments, again and again, then let it end."""
-    script = tmp_path / "fit.py"
+@pytest.mark.parametrize("kind", ["bags", "motif"])
+def test_a_killed_fit_resumes_to_the_same_result(tmp_path, kind):
+    """kill -9 a random moment after a state was written, again and again, then let it end."""
+    script, state = tmp_path / "fit.py", tmp_path / "state"
     script.write_text(KILLED)
     run = [sys.executable, str(script)]
-    whole = subprocess.run([*run, str(tmp_path / "whole")], capture_output=True, text=True, check=True).stdout
+    whole = subprocess.run([*run, str(tmp_path / "whole"), kind], capture_output=True, text=True, check=True).stdout
     rng = np.random.default_rng(int.from_bytes(os.urandom(4), "little"))
     for _ in range(3):
-        process = subprocess.Popen([*run, str(tmp_path / "state")], stdout=subprocess.PIPE)
-        time.sleep(float(rng.uniform(1.0, 4.0)))
+        before = state.stat().st_mtime_ns if state.exists() else 0
+        process = subprocess.Popen([*run, str(state), kind], stdout=subprocess.PIPE)
+        while process.poll() is None and (not state.exists() or state.stat().st_mtime_ns == before):
+            time.sleep(0.002)
+        time.sleep(float(rng.exponential(0.03)))
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    resumed = subprocess.run([*run, str(tmp_path / "state")], capture_output=True, text=True, check=True).stdout
+    resumed = subprocess.run([*run, str(state), kind], capture_output=True, text=True, check=True).stdout
     assert resumed == whole
+
+
+class Interrupting(Candidates):
+    """Raises KeyboardInterrupt at a call of the oracle, once."""
+
+    def __init__(self, when=None, method="augmented"):
+        super().__init__()
+        self.when = when
+        self.method = method
+
+    def bind(self, X, y, schema, *, hidden=None):
+        oracle = super().bind(X, y, schema, hidden=hidden)
+        if y is not None and self.when is not None:
+            asked, count = getattr(oracle, self.method), [0]
+
+            def answer(*args, **settings):
+                count[0] += 1
+                if count[0] == self.when:
+                    raise KeyboardInterrupt
+                return asked(*args, **settings)
+
+            setattr(oracle, self.method, answer)
+        return oracle
+
+    def __repr__(self, N_CHAR_MAX=700):  # the same problem, to a checkpoint
+        return "Interrupting()"
+
+
+@pytest.mark.parametrize(("method", "when"), [("augmented", 30), ("augmented", 70), ("impute", 5), ("draw", 2)])
+def test_an_interrupt_at_any_moment_loses_nothing(planted, tmp_path, method, when):
+    X, y, _ = planted
+    settings = {"C": 50.0, "n_init": 3, "random_state": 0, "verbose": 0}
+    whole = LatentSVM(Interrupting(), **settings).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="interrupted: .* of 3 starts"):
+        part = LatentSVM(Interrupting(when, method), **settings, checkpoint=tmp_path / "state").fit(X, y)
+    assert part.status_ is Status.INTERRUPTED
+    assert len(part.runs_) < 3 or part.runs_[-1].status is Status.INTERRUPTED
+    resumed = LatentSVM(Interrupting(), **settings, checkpoint=tmp_path / "state", resume=True).fit(X, y)
+    assert np.array_equal(resumed.coef_, whole.coef_)
+    assert [len(run.history) for run in resumed.runs_] == [len(run.history) for run in whole.runs_]
+    assert [run.objective for run in resumed.runs_] == [run.objective for run in whole.runs_]
+
+
+def test_a_checkpoint_of_other_hidden_values_to_begin_with_is_refused(tmp_path):
+    """Long arrays, which print alike."""
+    rng = np.random.default_rng(0)
+    X, y = Ragged(rng.standard_normal((2400, 2)), np.arange(1201) * 2), np.arange(1200) % 2
+    settings = {"problem": Candidates(), "C": 1.0, "checkpoint": tmp_path / "state"}
+    LatentSVM(**settings, init=np.zeros(1200, int)).fit(X, y)
+    other = np.where(np.abs(np.arange(1200) - 600) < 500, 1, 0)
+    with pytest.raises(ValueError, match="what differs: init: hidden values"):
+        LatentSVM(**settings, init=other, resume=True).fit(X, y)
+
+
+def test_a_stopping_callback_in_a_later_start_is_said(planted):
+    X, y, _ = planted
+    seen = []
+    stop = [lambda line: seen.append(line.iteration) or seen.count(1) == 2]
+    with pytest.warns(ConvergenceWarning, match="stopped by a callback: .* in 2 of 3 starts"):
+        model = LatentSVM(Candidates(), C=20, n_init=3, callbacks=stop).fit(X, y)
+    assert model.status_ is Status.STOPPED
+
+
+def test_starts_that_begin_at_given_values_are_one(planted):
+    X, y, hidden = planted
+    assert len(LatentSVM(Candidates(), C=20, n_init=4, init=hidden).fit(X, y).runs_) == 1
+    assert len(LatentSVM(Candidates(), C=20, n_init=4).fit(X, y, hidden=hidden).runs_) == 1
+
+
+@pytest.mark.parametrize("pace", [None, SelfPaced(), SelfPaced(start=0.3, warmup=1)], ids=str)
+def test_a_weight_is_a_repetition(planted, pace):
+    """Also for the pace: a sample of weight 2 comes in when two copies would, one of weight 0 is not there."""
+    X, y, hidden = planted
+    weights = np.random.default_rng(1).integers(0, 3, 120)
+    begin = np.where(np.arange(120) % 3 == 0, (hidden + 1) % 8, hidden)
+    rows = np.repeat(np.arange(120), weights)
+    model = LatentSVM(Candidates(), C=30, pace=pace, init=begin, tol=1e-6).fit(X, y, sample_weight=weights)
+    other = LatentSVM(Candidates(), C=30, pace=pace, init=begin[rows], tol=1e-6).fit(X[rows], y[rows])
+    assert model.objective_ == pytest.approx(other.objective_, rel=1e-4)
+    counts = [(weights * line.is_in).sum() for line in model.history_]
+    assert counts[:3] == [line.samples_in for line in other.history_][:3]
+
+
+def test_redraws_differ_between_starts():
+    """At w = 0 with nothing to learn, every iteration draws hidden values anew."""
+    X = Ragged(np.zeros((600, 2)), np.arange(61) * 10)
+    model = LatentSVM(Candidates(), C=1, n_init=2).fit(X, np.arange(60) % 2)
+    first, second = ({line.hidden.tobytes() for line in run.history} for run in model.runs_)
+    assert len(first) > 2
+    assert not first & second
+
+
+@pytest.mark.parametrize("strands", ["one", "both"])
+@pytest.mark.parametrize("pace", [None, SelfPaced()], ids=str)
+def test_a_planted_motif_is_found(strands, pace):
+    X, y, hidden = planted_motif(800, 40, "TGACTCAG", noise=0.1, strands=strands, seed=1)
+    model = LatentSVM(Motif(8, strands=strands), C=50, pace=pace, n_init=4).fit(X, y)
+    assert model.score(X, y) > 0.9
+    found = model.impute(X, y)
+    if strands == "both":  # which of the two is called the motif, and which its reverse complement, is anybody's guess
+        found = np.where((found[:, 1:] >= 0) & [False, (found != hidden)[y == 1, 1].mean() > 0.5], 1 - found, found)
+    assert (found == hidden)[y == 1].mean() > 0.8
+
+
+@pytest.mark.parametrize("strands", ["one", "both"])
+def test_given_starts_of_motifs_stay(strands):
+    X, y, hidden = planted_motif(200, 30, "TGACTC", strands=strands, seed=2)
+    wrong = np.where(hidden >= 0, 0, -1)
+    some = np.where((np.arange(200) % 3 == 0).reshape(-1, *[1] * (hidden.ndim - 1)), wrong, -1)
+    model = LatentSVM(Motif(6, strands=strands), C=20).fit(X, y, hidden=some)
+    for line in model.history_:
+        assert np.array_equal(line.hidden[::3], wrong[::3])
+
+
+def test_what_is_unknown_does_not_count_as_found():
+    X, y, hidden = planted_motif(60, 30, "TGACTC", strands="both", seed=2)
+    model = LatentSVM(Motif(6, strands="both"), C=20).fit(X, y)
+    with pytest.raises(ValueError, match="no hidden value is known"):
+        model.score_hidden(X, y, np.full_like(hidden, -1))
+    shifted = np.where(hidden[:, :1] >= 0, np.add(hidden, [1, 0]) % [20, 2], -1)
+    assert model.score_hidden(X, y, shifted) < 0.5
+
+
+def test_a_problem_that_changed_after_the_fit_is_refused():
+    X, y, _ = planted_motif(60, 30, "TGACTC", seed=2)
+    model = LatentSVM(Motif(6), C=20).fit(X, y)
+    with pytest.raises(ValueError, match="width=4 and background=3 are not those of the fit, 6 and 3: fit again"):
+        model.set_params(problem__width=4).predict(X)
+
+
+def test_lines_of_a_history_compare(planted):
+    X, y, _ = planted
+    first, again = (LatentSVM(Candidates(), C=20).fit(X, y).history_ for _ in range(2))
+    pairs = [(a._replace(seconds=0.0), b._replace(seconds=0.0)) for a, b in zip(first, again, strict=True)]
+    assert all(a == b for a, b in pairs)
+    assert not any(operator.ne(a, b) for a, b in pairs)
+    assert first[0] != first[-1]
 
 
 @pytest.mark.parametrize(
@@ -284,6 +440,10 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path):
         ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
         ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be larger than 1, got 1.0"),
         ({"pace": SelfPaced(start=0.0)}, ValueError, "start is a share of the samples"),
+        ({"pace": SelfPaced(start="half")}, ValueError, "start must be a number, got start='half'"),
+        ({"init": None}, ValueError, "init must be 'hidden', 'weights' or hidden values, got None"),
+        ({"escape": "no"}, TypeError, "escape must be True or False, got 'no'"),
+        ({"n_init": True}, ValueError, "n_init must be a whole number from 1, got n_init=True"),
         ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),
         (
             {"init": np.full(120, 8)},

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit import Ragged, StructuredSVM, datasets, load, plot
+from tacit import Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
@@ -336,29 +336,6 @@ def test_an_unknown_base_scores_the_mean_of_its_bases():
     oracle = model.problem.bind(versions, None, model.schema_)
     values = oracle.score(model.coef_, oracle.encode([1] * 5, [7] * 5))
     assert values[0] == pytest.approx(values[1:].mean())
-
-
-@pytest.mark.parametrize("heights", ["weights", "bits"])
-def test_logo_draws_four_letters_a_position(heights):
-    axes = plot.logo(np.random.default_rng(0).standard_normal((6, 4)), heights)
-    assert len(axes.patches) == 24
-    low, high = axes.get_ylim()
-    for patch in axes.patches:
-        box = patch.get_path().get_extents()
-        assert low <= box.y0 <= box.y1 <= high
-
-
-@pytest.mark.parametrize(
-    ("motif", "heights", "words"),
-    [
-        (np.zeros((3, 5)), "bits", r"got shape \(3, 5\)"),
-        (np.full((2, 4), np.nan), "weights", "no numbers"),
-        (np.zeros((2, 4)), "entropy", "'weights' or 'bits', got 'entropy'"),
-    ],
-)
-def test_logo_refuses(motif, heights, words):
-    with pytest.raises(ValueError, match=words):
-        plot.logo(motif, heights)
 
 
 def test_planted_motifs_are_where_they_are_said_to_be():

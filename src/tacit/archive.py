@@ -87,7 +87,9 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
     except StorageError:
         raise
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError, RuntimeError, EOFError, OSError) as error:
-        raise StorageError(f"{where!r} is truncated or not a tacit file ({error}); write it again") from error
+        raise StorageError(
+            f"{where!r} is truncated or not a tacit file ({error}); delete it, or name another"
+        ) from error
     if seal != _checksum(text, blobs.items()):
         raise StorageError(f"{where!r} was changed after it was written (checksum differs); do not trust it")
     if header.get("kind") != kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,7 +16,7 @@ __all__ = ["SelfPaced"]
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
     """Self-paced learning (Kumar, Packer & Koller 2010; thesis, algorithm 4): learn from easy samples first.
 
-    A sample is in while its share of the risk, ``c_i ξ_i``, is at most 1/K; K falls by the factor ``mu`` from one
+    A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K; K falls by the factor ``mu`` from one
     imputation to the next, until all samples are in. From there on it is plain CCCP, so it ends where that would:
     no better bound, but often a better optimum, because hidden values of hard samples are imputed late, by a model
     that has learned something.
@@ -45,27 +45,33 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
         """Refuse parameters that would never end, or never begin."""
         for name in ("warmup", "max_rounds"):
             value = getattr(self, name)
-            if not isinstance(value, Integral) or value < 1:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
+        for name in ("mu", "start"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool):
+                raise ValueError(f"{name} must be a number, got {name}={value!r}")
         if not 1 < self.mu < math.inf:
             raise ValueError(f"mu must be larger than 1, got {self.mu}; 1.3 lets samples in slowly, 2 fast")
         if not 0 < self.start <= 1:
             raise ValueError(f"start is a share of the samples, above 0 and up to 1, got {self.start}")
 
-    def first_ease(self, risk: Array) -> float:
-        """1/K_0: the risk up to which a share of ``start`` of the samples lies."""
-        place = min(math.ceil(self.start * risk.size), risk.size) - 1
-        ease = float(np.sort(risk)[place])
+    def first_ease(self, risk: Array, share: Array | None = None) -> float:
+        """1/K_0: the risk up to which a share of ``start`` of the samples lies; ``share`` says how many each is."""
+        order = np.argsort(risk, kind="stable")
+        counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
+        place = int(np.searchsorted(counts, self.start * counts[-1] * (1 - 1e-12)))
+        ease = float(risk[order[min(place, risk.size - 1)]])
         positive = risk[risk > 0]
         return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
 
-    def next_ease(self, risk: Array, ease: float, is_in: Array | None = None) -> float:
+    def next_ease(self, risk: Array, ease: float, is_in: Array | None = None, share: Array | None = None) -> float:
         """1/K after ``ease``; infinity stands for none yet.
 
         With ``is_in``, a selection that nothing more can be learned from, K falls until another one comes out.
         """
         if not np.isfinite(ease):
-            return self.first_ease(risk)
+            return self.first_ease(risk, share)
         ease *= self.mu
         if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, ease), is_in):
             return ease
@@ -73,5 +79,5 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
         return ease * self.mu**powers
 
     def choose(self, risk: Array, ease: float) -> Array:
-        """v_i = 1 ⇔ c_i ξ_i ≤ 1/K."""
+        """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""
         return np.asarray(risk <= ease)

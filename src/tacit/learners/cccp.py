@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, narrow
-from tacit.oracle import Oracle, Task
+from tacit.oracle import Oracle, Task, hidden_values
 from tacit.pacing import SelfPaced
 from tacit.ragged import Ragged
 from tacit.solvers import Bundle, Solution, Solver, Status, Warm, minimise
@@ -23,6 +23,9 @@ FIRST, NEXT, FINER = 0.3, 0.5, 0.1
 
 ESCAPES = 30
 """Iterations in which a run that is at w = 0 is given other hidden values; after these, that is its end."""
+
+
+_PURPOSES = ("start", "solve", "draw")
 
 
 class Iteration(NamedTuple):
@@ -46,6 +49,9 @@ class Iteration(NamedTuple):
         if not isinstance(other, Iteration):
             return False
         return self[:-2] == other[:-2] and all(_is_same(a, b) for a, b in zip(self[-2:], other[-2:], strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(self[:-2])
@@ -83,7 +89,7 @@ class Descent:
     max_inner : steps of one convex solve
     pace : None for all samples at once
     escape : whether a run at w = 0, which says nothing of the hidden values, gets those that its planes point to
-    seed : of solvers that draw samples
+    seed, start : of the fit, and the number of the run in it: all that is drawn depends on both
     """
 
     oracle: Oracle
@@ -95,6 +101,11 @@ class Descent:
     pace: SelfPaced | None = None
     escape: bool = True
     seed: int = 0
+    start: int = 0
+
+    def rng(self, purpose: str, iteration: int = 0) -> np.random.Generator:
+        """Other numbers for another start, purpose and iteration."""
+        return np.random.default_rng((self.seed, self.start, _PURPOSES.index(purpose), iteration))
 
     @property
     def significant(self) -> float:
@@ -112,6 +123,10 @@ class Descent:
         """A position from its stored parts."""
         return Position(**parts)
 
+    def better(self, best: Position | None, now: Position) -> Position:
+        """What a run that is cut short now is left with, given what that was before."""
+        return now if best is None or now.objective < best.objective else best
+
     def step(self, now: Position) -> Position:
         """One outer iteration: convex solves with the present hidden values, then new hidden values."""
         is_paced = self.pace is not None and now.n_warm >= self.pace.warmup
@@ -123,23 +138,19 @@ class Descent:
         moved = self._move(now, solution.w, np.ones_like(now.is_in), self._pointed(now) if escapes else solution.w)
         return self._drawn(moved) if escapes and moved.is_done else moved
 
-    def better(self, best: Position | None, now: Position) -> Position:
-        """What a run that is cut short now is left with, given what that was before."""
-        return now if best is None or now.objective < best.objective else best
-
     def _paced(self, now: Position) -> Position:
         """Alternate between the samples that are easy for w and the w that is best for them; then ask for more."""
         assert self.pace is not None
-        risk = self.risk(now.w, now.target)
-        ease = self.pace.next_ease(risk, now.ease, None if now.changed else now.is_in)
+        slack, share, unit = self.slack(now.w, now.target), *self._shares()
+        ease = self.pace.next_ease(unit * slack, now.ease, None if now.changed else now.is_in, share)
         best, is_in, found = np.inf, np.zeros_like(now.is_in), replace(now, ease=ease)
         for _ in range(self.pace.max_rounds):
-            chosen = self.pace.choose(risk, ease)
+            chosen = self.pace.choose(unit * slack, ease) | (share == 0)
             if np.array_equal(chosen, is_in):
                 break
             solution = self._solve(found, self.weights * chosen, found.w)
-            risk = self.risk(solution.w, now.target)
-            value = 0.5 * float(solution.w @ solution.w) + float(risk[chosen].sum()) - ease * int(chosen.sum())
+            slack = self.slack(solution.w, now.target)
+            value = 0.5 * float(solution.w @ solution.w) + float((share * (unit * slack - ease))[chosen].sum())
             if value < best:
                 is_in = chosen
                 is_solved = solution.status is Status.CONVERGED
@@ -153,7 +164,7 @@ class Descent:
 
     def _solve(self, now: Position, weights: Array, start: Array) -> Solution:
         task = Task(self.oracle, weights, now.target, rescaling=self.rescaling)
-        return minimise(
+        solution = minimise(
             task,
             self.solver(task),
             tol=1e-12,
@@ -161,8 +172,11 @@ class Descent:
             max_iter=self.max_inner,
             start=start,
             planes=now.planes if len(now.planes) else None,
-            rng=np.random.default_rng((self.seed, now.iteration)),
+            rng=self.rng("solve", now.iteration),
         )
+        if solution.status is Status.INTERRUPTED:  # half a solve is no position to go on from
+            raise KeyboardInterrupt
+        return solution
 
     def _pointed(self, now: Position) -> Array:
         """The minimiser of the model that the planes make: where a solve that ended at w = 0 would have gone on."""
@@ -174,7 +188,7 @@ class Descent:
         """The same w = 0 with hidden values drawn anew: those that the model points to lead back there."""
         if not hasattr(self.oracle, "draw"):
             return now
-        target = self.oracle.draw(np.random.default_rng((self.seed, now.iteration)))
+        target = self.oracle.draw(self.rng("draw", now.iteration))
         changed = self._changed(target, now.target)
         return replace(now, target=target, changed=changed, precision=self._first_gap, is_done=changed == 0)
 
@@ -218,18 +232,21 @@ class Descent:
 
     def objective(self, w: Array, target: Array) -> float:
         """The true objective at w, its hidden values being ``target``."""
-        return 0.5 * float(w @ w) + float(self.risk(w, target).sum())
+        return 0.5 * float(w @ w) + float((self.weights * self.slack(w, target)).sum())
 
-    def risk(self, w: Array, target: Array) -> Array:
-        """c_i ξ_i(w), the hidden values fixed."""
+    def slack(self, w: Array, target: Array) -> Array:
+        """ξ_i(w), the hidden values fixed."""
         task = Task(self.oracle.exact(), self.weights, target, rescaling=self.rescaling)
-        return np.asarray(self.weights * task.slack(w)[0])
+        return task.slack(w)[0]
+
+    def _shares(self) -> tuple[Array, float]:
+        """How many samples each one stands for, and the weight of one: a weight of 2 is a sample twice."""
+        unit = float(self.weights.sum()) / max(1, int(np.count_nonzero(self.weights)))
+        return self.weights / unit, unit
 
     def line(self, now: Position, seconds: float) -> Iteration:
         """What the history says of a position."""
-        labels, hidden = self.oracle.decode(now.target)
-        if getattr(self.oracle, "code_offsets", None) is not None:  # the tags that were missing are among all tags
-            hidden = labels
+        hidden = hidden_values(self.oracle, now.target)
         samples_in = int(np.count_nonzero(now.is_in))
         numbers = (now.objective, now.gap, now.changed, samples_in)
         return Iteration(now.iteration, seconds, *numbers, now.is_in, narrow(hidden))

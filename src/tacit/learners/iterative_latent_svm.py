@@ -64,7 +64,7 @@ class RoundPosition(Position):
 class Rounds(Descent):
     """A latent task in rounds: when one has converged, the next measures its loss against what that one imputed."""
 
-    rounds: dict[str, Descent] = field(default_factory=dict)  # the present one
+    rounds: dict[tuple[str, int], Descent] = field(default_factory=dict)  # the present one
 
     def begin(self, target: Array) -> RoundPosition:
         return RoundPosition(**vars(super().begin(target)))
@@ -101,7 +101,7 @@ class Rounds(Descent):
 
     def _against(self, code: Array) -> Descent:
         """The latent task of a round, the same object as long as the round lasts."""
-        mark = checksum(code)
+        mark = (checksum(code), self.start)
         if mark not in self.rounds:
             self.rounds.clear()
             measured = Recalling(self.oracle.measured_against(code))  # type: ignore[attr-defined]

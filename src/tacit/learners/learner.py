@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.oracle import Oracle, Problem, Schema, require
+from tacit.oracle import Oracle, Problem, Schema, hidden_values, is_sequence, require
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace")
@@ -81,7 +81,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         truth = list(hidden)
         if len(truth) != len(found):
             raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
-        known = [i for i, h in enumerate(truth) if h is not None and not np.array_equal(h, -1) and np.all(h == h)]
+        known = [i for i, h in enumerate(truth) if h is not None and not np.all(np.asarray(h) == -1) and np.all(h == h)]
         if not known:
             raise ValueError("no hidden value is known: there is nothing to score")
         return float(np.mean([np.array_equal(found[i], truth[i]) for i in known]))
@@ -91,8 +91,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         oracle = self._bind(X, y)
         require(type(self).__name__, self.problem, oracle, ["impute", "decode"])
         with sharded(oracle, self.n_jobs) as shards:
-            labels, hidden = oracle.decode(shards.impute(self.coef_).code)
-        return hidden if getattr(oracle, "code_offsets", None) is None else labels
+            return hidden_values(oracle, shards.impute(self.coef_).code)
 
     def decision_function(self, X: Any) -> Array:
         """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
@@ -171,7 +170,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
 def _units(oracle: Oracle) -> Array:
     """What a mean loss is taken over: samples, or where an output is a sequence its known tags."""
-    if getattr(oracle, "code_offsets", None) is None:
+    if not is_sequence(oracle):
         return np.ones(oracle.n_samples)
     units: Array = oracle.units()  # type: ignore[attr-defined]
     if not units.any():

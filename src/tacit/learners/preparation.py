@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.labels import find_labels, read_labels
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, is_sequence, require
 from tacit.solvers import Bundle
 
 
@@ -37,7 +37,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         require("a checkpoint", learner.problem, oracle, ["digest"])
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    if learner.class_weight is not None and getattr(oracle, "code_offsets", None) is not None:
+    if learner.class_weight is not None and is_sequence(oracle):
         raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights)
@@ -104,7 +104,7 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
 def require_hidden(learner: Learner, oracle: Oracle) -> None:
     """A structured SVM needs the whole answer: say which hidden value is missing."""
     unknown = oracle.hidden_unknown()
-    if unknown.size and getattr(oracle, "code_offsets", None) is not None:
+    if unknown.size and is_sequence(oracle):
         raise ValueError(
             f"{type(learner).__name__} needs every tag, and y[{unknown[0]}] has missing ones (-1 or None), as have "
             f"{unknown.size} sequences in all; complete them, leave these sequences out, or use a learner for hidden "

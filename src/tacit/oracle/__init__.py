@@ -45,6 +45,8 @@ from tacit.oracle.contracts import (
     Oracle,
     Problem,
     Schema,
+    hidden_values,
+    is_sequence,
     require,
     take_code,
 )
@@ -68,6 +70,8 @@ __all__ = [
     "Task",
     "check_hidden",
     "checksum",
+    "hidden_values",
+    "is_sequence",
     "require",
     "take_code",
 ]

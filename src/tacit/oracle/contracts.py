@@ -139,6 +139,17 @@ class Oracle(Protocol):
         """Labels and hidden values as the user writes them; hidden is None for a problem without any."""
 
 
+def is_sequence(oracle: Any) -> bool:
+    """Whether outputs are sequences, with one integer a token in a code instead of one a sample."""
+    return getattr(oracle, "code_offsets", None) is not None
+
+
+def hidden_values(oracle: Any, code: Array) -> Any:
+    """What a code says of the hidden values; for sequences all tags, those that were missing among them."""
+    labels, hidden = oracle.decode(code)
+    return labels if is_sequence(oracle) else hidden
+
+
 def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     """The part of a code of all samples that belongs to ``rows``: a view where the rows are consecutive."""
     if rows is None:

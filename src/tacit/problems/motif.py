@@ -95,6 +95,12 @@ class Motif(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
         sequences = self.read(X)
+        if schema.blocks["motif"] != (self.width, 4) or schema.blocks["background"] != (4**self.background,):
+            width, words = schema.blocks["motif"][0], schema.blocks["background"][0]
+            raise ValueError(
+                f"width={self.width} and background={self.background} are not those of the fit, "
+                f"{width} and {round(np.log2(words) / 2)}: fit again"
+            )
         strands = 1 if self.strands == "one" else 2
         facts: dict[str, Any] = {}
         if y is not None:

@@ -82,7 +82,15 @@ class Threaded:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "oracle":
             raise AttributeError(name)
-        return getattr(self.oracle, name)
+        method = getattr(self.oracle, name)
+        return self._sum_differences if name == "difference" else method
+
+    def _sum_differences(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        def one(part: Rows, own: slice) -> Array:
+            parts = (self.cut(output, rows, own) for output in (code, target))
+            return np.asarray(self.oracle.difference(*parts, coef[own], part))  # type: ignore[attr-defined]
+
+        return np.asarray(np.sum(self._map(rows, one), axis=0))
 
     def cut(self, code: Array, rows: Rows, own: slice) -> Array:
         """The part of a code of ``rows`` that belongs to the consecutive ``own`` of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.oracle import Task
+from tacit.oracle import Task, is_sequence
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.frank_wolfe import FrankWolfe
 from tacit.solvers.loop import Solver
@@ -38,8 +38,7 @@ def choose(task: Task, tol: float) -> Solver:
     has_dual = callable(getattr(oracle, "dual", None))
     if getattr(oracle, "runs_python", False) and not has_dual:
         return FrankWolfe() if is_small and tol >= LOOSE else Bundle()
-    is_sequence = getattr(oracle, "code_offsets", None) is not None
-    if is_sequence and has_dual and oracle.n_samples >= MANY and is_small:
+    if is_sequence(oracle) and has_dual and oracle.n_samples >= MANY and is_small:
         return FrankWolfe() if task.target.size <= SHORT * oracle.n_samples else Bundle()
     return Bundle()
 

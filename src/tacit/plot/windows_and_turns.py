@@ -1,4 +1,4 @@
-"""Pictures of hidden windows and hidden turns; `tacit.plot` has them too."""
+"""Windows and turns that were found, and where boxes are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.drawing import BLUE, GREY, INK, ORANGE, RED, pyplot
+from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, history_of, plain_axes, pyplot
 from tacit.problems.image_rotations import Rotations
 from tacit.ragged import Ragged
-
-TRUTH = "#2f9e44"
 
 
 def found_windows(
@@ -20,7 +18,7 @@ def found_windows(
 ) -> Any:
     """Photos with the window that a fit found at its first, a middle and its last iteration, in or out of the pace.
 
-    One row for every sample and model. A blue window belongs to a sample that the convex task held, a red one to a
+    One row for every sample and model. A blue window belongs to a sample that the convex task held, an orange one to a
     sample that was left out; a true box is dotted. The middle is the iteration that left out most samples, halfway
     where none was. (Kumar, Packer & Koller 2010, figure 4.)
 
@@ -55,13 +53,13 @@ def found_windows(
         len(rows), 3, figsize=(7.2, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
     )
     for (i, name), line in zip(rows, axes, strict=True):
-        history = _history(models[name], name)
+        history = history_of(models[name], "is_in", "it is for learners of hidden values, such as LatentSVM")
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             _show(ax, images[i])
             is_in = bool(step.is_in[i])
-            _outline(ax, bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else RED, "-")
+            _outline(ax, bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")
             if truth is not None and np.isfinite(truth[i]).all():
-                _outline(ax, truth[i], TRUTH, ":")
+                _outline(ax, truth[i], GREEN, ":")
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -154,7 +152,7 @@ def box_statistics(boxes: Array, sizes: Array) -> Any:
     left.set_title(
         f"{len(boxes)} boxes, median {np.median(width):.0%} × {np.median(height):.0%}", fontsize=10, color=INK
     )
-    left.spines[["top", "right"]].set_visible(False)
+    plain_axes(left)
     shown = right.imshow(coverage(share), extent=(0, 1, 1, 0), cmap="Blues", vmin=0, vmax=1)
     right.set(xlabel="x, share of the image", ylabel="y, share of the image")
     right.set_title("share of the boxes that cover a place", fontsize=10, color=INK)
@@ -195,13 +193,6 @@ def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
         flat = images[own].reshape(np.count_nonzero(own), turn.shape[0])
         out[own] = np.asarray(flat @ turn).reshape(-1, *images.shape[1:])
     return out
-
-
-def _history(model: Any, name: str) -> Any:
-    history = getattr(model, "history_", None)
-    if not history or not hasattr(history[0], "is_in"):
-        raise ValueError(f"{name!r} is not a fitted learner of hidden values: {model!r}; call fit first")
-    return history
 
 
 def _middle(history: Any) -> Any:

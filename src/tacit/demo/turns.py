@@ -1,4 +1,4 @@
-"""The part of ``tacit demo`` with digits at an unknown turn."""
+"""Handwritten digits at an unknown turn: without a hidden value, with CCCP, self-paced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANGLES, COMPONENTS, C, SHOWN = rotations(-60, 60, 11), 20, 100, 10
 def turned_digits(folder: Path) -> str:
     """Digits, each turned by a random angle nobody notes down: without a hidden turn, by CCCP, self-paced.
 
-    Writes two pictures, returns the report.
+    Writes two pictures, returns the table.
     """
     images, y = _turned()
     train, test, y_train, y_test = train_test_split(images, y, test_size=0.4, random_state=0, stratify=y)
@@ -34,8 +34,9 @@ def turned_digits(folder: Path) -> str:
         "hidden turn, self-paced": LatentSVM(hidden_turn, C=C, n_init=2, pace=SelfPaced()),
     }
     lines = [
-        f"{len(y_train)} handwritten digits to learn from, {len(y_test)} to test on, each turned by an unknown angle "
-        f"between −60° and 60°; {len(ANGLES.states)} angles to choose from, {COMPONENTS} principal components, C = {C}",
+        f"Digits at a hidden turn: {len(y_train)} to learn from, {len(y_test)} to test on, each turned by an angle between",
+        f"−60° and 60° that nobody noted down; C = {C}, {len(ANGLES.states)} angles to choose from, {COMPONENTS} "
+        "principal components.",
         "",
         f"{'learner':<26}{'seconds':>9}{'objective':>11}{'training accuracy':>19}{'test accuracy':>15}",
     ]
@@ -47,7 +48,6 @@ def turned_digits(folder: Path) -> str:
             f"{name:<26}{seconds:>9.2f}{model.objective_:>11.2f}{model.score(train, y_train):>19.1%}"
             f"{model.score(test, y_test):>15.1%}"
         )
-    folder.mkdir(parents=True, exist_ok=True)
     best = learners["hidden turn, self-paced"]
     chosen = [int(np.flatnonzero(y_train == digit)[0]) for digit in range(SHOWN)]
     pictures = {

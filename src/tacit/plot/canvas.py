@@ -1,0 +1,62 @@
+"""What all pictures share: colours that the colour-blind can tell apart, plain axes, models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import cycle
+from typing import Any
+
+INK, BLUE, ORANGE, GREEN, GREY = "#222222", "#0072b2", "#d55e00", "#009e73", "#8a8a8a"
+BASES = {"A": "#009e73", "C": "#0072b2", "G": "#e69f00", "T": "#d55e00"}
+"""Letters of DNA in their customary colours, in the shades of Okabe & Ito."""
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an error that names the extra."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('pictures need matplotlib: pip install "tacit[plot]"') from error
+    return plt
+
+
+def plain_axes(ax: Any) -> Any:
+    """The given axes, or new ones, without the lines at the top and at the right."""
+    if ax is None:
+        ax = pyplot().subplots(layout="constrained")[1]
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def whole_numbers(ax: Any) -> None:
+    """Iterations are counted: no ticks between them."""
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def by_name(models: Any) -> Iterator[tuple[str, Any, str]]:
+    """Name, model and colour of one model, which then has no name, or of a dict of models.
+
+    >>> [(name, color) for name, _, color in by_name({"a": 1, "b": 2})]
+    [('a', '#0072b2'), ('b', '#d55e00')]
+    """
+    named = models if isinstance(models, Mapping) else {"": models}
+    for (name, model), color in zip(named.items(), cycle((BLUE, ORANGE, GREY, INK, GREEN)), strict=False):
+        yield str(name), model, color
+
+
+def add_legend(ax: Any, models: Any, loc: str = "upper right") -> None:
+    """Names in the colours of their lines, if there are names."""
+    if isinstance(models, Mapping):
+        ax.legend(frameon=False, labelcolor="linecolor", loc=loc)
+
+
+def history_of(model: Any, holds: str, instead: str) -> Any:
+    """The history of a fitted model, or the list itself, whose lines have the attribute ``holds``."""
+    lines = getattr(model, "history_", model)
+    if not isinstance(lines, list) or not lines:
+        raise ValueError(f"a fitted learner or its history is needed, got {model!r}; call fit first")
+    if not hasattr(lines[0], holds):
+        raise ValueError(f"the history of {type(model).__name__} has no {holds!r} to draw; {instead}")
+    return lines

@@ -1,0 +1,54 @@
+"""How a fit with hidden values went down: outer iteration by outer iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.plot.canvas import add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
+
+
+def descent(models: Any, axes: Any = None) -> Any:
+    """The objective and the number of samples in, by outer iteration; other starts of a model are thin lines.
+
+    All samples are in all the time, unless the fit is self-paced. While samples are out the objective, which is always
+    that of all samples, may rise.
+
+    Parameters
+    ----------
+    models : a fitted `tacit.LatentSVM`, its ``history_``, or a dict of those by name
+    axes : two matplotlib axes, for the objective and for the samples; None makes them
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.learners.latent_svm import Iteration
+    >>> lines = [Iteration(i, 0.1, 9.0 / i, 0.1, 1, 1, np.array([i > 1, True]), np.zeros(2)) for i in (1, 2, 3)]
+    >>> upper, lower = descent({"self-paced": lines})
+    >>> upper.get_ylabel(), lower.get_ylabel()
+    ('objective', 'samples in')
+    """
+    if axes is None:
+        figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
+        axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    upper, lower = (plain_axes(ax) for ax in axes)
+    most, has_others = 0, False
+    for name, model, color in by_name(models):
+        lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")
+        most = max(most, lines[0].is_in.size)
+        for other in getattr(model, "runs_", ()):
+            if other.history is not model.history_:
+                has_others = True
+                _draw(upper, other.history, "objective", color=color, lw=0.8, alpha=0.35)
+                _draw(lower, other.history, "samples_in", color=color, lw=0.8, alpha=0.35)
+        _draw(upper, lines, "objective", color=color, lw=2, marker="o", ms=3.5, label=name)
+        _draw(lower, lines, "samples_in", color=color, lw=2, marker="o", ms=3.5)
+    add_legend(upper, models)
+    upper.set(ylabel="objective", title="Objective" + has_others * " (thin: other starts)")
+    lower.set(xlabel="outer iteration", ylabel="samples in", ylim=(0, 1.08 * most))
+    for ax in (upper, lower):
+        whole_numbers(ax)
+    return upper, lower
+
+
+def _draw(ax: Any, lines: Any, name: str, **style: Any) -> None:
+    ax.plot([line.iteration for line in lines], np.array([getattr(line, name) for line in lines]), **style)

@@ -34,9 +34,10 @@ def turned_digits(folder: Path) -> str:
         "hidden turn, self-paced": LatentSVM(hidden_turn, C=C, n_init=2, pace=SelfPaced()),
     }
     lines = [
+        "",
         f"Digits at a hidden turn: {len(y_train)} to learn from, {len(y_test)} to test on. Each was turned by an angle",
-        f"between −60° and 60° that nobody noted down. C = {C}, {len(ANGLES.states)} angles to choose from, {COMPONENTS} "
-        "principal components.",
+        f"between −60° and 60° that nobody noted down. C = {C}, {len(ANGLES.states)} angles to choose from, "
+        f"{COMPONENTS} principal components.",
         "",
         f"{'learner':<26}{'seconds':>9}{'objective':>11}{'training accuracy':>19}{'test accuracy':>15}",
     ]

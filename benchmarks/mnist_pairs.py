@@ -17,7 +17,7 @@ from tacit.problems import Transforms, rotations
 
 PAIRS = {(1, 7): 12, (2, 7): 8, (3, 8): 11, (8, 9): 22}
 """How many per cent the hidden angle cuts the test error by, in the thesis."""
-ANGLES, COMPONENTS, EPSILON, STARTS = rotations(-60, 60, 11), 10, 1e-3, 4
+ANGLES, COMPONENTS, EPSILON, STARTS = rotations(-60, 60, 11), 10, 1e-3, 2
 CS = (25.0, 100.0, 300.0)
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}
 BLOCKS = ("class", "class and state")

@@ -89,13 +89,11 @@ def _opened(path: str | os.PathLike[str], max_pixels: int, look: Callable[[Any],
             with Image.open(place) as image:
                 if image.width * image.height > max_pixels:
                     raise Image.DecompressionBombError(
-                        f"{image.width} × {image.height} pixels where at most {max_pixels} are allowed"
+                        f"{image.width} × {image.height} pixels where max_pixels={max_pixels} allows fewer"
                     )
                 return look(image)
-        except Image.DecompressionBombError as error:
-            raise ValueError(
-                f"{str(place)!r} is too large: {error}; shrink it, or raise max_pixels if you trust it"
-            ) from error
+        except Image.DecompressionBombError as error:  # ours, or Pillow's own above 179 million pixels
+            raise ValueError(f"{str(place)!r} is too large ({error}); shrink it") from error
         except MemoryError:
             raise
         except Exception as error:  # decoders raise whatever their format makes them stumble over

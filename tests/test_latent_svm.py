@@ -398,6 +398,25 @@ def test_a_planted_motif_is_found(strands, pace):
 
 
 @pytest.mark.parametrize("strands", ["one", "both"])
+@pytest.mark.parametrize("pace", [None, SelfPaced()], ids=str)
+def test_a_motif_found_beside_its_place_is_shifted(strands, pace):
+    """Beginning two letters off, no single sample gains by moving: only all together do."""
+    X, y, hidden = planted_motif(600, 40, "TGACTCAGCA", noise=0.1, strands=strands, seed=3)
+    way = np.array([2]) if strands == "one" else np.column_stack([2 - 4 * hidden[:, 1], 0 * hidden[:, 1]])
+    begin = np.where(hidden >= 0, np.clip(hidden + way, 0, 26), -1)
+    settings = {"problem": Motif(10, strands=strands), "C": 50.0, "pace": pace, "init": begin}
+    beside = LatentSVM(**settings, shift=False).fit(X, y)
+    found = LatentSVM(**settings).fit(X, y)
+    assert beside.score_hidden(X, y, hidden) < 0.1
+    assert found.score_hidden(X, y, hidden) > 0.9
+    assert found.objective_ < beside.objective_
+    assert found.status_ is Status.CONVERGED
+    if pace is None:
+        objectives = [line.objective for line in found.history_]
+        assert objectives == sorted(objectives, reverse=True)
+
+
+@pytest.mark.parametrize("strands", ["one", "both"])
 def test_given_starts_of_motifs_stay(strands):
     X, y, hidden = planted_motif(200, 30, "TGACTC", strands=strands, seed=2)
     wrong = np.where(hidden >= 0, 0, -1)

@@ -89,6 +89,8 @@ class Descent:
     max_inner : steps of one convex solve
     pace : None for all samples at once
     escape : whether a run at w = 0, which says nothing of the hidden values, gets those that its planes point to
+    shift : whether a run that has ended goes on from hidden values that are all moved together, where the oracle knows
+        such (`shifted`) and they are better
     seed, start : of the fit, and the number of the run in it: all that is drawn depends on both
     """
 
@@ -100,6 +102,7 @@ class Descent:
     rescaling: str = "margin"
     pace: SelfPaced | None = None
     escape: bool = True
+    shift: bool = True
     seed: int = 0
     start: int = 0
 
@@ -130,8 +133,12 @@ class Descent:
     def step(self, now: Position) -> Position:
         """One outer iteration: convex solves with the present hidden values, then new hidden values."""
         is_paced = self.pace is not None and now.n_warm >= self.pace.warmup
-        if is_paced and not (now.is_in.all() and np.isfinite(now.ease)):
-            return self._paced(now)
+        is_partial = is_paced and not (now.is_in.all() and np.isfinite(now.ease))
+        moved = self._paced(now) if is_partial else self._whole(now)
+        return self._shifted(moved) if self.shift and moved.is_done and moved.w.any() else moved
+
+    def _whole(self, now: Position) -> Position:
+        """One convex solve with all samples."""
         solution = self._solve(now, self.weights, now.w)
         now = replace(now, planes=solution.planes, gap=solution.gap, is_solved=solution.status is Status.CONVERGED)
         escapes = self.escape and not solution.w.any() and now.iteration < ESCAPES
@@ -162,7 +169,8 @@ class Descent:
             return replace(found, iteration=now.iteration + 1, is_in=is_in, changed=0)
         return self._move(replace(found, w=now.w), found.w, is_in, found.w)
 
-    def _solve(self, now: Position, weights: Array, start: Array) -> Solution:
+    def _solve(self, now: Position, weights: Array, start: Array, above: float = np.inf) -> Solution:
+        """The convex task of the present hidden values; given up once its optimum is known to be above a limit."""
         task = Task(self.oracle, weights, now.target, rescaling=self.rescaling)
         solution = minimise(
             task,
@@ -172,6 +180,7 @@ class Descent:
             max_iter=self.max_inner,
             start=start,
             planes=now.planes if len(now.planes) else None,
+            callbacks=[lambda step: step.bound > above],
             rng=self.rng("solve", now.iteration),
         )
         if solution.status is Status.INTERRUPTED:  # half a solve is no position to go on from
@@ -191,6 +200,31 @@ class Descent:
         target = self.oracle.draw(self.rng("draw", now.iteration))
         changed = self._changed(target, now.target)
         return replace(now, target=target, changed=changed, precision=self._first_gap, is_done=changed == 0)
+
+    def _shifted(self, end: Position) -> Position:
+        """The first position that is better than the end of a run and comes from its hidden values, all moved together.
+
+        A motif that was found a letter beside its place is a local optimum: no sample gains by moving alone. Most
+        moves cost a few passes, since the planes that are there prove that their convex task has nothing to offer.
+        """
+        limit = end.objective - self.significant
+        for target in getattr(self.oracle, "shifted", lambda code: ())(end.target):
+            solution = self._solve(replace(end, target=target), self.weights, end.w, above=limit)
+            found = self.oracle.impute(solution.w, prefer=target).code
+            objective = self.objective(solution.w, found)
+            if objective < limit:
+                changed = self._changed(found, end.target)
+                return replace(
+                    end,
+                    w=solution.w,
+                    target=found,
+                    planes=solution.planes,
+                    objective=objective,
+                    changed=changed,
+                    gap=solution.gap,
+                    is_done=False,
+                )
+        return end
 
     def _move(self, now: Position, w: Array, is_in: Array, pointed: Array) -> Position:
         """The position at w: the hidden values that ``pointed`` asks for, the objective, and how to go on."""

@@ -30,7 +30,7 @@ from tacit.solvers.loop import Progress
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
 
-_COMPARED = ("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape")
+_COMPARED = ("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift")
 """What a resumed fit must agree on with the one that was stopped."""
 
 
@@ -56,6 +56,8 @@ class LatentSVM(Learner):
     rescaling : "margin" or "slack"
     class_weight : None, "balanced", or a factor for C by label
     escape : leave an optimum of w = 0, which drawn hidden values can lead to, by the way its model points
+    shift : when a start has ended, try its hidden values all moved together, and go on from there if that is better;
+        where the problem knows such moves: those of a `Motif` are up to three letters
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `Iteration`; one that returns True ends the fit
 
@@ -91,6 +93,7 @@ class LatentSVM(Learner):
         rescaling: str = "margin",
         class_weight: Any = None,
         escape: bool = True,
+        shift: bool = True,
         checkpoint: Any = None,
         resume: bool = False,
         n_jobs: int | None = None,
@@ -110,6 +113,7 @@ class LatentSVM(Learner):
         self.rescaling = rescaling
         self.class_weight = class_weight
         self.escape = escape
+        self.shift = shift
         self.checkpoint = checkpoint
         self.resume = resume
         self.n_jobs = n_jobs
@@ -173,7 +177,7 @@ class LatentSVM(Learner):
             )
 
     def _descent(self, oracle: Any, weights: Array, seed: int) -> Descent:
-        settings = (self._solver, self.tol, self.max_inner, self.rescaling, self.pace, self.escape)
+        settings = (self._solver, self.tol, self.max_inner, self.rescaling, self.pace, self.escape, self.shift)
         return Descent(oracle, weights, *settings, seed)
 
     def _runs(self, log: RunLog, oracle: Any, y: Any) -> Status | None:
@@ -254,8 +258,9 @@ class LatentSVM(Learner):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
-        if not isinstance(self.escape, bool | np.bool_):
-            raise TypeError(f"escape must be True or False, got {self.escape!r}")
+        for name in ("escape", "shift"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
         if self.init is None or (isinstance(self.init, str) and self.init not in ("hidden", "weights")):
             raise ValueError(f"init must be 'hidden', 'weights' or hidden values, got {self.init!r}")
         if self.pace is not None:

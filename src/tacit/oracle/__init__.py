@@ -24,6 +24,8 @@ Who promises what
   where `prefer` says otherwise. It never returns one feature vector per sample: `features` sums them. One that sums
   differences ``Σ coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for less than two such sums may offer them as
   ``difference(code, target, coef, rows)``; planes are then made of these.
+- ``shifted(code)`` of an oracle, if it has one, lists codes whose hidden values are all moved together: what no sample
+  gains by alone.
 - ``loss_needs_hidden`` on an oracle (False where it is missing) says that ``ℓ_i`` is measured against the true hidden
   value, so that it is defined only where that is given; elsewhere it counts the label alone. ``measured_against(code)``
   is then the same data with the loss measured against these outputs.

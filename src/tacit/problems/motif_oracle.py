@@ -138,6 +138,18 @@ class MotifOracle(EnumerableOracle):
             )
         return self._fold(words, pieces)
 
+    def shifted(self, code: Array) -> list[Array]:
+        """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach."""
+        labels, states = self.split(code)
+        start, strand = np.divmod(states, self._strands)
+        last = np.diff(self.offsets) // self._strands - 1
+        free = labels == 1 if self._hidden is None else (labels == 1) & (self._hidden < 0)
+        codes = []
+        for step in (1, -1, 2, -2, 3, -3):
+            moved = np.clip(start + np.where(strand == 0, step, -step), 0, last)
+            codes.append(self._join(labels, np.where(free, moved * self._strands + strand, states)))
+        return codes
+
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         given = np.full(labels.size, -1) if self._hidden is None else _take(self._hidden, rows)

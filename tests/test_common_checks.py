@@ -24,6 +24,6 @@ def test_learner_behaves(learner, problem):
 def test_discovery_finds_what_is_exported():
     from tacit import learners, problems
 
-    assert {type(p).__name__ for p in testing.problems()} == set(problems.__all__)
+    assert {type(p).__name__ for p in testing.problems()} == set(problems.__all__) - {"rotations"}
     assert {kind.__name__ for kind in testing.learners()} == set(learners.__all__)
     assert "Bundle" in {type(s).__name__ for s in testing.solvers()}

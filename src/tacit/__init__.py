@@ -19,8 +19,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import datasets, oracle, plot, problems, solvers, testing
-    from tacit.learners import LatentSVM, StructuredSVM
+    from tacit import boxes, datasets, oracle, plot, problems, solvers, testing
+    from tacit.image_windows import windows
+    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IterativeLatentSVM",
     "LatentSVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "boxes",
     "datasets",
     "load",
     "oracle",
@@ -41,15 +44,18 @@ __all__ = [
     "problems",
     "solvers",
     "testing",
+    "windows",
 ]
 
 _HOME = {
+    "IterativeLatentSVM": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "windows": "tacit.image_windows",
 }
 
 

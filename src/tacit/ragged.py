@@ -65,6 +65,7 @@ class Ragged:
     ----------
     values : array of shape (rows,) or (rows, d), or scipy-sparse of shape (rows, d)
     offsets : integers, from 0 to the number of rows, never falling; one more than there are samples
+    boxes : (rows, 4) where in an image every row comes from, (x_min, y_min, x_max, y_max); None for rows without one
 
     >>> import numpy as np
     >>> bags = Ragged(np.arange(6.0).reshape(3, 2), [0, 1, 3])
@@ -74,7 +75,7 @@ class Ragged:
 
     map = _Map()
 
-    def __init__(self, values: Any, offsets: Any) -> None:
+    def __init__(self, values: Any, offsets: Any, boxes: Any = None) -> None:
         if sparse.issparse(values):
             values = as_csr(values)
         elif not isinstance(values, np.ndarray):
@@ -99,6 +100,7 @@ class Ragged:
             raise ValueError(f"offsets fall at sample {i}: {offsets[i]} then {offsets[i + 1]}; sort them")
         self.values = values
         self.offsets = offsets
+        self.boxes: Array | None = None if boxes is None else _as_boxes(boxes, offsets)
 
     @property
     def shape(self) -> tuple[int]:
@@ -136,11 +138,12 @@ class Ragged:
             if step == 1:
                 stop = max(start, stop)
                 low, high = self.offsets[start], self.offsets[stop]
-                return Ragged(self.values[low:high], self.offsets[start : stop + 1] - low)
+                own = None if self.boxes is None else self.boxes[low:high]
+                return Ragged(self.values[low:high], self.offsets[start : stop + 1] - low, own)
             key = np.arange(start, stop, step)
         index = _as_index(key, len(self))
         rows, offsets = states_of(self.offsets, index)
-        return Ragged(self.values[rows], offsets)
+        return Ragged(self.values[rows], offsets, None if self.boxes is None else self.boxes[rows])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         out = np.empty(len(self), dtype=object)
@@ -179,7 +182,29 @@ class Ragged:
             raise ValueError(
                 f"the transformer turned {self.values.shape[0]} rows into shape {values.shape}; map keeps every row"
             )
-        return Ragged(values, self.offsets)
+        return self.with_values(values)
+
+    def with_values(self, values: Any) -> Ragged:
+        """The same samples and boxes with other rows, one for each of these."""
+        return Ragged(values, self.offsets, self.boxes)
+
+    def with_boxes(self, boxes: Any) -> Ragged:
+        """The same samples with a box for every row: one table of all, or a list of one table a sample.
+
+        >>> bags = Ragged.from_list([[[1.0], [2.0]], [[6.0]]])
+        >>> bags.with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]], [[0, 0, 4, 4]]])[1:].boxes
+        array([[0., 0., 4., 4.]])
+        """
+        if isinstance(boxes, (list, tuple)) and len(boxes) == len(self):
+            shapes = [np.shape(own) for own in boxes]
+            wrong = [i for i, shape in enumerate(shapes) if shape != (self.lengths[i], 4)]
+            if wrong:
+                i = wrong[0]
+                raise ValueError(
+                    f"sample {i} has {self.lengths[i]} rows and boxes of shape {shapes[i]}; give (rows, 4)"
+                )
+            boxes = np.concatenate([np.reshape(own, (-1, 4)) for own in boxes]) if boxes else np.empty((0, 4))
+        return Ragged(self.values, self.offsets, boxes)
 
     @staticmethod
     def concatenate(parts: Iterable[Ragged]) -> Ragged:
@@ -193,7 +218,14 @@ class Ragged:
             raise ValueError("nothing to concatenate: give at least one Ragged")
         starts = np.cumsum([0] + [part.values.shape[0] for part in bags])
         offsets = [part.offsets[:-1] + start for part, start in zip(bags, starts[:-1], strict=True)]
-        return Ragged(_stack([part.values for part in bags], "part"), np.concatenate([*offsets, starts[-1:]]))
+        boxes = [part.boxes for part in bags if part.boxes is not None]
+        if boxes and len(boxes) < len(bags):
+            raise ValueError(f"{len(boxes)} of {len(bags)} parts have boxes; give all of them boxes, or none")
+        return Ragged(
+            _stack([part.values for part in bags], "part"),
+            np.concatenate([*offsets, starts[-1:]]),
+            np.concatenate(boxes) if boxes else None,
+        )
 
     @staticmethod
     def from_list(samples: Iterable[Any]) -> Ragged:
@@ -254,6 +286,25 @@ class Ragged:
                 "Ragged(values, offsets) or Ragged.from_frame(df, bag=...)"
             )
         return Ragged.from_list(samples)
+
+
+def _as_boxes(boxes: Any, offsets: Array) -> Array:
+    table = np.asarray(boxes)
+    if table.shape != (offsets[-1], 4) or table.dtype.kind not in "iuf":
+        raise ValueError(
+            f"boxes have shape {table.shape} of {table.dtype} for {offsets[-1]} rows; give four numbers a row: "
+            "x_min, y_min, x_max, y_max"
+        )
+    table = table.astype(np.float64, copy=False)
+    good = np.isfinite(table).all(axis=1) & (table[:, 0] < table[:, 2]) & (table[:, 1] < table[:, 3])
+    if not good.all():
+        row = int(np.argmin(good))
+        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        raise ValueError(
+            f"the box of sample {i}, row {row - offsets[i]} is {table[row].tolist()}; x_min must be below x_max and "
+            "y_min below y_max"
+        )
+    return table
 
 
 def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:

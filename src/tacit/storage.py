@@ -15,7 +15,14 @@ from tacit.archive import StorageError, read_archive, write_archive
 from tacit.arrays import Array
 from tacit.ragged import Ragged
 
-_HOMES = ("tacit.learners", "tacit.problems", "tacit.solvers", "tacit.pacing", "tacit.learners.latent_svm")
+_HOMES = (
+    "tacit.learners",
+    "tacit.problems",
+    "tacit.problems.image_rotations",
+    "tacit.solvers",
+    "tacit.pacing",
+    "tacit.learners.latent_svm",
+)
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
@@ -124,7 +131,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return {"$array": path}
     if isinstance(value, Ragged):
         arrays[f"{path}.offsets"] = value.offsets
-        return {"$ragged": _pack(value.values, arrays, f"{path}.values"), "offsets": f"{path}.offsets"}
+        boxes = _pack(value.boxes, arrays, f"{path}.boxes")
+        return {"$ragged": _pack(value.values, arrays, f"{path}.values"), "offsets": f"{path}.offsets", "boxes": boxes}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, enum.Enum):
@@ -157,7 +165,7 @@ def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
     if "$array" in value:
         return arrays[value["$array"]]
     if "$ragged" in value:
-        return Ragged(_unpack(value["$ragged"], arrays), arrays[value["offsets"]])
+        return Ragged(_unpack(value["$ragged"], arrays), arrays[value["offsets"]], _unpack(value.get("boxes"), arrays))
     if "$enum" in value:
         return _own_class(value["$enum"])[value["name"]]
     if "$strings" in value:

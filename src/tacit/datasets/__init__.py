@@ -1,5 +1,31 @@
-"""Readers of public formats, and small generators."""
+"""Readers of public formats, and small generators.
 
+Readers of data sets take a folder, or look below the one that the environment variable TACIT_DATA names.
+"""
+
+from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc
 from tacit.datasets.dna import planted_motif, uniprobe
+from tacit.datasets.images import ImageFiles, image_folder, image_size, read_image
+from tacit.datasets.location import find_folder
+from tacit.datasets.mammals import Mammals, mammals
+from tacit.datasets.mnist import Images, mnist, read_idx, write_idx
 
-__all__ = ["planted_motif", "uniprobe"]
+__all__ = [
+    "BoxTable",
+    "ImageFiles",
+    "Images",
+    "Mammals",
+    "boxes_coco",
+    "boxes_csv",
+    "boxes_voc",
+    "find_folder",
+    "image_folder",
+    "image_size",
+    "mammals",
+    "mnist",
+    "planted_motif",
+    "read_idx",
+    "read_image",
+    "uniprobe",
+    "write_idx",
+]

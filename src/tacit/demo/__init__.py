@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tacit.demo.motif import hidden_motif
+from tacit.demo.turns import turned_digits
 from tacit.plot import pyplot
 
-PARTS: tuple[Callable[[Path], str], ...] = (hidden_motif,)
+PARTS: tuple[Callable[[Path], str], ...] = (hidden_motif, turned_digits)
 
 
 def reports(folder: Path) -> Iterator[str]:

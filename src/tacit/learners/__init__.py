@@ -1,6 +1,7 @@
 """Learners: which objective to minimise. One file a method, all scikit-learn estimators."""
 
+from tacit.learners.iterative_latent_svm import IterativeLatentSVM
 from tacit.learners.latent_svm import LatentSVM
 from tacit.learners.structured_svm import StructuredSVM
 
-__all__ = ["LatentSVM", "StructuredSVM"]
+__all__ = ["IterativeLatentSVM", "LatentSVM", "StructuredSVM"]

@@ -240,8 +240,8 @@ class Descent:
         precision = now.precision if not 0 < fall < np.inf else NEXT * fall
         if is_still:
             precision = FINER * now.precision
-        if self.pace is not None and w.any():  # which samples are easy shows only in a good solution
-            precision = 0.0
+        if self.pace is not None and now.n_warm + bool(w.any()) >= self.pace.warmup:
+            precision = 0.0  # which samples are easy shows only in a good solution
         is_paced = self.pace is None or np.isfinite(now.ease) or not w.any()
         is_last = now.precision <= self.significant and is_all and is_paced
         return replace(

@@ -101,9 +101,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         scores: Array = oracle.label_scores(self.coef_)  # type: ignore[attr-defined]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """1 − the mean loss of the predictions, a sample or a known tag: the accuracy where the loss is 0/1."""
-        oracle = self._bind(X, y)
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
+        """1 − the mean loss of the predictions, a sample or a known tag: the accuracy where the loss is 0/1.
+
+        ``hidden`` holds the true hidden values, −1 where unknown, for losses that look at them.
+        """
+        oracle = self._bind(X, y, hidden)
         with sharded(oracle, self.n_jobs) as shards:
             losses = oracle.loss(shards.predict(self.coef_).code)
         weights = read_weights(sample_weight, oracle.n_samples)
@@ -128,9 +131,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         with sharded(oracle, self.n_jobs) as shards:
             return oracle.decode(shards.predict(self.coef_).code)
 
-    def _bind(self, X: Any, y: Any = None) -> Oracle:
+    def _bind(self, X: Any, y: Any = None, hidden: Any = None) -> Oracle:
         check_is_fitted(self)
-        return self.problem.bind(self._read(X), y, self.schema_)
+        return self.problem.bind(self._read(X), y, self.schema_, hidden=hidden)
 
     def _read(self, X: Any, reset: bool = False) -> Any:
         """Check the input once; remember or compare feature names and counts where the input is a plain table."""

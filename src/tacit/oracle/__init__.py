@@ -27,7 +27,8 @@ Who promises what
 - ``shifted(code)`` of an oracle, if it has one, lists codes whose hidden values are all moved together: what no sample
   gains by alone.
 - ``loss_needs_hidden`` on an oracle (False where it is missing) says that ``ℓ_i`` is measured against the true hidden
-  value, so that it is defined only where that is given.
+  value, so that it is defined only where that is given; elsewhere it counts the label alone. ``measured_against(code)``
+  is then the same data with the loss measured against these outputs.
 - An assignment travels as integers, `Assignment.code`: one a sample, or where an output is a sequence one a token,
   sample after sample, cut by `Oracle.code_offsets`. Only the oracle that made a code can read it; everybody else
   stores it, cuts it (`take_code`) or hands it back. `TARGET` (−1) stands for "this row's target".
@@ -52,6 +53,7 @@ from tacit.oracle.contracts import (
     take_code,
 )
 from tacit.oracle.enumerable import EnumerableOracle, LossTable, check_hidden, checksum
+from tacit.oracle.hidden_loss import HiddenLoss, PairLoss
 from tacit.oracle.task import Plane, Task
 
 __all__ = [
@@ -60,8 +62,10 @@ __all__ = [
     "CapabilityError",
     "EnumerableOracle",
     "Example",
+    "HiddenLoss",
     "LossTable",
     "Oracle",
+    "PairLoss",
     "Plane",
     "Problem",
     "Schema",

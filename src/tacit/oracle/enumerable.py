@@ -17,6 +17,7 @@ from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
 from tacit.oracle.contracts import TARGET, Assignment
 from tacit.oracle.dual import CellDual
+from tacit.oracle.hidden_loss import PairLoss
 from tacit.ragged import states_of
 
 
@@ -53,6 +54,7 @@ class EnumerableOracle(ABC):
     labels : (n,) position of y_i in classes, `len(classes)` for a label never seen; None when predicting
     hidden : (n,) the given state of each sample, −1 where unknown; None for all unknown
     losses : the loss of every output; None when predicting
+    hidden_loss : a loss that looks at the hidden value, instead of ``losses``: it is measured against ``hidden``
     has_hidden : whether the state means something to the user
     """
 
@@ -70,6 +72,7 @@ class EnumerableOracle(ABC):
         labels: Array | None = None,
         hidden: Array | None = None,
         losses: LossTable | None = None,
+        hidden_loss: PairLoss | None = None,
         has_hidden: bool = True,
     ) -> None:
         self.classes = classes
@@ -80,7 +83,11 @@ class EnumerableOracle(ABC):
         self.has_hidden = has_hidden
         self._labels = labels
         self._hidden = hidden
+        self._hidden_loss = hidden_loss
+        self.loss_needs_hidden = hidden_loss is not None
         self._losses = None if losses is None else checked_losses(losses)
+        if hidden_loss is not None:
+            self._losses = self._measured(hidden)
         most_states = int(np.max(np.diff(offsets), initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
@@ -102,7 +109,23 @@ class EnumerableOracle(ABC):
         """The same data with these hidden values given (−1: unknown)."""
         view = copy.copy(self)
         view._hidden = hidden
+        if self._hidden_loss is not None:
+            view._losses = self._measured(hidden)
         return view
+
+    def measured_against(self, code: Array) -> Self:
+        """The same data, the loss measured against the hidden values of these outputs; the given ones stay given."""
+        if self._hidden_loss is None:
+            return self
+        view = copy.copy(self)
+        view._losses = self._measured(self.split(code)[1])
+        return view
+
+    def _measured(self, hidden: Array | None) -> LossTable:
+        if self._labels is None or self._hidden_loss is None:
+            raise ValueError("a loss on the hidden value is measured against labels: bind with y")
+        states = np.full(self.n_samples, -1) if hidden is None else hidden
+        return LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, states), None)
 
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""

@@ -9,16 +9,21 @@ from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
+from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, turned_images
 
 __all__ = [
+    "box_statistics",
     "convergence",
     "descent",
     "found_letters",
+    "found_windows",
     "gap",
     "hamming",
     "hamming_distances",
     "images",
     "letter_heights",
     "logo",
+    "mean_images",
     "pyplot",
+    "turned_images",
 ]

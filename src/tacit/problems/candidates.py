@@ -7,8 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import Example
+from tacit.boxes import overlap
+from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.enumerable import check_hidden
+from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.class_blocks import ClassProblem
 from tacit.problems.ragged_input import read_ragged
 from tacit.ragged import Ragged
@@ -23,7 +25,11 @@ class Candidates(ClassProblem):
 
     Parameters
     ----------
-    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    loss : "0/1" or a cost matrix ``loss[true, predicted]`` in the order of the classes; or one that looks at the
+        candidate too: "exact" costs 1 unless both label and candidate are right, "overlap" costs 1 under a wrong label
+        and 1 − intersection over union of the candidates' boxes under the right one (bags must carry boxes, see
+        `Ragged.with_boxes`), a function ``(true label, true candidate, label, candidate)`` costs what it returns.
+        Where the true candidate is unknown these count the label alone
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether each class has an intercept, penalised like the other weights
 
@@ -34,6 +40,8 @@ class Candidates(ClassProblem):
     (array(['x', 'y', 'x'], dtype='<U1'), array([1, 0, 0]))
     """
 
+    hidden_losses = ("exact", "overlap")
+
     def read(self, X: Any) -> Ragged:
         return read_ragged(X, "bag", "candidate")
 
@@ -42,6 +50,24 @@ class Candidates(ClassProblem):
 
     def known_hidden(self, hidden: Any, offsets: Array) -> Array:
         return check_hidden(hidden, np.diff(offsets))
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        X = self.read(X)
+        self._require_boxes(X)
+        return super().schema(X, y)
+
+    def hidden_loss(self, X: Ragged, offsets: Array) -> PairLoss:
+        if self.loss == "exact":
+            return exact_loss(X.lengths)
+        self._require_boxes(X)
+        return overlap_loss(X)
+
+    def _require_boxes(self, X: Ragged) -> None:
+        if isinstance(self.loss, str) and self.loss == "overlap" and X.boxes is None:
+            raise ValueError(
+                "loss='overlap' compares boxes, and these bags carry none; give them some with "
+                "Ragged.of(bags).with_boxes(...), or make bags with tacit.windows"
+            )
 
     def example(self, rng: np.random.Generator) -> Example:
         sizes, d = rng.integers(1, 4, int(rng.integers(3, 6))), int(rng.integers(1, 3))
@@ -60,3 +86,23 @@ class Candidates(ClassProblem):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
+
+
+def exact_loss(sizes: Array) -> HiddenLoss:
+    """0 for the right hidden value, 1 for any other."""
+    return by_kind((b"%d" % size for size in sizes), lambda i: 1.0 - np.eye(sizes[i]), lambda i: int(sizes[i]))
+
+
+def overlap_loss(bags: Ragged) -> HiddenLoss:
+    """1 − intersection over union of the boxes of two candidates; bags of equal boxes share their table."""
+    boxes = bags.boxes
+    assert boxes is not None
+
+    def own(i: int) -> Array:
+        return boxes[bags.offsets[i] : bags.offsets[i + 1]]
+
+    return by_kind(
+        (own(i).tobytes() for i in range(len(bags))),
+        lambda i: 1.0 - overlap(own(i)[:, None], own(i)[None]),
+        lambda i: int(bags.lengths[i]),
+    )

@@ -18,8 +18,9 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array, Rows
 from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
-from tacit.oracle import EnumerableOracle, Example, LossTable, Problem, Schema
+from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.enumerable import checksum
+from tacit.oracle.hidden_loss import CalledLoss
 from tacit.problems.class_dual import ClassDual
 
 SMALL_PRODUCT = 900_000
@@ -44,36 +45,66 @@ class ClassProblem(Problem):
         """Given hidden values, checked, −1 where unknown."""
 
     has_hidden = True
+    hidden_losses: tuple[str, ...] = ()
+    """Names of losses that look at the hidden value."""
+
+    def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
+        """The loss on the hidden value that ``loss`` names, for these samples."""
+        raise NotImplementedError
+
+    @property
+    def holds_functions(self) -> bool:
+        """Whether a file of a model lacks a part of the problem, because it is the user's function."""
+        return callable(self.loss)
+
+    @property
+    def _sees_hidden(self) -> bool:
+        named = isinstance(self.loss, str) and self.loss in self.hidden_losses
+        return named or (callable(self.loss) and self.has_hidden)
 
     def schema(self, X: Any, y: Any) -> Schema:
         table, offsets = self.rows(self.read(X))
         classes = read_classes(self.classes, y, offsets.size - 1)
-        read_costs(self.loss, classes)
+        self.check_loss(classes)
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
         if self.fit_intercept:
             blocks["intercept"] = (len(classes),)
         return Schema(classes, table.shape[1], blocks)
 
-    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks:
-        table, offsets = self.rows(self.read(X))
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
+        X = self.read(X)
+        table, offsets = self.rows(X)
         name = type(self).__name__
         if table.shape[1] != schema.n_features:
             raise ValueError(
                 f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
             )
+        return ClassBlocks(table, schema, offsets, **self.bound_facts(X, y, schema, offsets, hidden))
+
+    def bound_facts(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
+        """What an oracle is told about its samples beside their features: labels, losses, known hidden values."""
         facts: dict[str, Any] = {"has_hidden": self.has_hidden}
         if hidden is not None:
             facts["hidden"] = self.known_hidden(hidden, offsets)
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, offsets.size - 1))
             facts["labels"] = np.where(found < 0, len(schema.classes), found)
-            facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
-        return ClassBlocks(table, schema, offsets, **facts)
+            if self._sees_hidden:
+                called = CalledLoss(self.loss, schema.classes) if callable(self.loss) else None
+                facts["hidden_loss"] = called or self.hidden_loss(X, offsets)
+            else:
+                facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+        return facts
+
+    def check_loss(self, classes: Array) -> None:
+        """Refuse a loss that cannot be."""
+        if not self._sees_hidden:
+            read_costs(self.loss, classes, self.hidden_losses)
 
     def specify(self, X: Any, hidden: Any, classes: Array, rng: np.random.Generator) -> Example:
         """The plain-Python specification of these samples, with random labels: all classes first, then any."""
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
-        costs = read_costs(self.loss, classes)
+        costs = read_costs("0/1" if self._sees_hidden else self.loss, classes)
         place = {label: k for k, label in enumerate(classes.tolist())}
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
@@ -186,7 +217,8 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)))
+        pairs = getattr(self._hidden_loss, "flat", None)
+        return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)), pairs)
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)
@@ -216,12 +248,13 @@ class ClassBlocks(EnumerableOracle):
         return out
 
 
-def read_costs(loss: Any, classes: Array) -> Array:
+def read_costs(loss: Any, classes: Array, others: tuple[str, ...] = ()) -> Array:
     """``costs[true, predicted]`` from "0/1" or from a cost matrix in the order of the classes."""
     k = len(classes)
     if isinstance(loss, str):
         if loss != "0/1":
-            raise ValueError(f"loss must be '0/1' or a cost matrix, got {loss!r}")
+            names = ", ".join(map(repr, ("0/1", *others)))
+            raise ValueError(f"loss must be {names} or a cost matrix, got {loss!r}")
         return 1.0 - np.eye(k)
     try:
         costs = np.asarray(loss, dtype=np.float64)

@@ -33,7 +33,7 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
         if samples.dtype.kind not in "biuf":
             raise ValueError(f"{row}s hold {samples.dtype}, not numbers; encode them first (DictVectorizer, say)")
         kind = np.float32 if samples.dtype == np.float16 else np.float64
-        samples = Ragged(samples.values.astype(kind), samples.offsets)
+        samples = samples.with_values(samples.values.astype(kind))
     place = first_non_finite(samples.values)
     if place:
         i = int(np.searchsorted(samples.offsets, place[0], side="right")) - 1

@@ -109,6 +109,9 @@ class Threaded:
     def with_loss(self, losses: Any) -> Threaded:
         return self._of(self.oracle.with_loss(losses))
 
+    def measured_against(self, code: Array) -> Threaded:
+        return self._of(self.oracle.measured_against(code))  # type: ignore[attr-defined]
+
     def _of(self, oracle: Oracle) -> Threaded:
         return self if oracle is self.oracle else Threaded(oracle, self._pool, self._shards)
 

@@ -148,7 +148,7 @@ def _width(X: Any) -> Any:
 def _cast(X: Any, kind: type) -> Any:
     """The same numbers in another precision; strings stay as they are."""
     if isinstance(X, Ragged):
-        return Ragged(X.values.astype(kind), X.offsets)
+        return X.with_values(X.values.astype(kind))
     return X if X.dtype.kind in "SU" else X.astype(kind)
 
 

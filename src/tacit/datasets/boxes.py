@@ -1,0 +1,198 @@
+"""Boxes of objects in images: CSV tables, VOC XML, COCO JSON, all read into one table.
+
+A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
+``x_max − x_min`` pixels across. Formats that count otherwise are converted.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.datasets.location import find_file
+
+_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+_MAX_XML = 10_000_000
+
+
+class BoxTable(NamedTuple):
+    """One row an object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown."""
+
+    files: Array
+    y: Array
+    boxes: Array
+    sizes: Array
+
+
+def boxes_csv(path: str | os.PathLike[str]) -> BoxTable:
+    """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and perhaps class, width, height.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "boxes.csv").write_text("file,class,xmin,ymin,xmax,ymax\\na.jpg,cat,1,2,30,40.5\\n")
+    ...     boxes_csv(f"{folder}/boxes.csv").boxes
+    array([[ 1. ,  2. , 30. , 40.5]])
+    """
+    place = find_file(path, "a table of boxes")
+    rows = []
+    try:
+        with place.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.DictReader(stream)
+            missing = [name for name in ("file", *_CORNERS) if name not in (reader.fieldnames or ())]
+            if missing:
+                raise ValueError(f"{str(place)!r} has no column {missing[0]!r}; its columns are {reader.fieldnames}")
+            for row in reader:
+                where = f"{str(place)!r}, line {reader.line_num}"
+                corners = [_number(row[name], f"{where}: {name}") for name in _CORNERS]
+                size = [_number(row.get(name) or -1, f"{where}: {name}") for name in ("width", "height")]
+                rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{str(place)!r} is not a table of text in UTF-8 ({error})") from error
+    return _table(place, rows)
+
+
+def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
+    """Boxes from one VOC annotation, or from all ``*.xml`` of a folder.
+
+    VOC counts pixels from 1 and includes the last: 1 … 10 becomes 0 … 10. Documents that declare entities or a
+    document type are refused, because a few bytes of those can grow to gigabytes.
+
+    >>> import tempfile
+    >>> text = '''<annotation><filename>a.jpg</filename><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin>
+    ... <xmax>10</xmax><ymax>20</ymax></bndbox></object></annotation>'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.xml").write_text(text)
+    ...     boxes_voc(folder).boxes
+    array([[ 0.,  0., 10., 20.]])
+    """
+    place = Path(path)
+    files = sorted(place.glob("*.xml")) if place.is_dir() else [find_file(place, "a VOC annotation")]
+    if not files:
+        raise FileNotFoundError(f"{str(place)!r} has no *.xml files")
+    return _table(place, [row for file in files for row in _voc_rows(file)])
+
+
+def boxes_coco(path: str | os.PathLike[str]) -> BoxTable:
+    """Boxes from a COCO annotation file: its images, categories and annotations.
+
+    >>> import tempfile
+    >>> content = {
+    ...     "images": [{"id": 7, "file_name": "a.jpg", "width": 50, "height": 60}],
+    ...     "categories": [{"id": 1, "name": "cat"}],
+    ...     "annotations": [{"image_id": 7, "category_id": 1, "bbox": [1, 2, 30, 40]}],
+    ... }
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "boxes.json").write_text(json.dumps(content))
+    ...     boxes_coco(f"{folder}/boxes.json").boxes
+    array([[ 1.,  2., 31., 42.]])
+    """
+    place = find_file(path, "a COCO annotation file")
+    try:
+        content = json.loads(place.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{str(place)!r} is truncated or not JSON ({error})") from error
+    lists = {name: content.get(name) if isinstance(content, dict) else None for name in ("images", "categories")}
+    notes = content.get("annotations") if isinstance(content, dict) else None
+    wrong = [name for name, value in {**lists, "annotations": notes}.items() if not isinstance(value, list)]
+    if wrong:
+        raise ValueError(f"{str(place)!r} has no list {wrong[0]!r}; COCO has images, categories and annotations")
+    try:
+        images = {image["id"]: image for image in lists["images"] or ()}
+        names = {kind["id"]: str(kind["name"]) for kind in lists["categories"] or ()}
+        rows = [_coco_row(f"{str(place)!r}, annotation {i}", note, images, names) for i, note in enumerate(notes or ())]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{str(place)!r} is not a COCO file: {error!r} is missing or malformed") from error
+    return _table(place, rows)
+
+
+class _Row(NamedTuple):
+    where: str
+    file: str
+    name: str
+    corners: Sequence[float]
+    size: Sequence[float]
+
+
+def _voc_rows(file: Path) -> Iterable[_Row]:
+    root = _safe_tree(file)
+    if root.tag != "annotation":
+        raise ValueError(f"{str(file)!r} holds <{root.tag}>, not a VOC <annotation>")
+    image = root.findtext("filename") or f"{file.stem}.jpg"
+    size = [_number(root.findtext(f"size/{name}") or -1, f"{str(file)!r}: {name}") for name in ("width", "height")]
+    for i, thing in enumerate(root.iter("object")):
+        where = f"{str(file)!r}, object {i}"
+        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in _CORNERS)
+        yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
+
+
+def _safe_tree(file: Path) -> ElementTree.Element:
+    """An XML document without document type, hence without entities of its own."""
+    if file.stat().st_size > _MAX_XML:
+        raise ValueError(f"{str(file)!r} has {file.stat().st_size} bytes; an annotation has a few thousand")
+    content = file.read_bytes()
+
+    def refuse(*_: Any) -> None:
+        raise ValueError(f"{str(file)!r} declares a document type, which annotations do not need; it is refused")
+
+    guard = expat.ParserCreate()
+    guard.StartDoctypeDeclHandler = refuse
+    try:
+        guard.Parse(content, True)
+        return ElementTree.fromstring(content)
+    except (expat.ExpatError, ElementTree.ParseError, LookupError) as error:
+        raise ValueError(f"{str(file)!r} is truncated or not XML ({error})") from error
+
+
+def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
+    if note["image_id"] not in images or note["category_id"] not in names:
+        raise ValueError(
+            f"{where} names image {note['image_id']!r} and category {note['category_id']!r}; "
+            "one of them is not in the file"
+        )
+    image = images[note["image_id"]]
+    box = note["bbox"]
+    if not isinstance(box, list) or len(box) != 4:
+        raise ValueError(f"{where} has the bbox {box!r}; COCO has [x, y, width, height]")
+    left, top, width, height = (_number(value, f"{where}: bbox") for value in box)
+    size = [_number(image.get(name) or -1, f"{where}: {name}") for name in ("width", "height")]
+    name = names[note["category_id"]]
+    return _Row(where, str(image["file_name"]), name, (left, top, left + width, top + height), size)
+
+
+def _number(text: Any, where: str) -> float:
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not np.isfinite(value):
+        raise ValueError(f"{where} is {text!r}, not a number")
+    return value
+
+
+def _table(place: Path, rows: list[_Row]) -> BoxTable:
+    if not rows:
+        raise ValueError(f"{str(place)!r} holds no boxes")
+    for row in rows:
+        left, top, right, bottom = row.corners
+        if not (left < right and top < bottom):
+            raise ValueError(
+                f"{row.where}: the box {tuple(row.corners)} is empty; corners are left, top, right, bottom"
+            )
+        width, height = row.size
+        if min(left, top) < -1 or (width > 0 and right > width + 1) or (height > 0 and bottom > height + 1):
+            raise ValueError(f"{row.where}: the box {tuple(row.corners)} leaves its image of {width:g} × {height:g}")
+    return BoxTable(
+        np.array([row.file for row in rows]),
+        np.array([row.name for row in rows]),
+        np.array([row.corners for row in rows], dtype=np.float64),
+        np.array([row.size for row in rows], dtype=np.float64).astype(np.int64),
+    )

@@ -1,0 +1,93 @@
+"""Six mammals with the HOG of every window: the localisation data of Kumar, Packer & Koller 2010."""
+
+from __future__ import annotations
+
+import csv
+import os
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.datasets.location import find_file, find_folder
+from tacit.ragged import Ragged
+
+_ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
+_COLUMNS = ("image", "class", "columns", "rows", "test_folds")
+
+
+class Mammals(NamedTuple):
+    """Bags of windows, classes, column and row of each window, and (n, 5) whether an image tests folds 1 to 5."""
+
+    X: Ragged
+    y: Array
+    position: Array
+    is_test: Array
+
+
+def mammals(folder: str | os.PathLike[str] | None = None) -> Mammals:
+    """271 images of six mammals; a window is the HOG (Felzenszwalb et al. 2010) at one position, 1488 numbers.
+
+    Parameters
+    ----------
+    folder : where ``hog.npz`` (hog, position, offsets) and ``images.csv`` (class, columns, rows, test_folds) are; None
+        for ``mammals`` below the folder that the environment variable TACIT_DATA names
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     position = np.array([[0, 0], [0, 1], [0, 0]])
+    ...     np.savez(f"{folder}/hog.npz", hog=np.ones((3, 4), np.float16), position=position, offsets=[0, 2, 3])
+    ...     with open(f"{folder}/images.csv", "w") as table:
+    ...         _ = table.write("image,class,columns,rows,test_folds\\na,bison,1,2,\\nb,deer,1,1,15\\n")
+    ...     data = mammals(folder)
+    >>> data.X, data.is_test[1]
+    (Ragged(2 samples, 1–2 rows each; 3 × 4 float32), array([ True, False, False, False,  True]))
+    """
+    place = find_folder(folder, "mammals")
+    hog, position, offsets = _arrays(place / "hog.npz")
+    rows = _rows(place / "images.csv")
+    if len(rows) != offsets.size - 1 or len(position) != len(hog):
+        raise ValueError(
+            f"{str(place)!r}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows "
+            f"and {len(position)} positions, which do not go together"
+        )
+    X = Ragged(hog.astype(np.float32), offsets)
+    for i, row in enumerate(rows):
+        if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
+            raise ValueError(
+                f"{str(place)!r}: image {row['image']!r} has {X.lengths[i]} windows, and {row['columns']} columns × "
+                f"{row['rows']} rows"
+            )
+    is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
+    return Mammals(X, np.array([row["class"] for row in rows]), position.astype(np.int64), is_test)
+
+
+def _arrays(path: os.PathLike[str]) -> tuple[Array, ...]:
+    place = find_file(path, "the archive of windows")
+    try:
+        with place.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            missing = [name for name in _ARRAYS if name not in archive.files]
+            if missing:
+                raise ValueError(f"it has no array {missing[0]!r}, only {archive.files}")
+            found = tuple(archive[name] for name in _ARRAYS)
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{str(place)!r} is truncated or not the archive of windows: {error}") from error
+    for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
+        if array.ndim != ndim or array.dtype.kind not in "iuf":
+            raise ValueError(f"{str(place)!r}: {name} has shape {array.shape} of {array.dtype}, not {ndim} dimensions")
+    return found
+
+
+def _rows(path: os.PathLike[str]) -> list[dict[str, str]]:
+    place = find_file(path, "the table of images")
+    with place.open(newline="", encoding="utf-8") as stream:
+        reader = csv.DictReader(stream)
+        missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
+        if missing:
+            raise ValueError(f"{str(place)!r} has no column {missing[0]!r}; its columns are {reader.fieldnames}")
+        rows = list(reader)
+    for i, row in enumerate(rows):
+        if not ((row["columns"] or "").isdigit() and (row["rows"] or "").isdigit() and row["test_folds"] is not None):
+            raise ValueError(f"{str(place)!r}, line {i + 2} is {list(row.values())}: truncated or changed")
+    return rows

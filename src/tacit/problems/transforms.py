@@ -1,0 +1,239 @@
+"""An input seen through one of a few transformations: which one is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.decomposition import PCA
+
+from tacit.arrays import Array, first_non_finite
+from tacit.labels import read_classes
+from tacit.oracle import Example, PairLoss, Schema
+from tacit.oracle.enumerable import check_hidden
+from tacit.problems.candidates import exact_loss
+from tacit.problems.class_blocks import ClassBlocks, ClassProblem
+from tacit.problems.image_rotations import Rotations
+from tacit.problems.state_blocks import StateBlocks
+
+
+class Transforms(ClassProblem):
+    """Inputs that were turned, moved or changed in one of T known ways; ``s(y, h) = w_y·φ(x, h) + b_y``.
+
+    ``φ(x, h)`` is the input under transformation h, reduced to `n_components` principal components. The hidden value is
+    the position of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
+    every sample are kept, reduced: O(n·T·K·components) a pass and as much memory. Rotations are linear, so turning and
+    reducing is one matrix product; no turned image is ever made.
+
+    The principal components are those of the training inputs *as they come*, untransformed, in double precision; the
+    mean is taken off. Inputs are not scaled: divide pixels yourself, since C means nothing without their scale.
+
+    Parameters
+    ----------
+    transforms : `rotations(-60, 60, 11)`, or a list of functions of the whole input, ``(n, ...) → (n, ...)``, one a
+        state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
+    n_components : principal components to keep; None for the transformed input itself
+    blocks : "class" for one weight block a class, shared by all states; "class and state" for one for each pair
+    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, or a function
+        ``(true label, true state, label, state)`` → loss
+    classes : all labels, where the training data may lack some; None takes those of y, sorted
+    fit_intercept : whether every block has an intercept, penalised like the other weights
+
+    >>> from sklearn.datasets import load_digits
+    >>> from tacit import LatentSVM
+    >>> from tacit.problems import rotations
+    >>> digits = load_digits()
+    >>> some = digits.target < 4
+    >>> problem = Transforms(rotations(-30, 30, 5), n_components=10)
+    >>> model = LatentSVM(problem, C=100).fit(digits.images[some] / 16, digits.target[some])
+    >>> model.predict(digits.images[:4] / 16), model.schema_.facts["states"][model.hidden_[:4]].shape
+    (array([0, 1, 2, 3]), (4,))
+    """
+
+    hidden_losses = ("exact",)
+
+    def __init__(
+        self,
+        transforms: Any,
+        n_components: int | None = None,
+        blocks: str = "class",
+        loss: Any = "0/1",
+        classes: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        super().__init__(loss, classes, fit_intercept)
+        self.transforms = transforms
+        self.n_components = n_components
+        self.blocks = blocks
+
+    @property
+    def holds_functions(self) -> bool:
+        """Whether a file of a model lacks a part of the problem, because it is the user's function."""
+        return not isinstance(self.transforms, Rotations) or callable(self.loss)
+
+    def read(self, X: Any) -> Array:
+        if sparse.issparse(X):
+            raise TypeError("Transforms takes dense inputs, got a sparse matrix; call toarray() first")
+        X = np.asarray(X)
+        if X.ndim < 2:
+            raise ValueError(f"inputs are images (n, height, width) or rows (n, d), got an array of shape {X.shape}")
+        if len(X) == 0:
+            raise ValueError("X holds 0 samples, a minimum of 1 is required")
+        if X.dtype.kind not in "biuf":
+            raise ValueError(f"X holds {X.dtype}, not numbers")
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        place = first_non_finite(X.reshape(len(X), -1))
+        if place:
+            raise ValueError(f"X contains NaN or infinity, in sample {place[0]}; drop it or fill the gap")
+        return np.asarray(X)
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        X = self.read(X)
+        classes = read_classes(self.classes, y, len(X))
+        self._check(classes)
+        shape = self._input_shape(X)
+        facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
+        if self.n_components is not None:
+            if not 1 <= self.n_components <= min(len(X), int(np.prod(shape))):
+                raise ValueError(
+                    f"n_components={self.n_components!r} principal components of {len(X)} samples of "
+                    f"{int(np.prod(shape))} numbers; at most the smaller of the two can be kept"
+                )
+            pca = PCA(self.n_components, svd_solver="full" if len(X) < 200 else "covariance_eigh")
+            pca.fit(X.reshape(len(X), -1).astype(np.float64))
+            facts |= {"mean": pca.mean_, "components": pca.components_}
+        width = self._views(X[:1], facts).shape[2]
+        states = (len(facts["states"]),) if self.blocks == "class and state" else ()
+        blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), *states, width)}
+        if self.fit_intercept:
+            blocks["intercept"] = (len(classes), *states)
+        return Schema(classes, int(np.prod(shape)), blocks, facts)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks | StateBlocks:
+        X = self.read(X)
+        shape = tuple(schema.facts["shape"].tolist())
+        if int(np.prod(X.shape[1:])) != schema.n_features or (X.ndim > 2 and X.shape[1:] != shape):
+            raise ValueError(
+                f"X has {int(np.prod(X.shape[1:]))} features, of shape {X.shape[1:]}, but Transforms is expecting "
+                f"{schema.n_features} features as input, of shape {shape}"
+            )
+        views = self._views(X.reshape(len(X), *shape), schema.facts)
+        offsets = np.arange(len(X) + 1) * views.shape[1]
+        facts = self.bound_facts(X, y, schema, offsets, hidden)
+        if self.blocks == "class":
+            return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **facts)
+        return StateBlocks(views, schema, offsets, **facts)
+
+    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
+        return check_hidden(hidden, np.diff(offsets))
+
+    def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
+        return exact_loss(np.diff(offsets))
+
+    def rows(self, X: Any) -> tuple[Any, Array]:
+        raise NotImplementedError("views of inputs need the schema's components")
+
+    def _check(self, classes: Array) -> None:
+        if self.blocks not in ("class", "class and state"):
+            raise ValueError(f"blocks must be 'class' or 'class and state', got {self.blocks!r}")
+        self.check_loss(classes)
+        if isinstance(self.transforms, Rotations):
+            return
+        if (
+            not isinstance(self.transforms, Sequence)
+            or not self.transforms
+            or not all(callable(function) for function in self.transforms)
+        ):
+            raise TypeError(f"transforms must be rotations(...) or a list of functions, got {self.transforms!r}")
+
+    def _input_shape(self, X: Array) -> tuple[int, ...]:
+        return self.transforms.input_shape(X) if isinstance(self.transforms, Rotations) else X.shape[1:]
+
+    def _states(self) -> Array:
+        return self.transforms.states if isinstance(self.transforms, Rotations) else np.arange(len(self.transforms))
+
+    def _views(self, X: Array, facts: Any) -> Array:
+        """(n, T, width): every input under every transformation, reduced."""
+        components, mean = facts.get("components"), facts.get("mean")
+        if not isinstance(self.transforms, Rotations):
+            return self._called(X, components, mean)
+        flat = X.reshape(len(X), -1)
+        maps = self.transforms.maps(tuple(facts["shape"].tolist()))
+        if components is None:
+            return np.stack([np.asarray(flat @ turn.astype(flat.dtype)) for turn in maps], axis=1)
+        reduced = np.hstack([np.asarray(turn @ components.T) for turn in maps])
+        views = (flat @ reduced.astype(flat.dtype)).astype(np.float64).reshape(len(X), len(maps), -1)
+        return np.asarray(views - components @ mean)
+
+    def _called(self, X: Array, components: Array | None, mean: Array | None) -> Array:
+        views = [_checked_view(function, X, t) for t, function in enumerate(self.transforms)]
+        other = [t for t, view in enumerate(views) if view.shape != views[0].shape]
+        if other:
+            raise ValueError(
+                f"transformation {other[0]} gives rows of {views[other[0]].shape[1]} numbers, transformation 0 rows of "
+                f"{views[0].shape[1]}; all must be as long"
+            )
+        table = np.stack(views, axis=1)
+        if components is None:
+            return table
+        if table.shape[2] != components.shape[1]:
+            raise ValueError(
+                f"transformations give {table.shape[2]} numbers, the principal components are those of inputs of "
+                f"{components.shape[1]}; use n_components=None, or transformations that keep the length"
+            )
+        return np.asarray((table - mean) @ components.T)
+
+    def example(self, rng: np.random.Generator) -> Example:
+        classes = np.array(["d", "p", "q"] if self.classes is None else self.classes)
+        n, T = int(rng.integers(4, 7)), len(self._states())
+        X = rng.integers(-2, 3, (n, 2, 2)).astype(rng.choice(["float64", "float32"]))
+        plain = self.specify(X, rng.integers(0, T, n), classes, rng)
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            view = self._plain_view(np.asarray(x, dtype=np.float64), int(h))
+            if self.blocks == "class":
+                return plain.joint_feature([view], label, 0)
+            where = (classes.tolist().index(label), int(h))
+            weights, intercept = np.zeros((len(classes), T, view.size)), np.zeros((len(classes), T))
+            weights[where], intercept[where] = view, 1
+            return np.concatenate([weights.ravel(), intercept.ravel()] if self.fit_intercept else [weights.ravel()])
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            return [(label, h) for label in classes.tolist() for h in range(T)]
+
+        return plain._replace(outputs=outputs, joint_feature=joint_feature)
+
+    def _plain_view(self, x: Array, h: int) -> Array:
+        from scipy.ndimage import rotate
+
+        if isinstance(self.transforms, Rotations):
+            return np.asarray(rotate(x, self.transforms.angles[h], reshape=False, order=1)).ravel()
+        return np.asarray(self.transforms[h](x[None])).ravel()
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        quarters = Rotations((-90.0, 0.0, 90.0))
+        return [cls(quarters), cls(quarters, blocks="class and state"), cls(quarters, fit_intercept=False)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
+    view = np.asarray(function(X))
+    if view.shape[:1] != (len(X),) or view.dtype.kind not in "biuf":
+        raise ValueError(
+            f"transformation {t} made {view.dtype} of shape {view.shape} of {len(X)} inputs; it must give one row of "
+            "numbers for each"
+        )
+    view = view.reshape(len(X), -1).astype(np.float64)
+    place = first_non_finite(view)
+    if place:
+        raise ValueError(f"transformation {t} made NaN or infinity of sample {place[0]}")
+    return view

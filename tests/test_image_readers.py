@@ -1,0 +1,282 @@
+"""Readers of digits, images, boxes and the mammals: what they read, and what they refuse with the file's name."""
+
+import gzip
+import io
+import itertools
+import json
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tacit.datasets import (
+    boxes_coco,
+    boxes_csv,
+    boxes_voc,
+    find_folder,
+    image_folder,
+    image_size,
+    mammals,
+    mnist,
+    read_idx,
+    read_image,
+    write_idx,
+)
+
+
+@pytest.fixture
+def digits_folder(tmp_path):
+    rng = np.random.default_rng(0)
+    for part, n in (("train", 20), ("t10k", 10)):
+        write_idx(tmp_path / f"{part}-images-idx3-ubyte.gz", rng.integers(0, 256, (n, 28, 28)).astype(np.uint8))
+        write_idx(tmp_path / f"{part}-labels-idx1-ubyte", np.arange(n, dtype=np.uint8) % 10)
+    return tmp_path
+
+
+def test_digits_packed_or_not(digits_folder, monkeypatch):
+    X, y = mnist(digits_folder)
+    assert X.shape == (20, 28, 28)
+    assert y.tolist() == [*range(10), *range(10)]
+    assert mnist(digits_folder, "test", digits=(3, 8)).y.tolist() == [3, 8]
+    (digits_folder / "home").mkdir()
+    digits_folder.rename(digits_folder.parent / "mnist")
+    monkeypatch.setenv("TACIT_DATA", str(digits_folder.parent))
+    assert np.array_equal(mnist().X, X)
+
+
+@pytest.mark.parametrize("kind", ["u1", "i1", "i2", "i4", "f4", "f8"])
+@pytest.mark.parametrize("ending", ["idx", "idx.gz"])
+def test_idx_files_keep_every_type(tmp_path, kind, ending):
+    values = np.random.default_rng(0).integers(0, 100, (3, 2, 4)).astype(kind)
+    write_idx(tmp_path / f"a.{ending}", values)
+    found = read_idx(tmp_path / f"a.{ending}")
+    assert np.array_equal(found, values)
+    assert found.dtype == values.dtype
+
+
+def test_broken_idx_files_are_refused_by_name(tmp_path, digits_folder):
+    whole = gzip.decompress((digits_folder / "train-images-idx3-ubyte.gz").read_bytes())
+    packed = (digits_folder / "train-images-idx3-ubyte.gz").read_bytes()
+    for name, content, why in (
+        ("cut.gz", packed[: len(packed) // 2], "truncated"),
+        ("text.gz", b"hello", "not a gzip file"),
+        ("header.idx", whole[:7], "ends within its header"),
+        ("short.idx", whole[:-5], "truncated or changed"),
+        ("long.idx", whole + b"x", "more bytes"),
+        ("other.idx", b"PK\x03\x04" + whole, "not an idx file"),
+        ("empty.idx", b"", "not an idx file"),
+        ("huge.idx", whole[:4] + b"\xff" * 12, "truncated or changed"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}.*{why}"):
+            read_idx(tmp_path / name)
+
+
+def test_missing_data_say_what_to_set(tmp_path, monkeypatch, digits_folder):
+    monkeypatch.delenv("TACIT_DATA", raising=False)
+    with pytest.raises(FileNotFoundError, match="set TACIT_DATA"):
+        mnist()
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(FileNotFoundError, match="TACIT_DATA is"):
+        find_folder(None, "mnist")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
+        mnist(tmp_path / "empty")
+    with pytest.raises(ValueError, match="digits names 11"):
+        mnist(digits_folder, digits=(11,))
+    with pytest.raises(ValueError, match="'train' or 'test'"):
+        mnist(digits_folder, "validation")
+    write_idx(digits_folder / "train-labels-idx1-ubyte", np.zeros(3, np.uint8))
+    with pytest.raises(ValueError, match="do not go together"):
+        mnist(digits_folder)
+
+
+@pytest.mark.parametrize(
+    ("mode", "shape", "kind"),
+    [
+        ("1", (3, 4), "u1"),
+        ("L", (3, 4), "u1"),
+        ("LA", (3, 4, 2), "u1"),
+        ("RGB", (3, 4, 3), "u1"),
+        ("RGBA", (3, 4, 4), "u1"),
+        ("P", (3, 4, 3), "u1"),
+        ("I;16", (3, 4), "u2"),
+    ],
+)
+def test_images_of_every_kind(tmp_path, mode, shape, kind):
+    Image.new(mode, (4, 3)).save(tmp_path / "a.png")
+    pixels = read_image(tmp_path / "a.png")
+    assert pixels.shape == shape
+    assert pixels.dtype == np.dtype(kind)
+    assert image_size(tmp_path / "a.png") == (4, 3)
+
+
+def test_sixteen_bits_are_kept(tmp_path):
+    values = np.array([[0, 300, 65535]], np.uint16)
+    Image.fromarray(values).save(tmp_path / "deep.png")
+    assert np.array_equal(read_image(tmp_path / "deep.png"), values)
+
+
+def bomb(width, height):
+    """A few hundred bytes that promise a huge picture."""
+
+    def chunk(name, data):
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(b"\0" * 9999))
+        + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("side", [8000, 12000, 60000])
+def test_image_bombs_are_refused_by_name(tmp_path, side):
+    (tmp_path / "bomb.png").write_bytes(bomb(side, side))
+    with pytest.raises(ValueError, match=r"bomb\.png.*too large"):
+        read_image(tmp_path / "bomb.png")
+
+
+def test_broken_images_are_refused_by_name(tmp_path):
+    stream = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 60, 3)).astype(np.uint8)).save(stream, "jpeg")
+    whole = stream.getvalue()
+    for name, content in (
+        ("cut.jpg", whole[: len(whole) // 2]),
+        ("text.jpg", b"hello"),
+        ("empty.png", b""),
+        ("small.png", bomb(1000, 1000)),
+        ("start.gif", b"GIF89a\x10\x00"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}.*broken"):
+            read_image(tmp_path / name)
+    with pytest.raises(FileNotFoundError, match=r"gone\.png"):
+        read_image(tmp_path / "gone.png")
+
+
+def test_a_folder_of_images_is_sorted_and_labelled(tmp_path):
+    for name in ("dog/b.png", "cat/a.JPG", "dog/a.png", "dog/notes.txt", ".hidden/a.png", "top.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"")
+    files, y = image_folder(tmp_path)
+    assert [file.name for file in files] == ["a.JPG", "a.png", "b.png"]
+    assert y.tolist() == ["cat", "dog", "dog"]
+    (tmp_path / "none").mkdir()
+    with pytest.raises(FileNotFoundError, match="no images in subfolders"):
+        image_folder(tmp_path / "none")
+
+
+def test_three_formats_one_table(tmp_path):
+    (tmp_path / "boxes.csv").write_text("file,class,width,height,xmin,ymin,xmax,ymax\na.jpg,cat,50,60,1,2,31,42\n")
+    content = {
+        "images": [{"id": 1, "file_name": "a.jpg", "width": 50, "height": 60}],
+        "categories": [{"id": 3, "name": "cat"}],
+        "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1, 2, 30, 40]}],
+    }
+    (tmp_path / "boxes.json").write_text(json.dumps(content))
+    (tmp_path / "a.xml").write_text(voc("<xmin>2</xmin><ymin>3</ymin><xmax>31</xmax><ymax>42</ymax>"))
+    for table in (
+        boxes_csv(tmp_path / "boxes.csv"),
+        boxes_coco(tmp_path / "boxes.json"),
+        boxes_voc(tmp_path / "a.xml"),
+        boxes_voc(tmp_path),
+    ):
+        assert table.files.tolist() == ["a.jpg"]
+        assert table.y.tolist() == ["cat"]
+        assert table.boxes.tolist() == [[1, 2, 31, 42]]
+        assert table.sizes.tolist() == [[50, 60]]
+
+
+def voc(box, start=""):
+    return (
+        f"{start}<annotation><filename>a.jpg</filename><size><width>50</width><height>60</height></size>"
+        f"<object><name>cat</name><bndbox>{box}</bndbox></object></annotation>"
+    )
+
+
+def test_entities_in_xml_are_refused_before_they_grow(tmp_path):
+    names = "abcdefghij"
+    grow = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in itertools.pairwise(names))
+    laughs = f'<?xml version="1.0"?><!DOCTYPE annotation [<!ENTITY a "ha">{grow}]>'
+    (tmp_path / "laughs.xml").write_text(voc("<xmin>&j;</xmin>", laughs))
+    with pytest.raises(ValueError, match=r"laughs\.xml.*document type"):
+        boxes_voc(tmp_path / "laughs.xml")
+    outside = '<!DOCTYPE annotation [<!ENTITY a SYSTEM "file:///etc/hostname">]>'
+    (tmp_path / "outside.xml").write_text(voc("<xmin>&a;</xmin>", outside))
+    with pytest.raises(ValueError, match=r"outside\.xml.*document type"):
+        boxes_voc(tmp_path / "outside.xml")
+
+
+def test_wrong_boxes_are_refused_with_their_place(tmp_path):
+    head = "file,xmin,ymin,xmax,ymax,width,height\n"
+    for name, text, why in (
+        ("number.csv", head + "a,1,2,x,4,9,9\n", "line 2: xmax is 'x'"),
+        ("nan.csv", head + "a,1,2,nan,4,9,9\n", "not a number"),
+        ("empty.csv", head + "a,5,2,5,4,9,9\n", "is empty"),
+        ("outside.csv", head + "a,5,2,50,4,9,9\n", "leaves its image"),
+        ("short.csv", head + "a,5,2\n", "not a number"),
+        ("column.csv", "file,x\na,1\n", "no column 'xmin'"),
+        ("nothing.csv", head, "holds no boxes"),
+        ("binary.csv", "\udcff\udcfe", "UTF-8"),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+        with pytest.raises(ValueError, match=f"{name}.*{why}"):
+            boxes_csv(tmp_path / name)
+    for name, text, why in (
+        ("cut.xml", voc("")[:50], "truncated"),
+        ("other.xml", "<html></html>", "not a VOC"),
+        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is None"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ValueError, match=f"{name}.*{why}"):
+            boxes_voc(tmp_path / name)
+    good = {"images": [{"id": 1, "file_name": "a"}], "categories": [{"id": 3, "name": "cat"}], "annotations": []}
+    for name, content, why in (
+        ("cut.json", json.dumps(good)[:20], "truncated or not JSON"),
+        ("list.json", "[]", "no list 'images'"),
+        ("none.json", json.dumps(good), "holds no boxes"),
+        ("image.json", json.dumps({**good, "annotations": [{"image_id": 2, "category_id": 3, "bbox": []}]}), "image 2"),
+        ("box.json", json.dumps({**good, "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1]}]}), "bbox"),
+        ("field.json", json.dumps({**good, "annotations": [{"image_id": 1}]}), "category_id"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=f"{name}.*{why}"):
+            boxes_coco(tmp_path / name)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no \*\.xml"):
+        boxes_voc(tmp_path / "folder")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        boxes_csv(tmp_path)
+
+
+def test_broken_mammals_are_refused_by_name(tmp_path):
+    good = {"hog": np.ones((3, 4), np.float16), "position": np.zeros((3, 2), int), "offsets": np.array([0, 2, 3])}
+    table = "image,class,columns,rows,test_folds\na,bison,1,2,\nb,deer,1,1,15\n"
+
+    def write(arrays, text):
+        np.savez(tmp_path / "hog.npz", **arrays)
+        (tmp_path / "images.csv").write_text(text)
+
+    write(good, table)
+    assert mammals(tmp_path).y.tolist() == ["bison", "deer"]
+    for arrays, text, why in (
+        ({"hog": good["hog"]}, table, "hog.npz.*no array 'position'"),
+        ({**good, "hog": np.array(["a"])}, table, "hog.npz.*hog has shape"),
+        (good, table[:40], "images.csv has 0 images|truncated"),
+        (good, table.replace("1,2", "2,2"), "image 'a' has 2 windows"),
+        (good, table.replace("class", "kind"), "no column 'class'"),
+        (good, table.replace("1,1,15", "1"), "line 3"),
+    ):
+        write(arrays, text)
+        with pytest.raises(ValueError, match=why):
+            mammals(tmp_path)
+    write(good, table)
+    content = (tmp_path / "hog.npz").read_bytes()
+    (tmp_path / "hog.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match=r"hog\.npz.*truncated"):
+        mammals(tmp_path)

@@ -1,0 +1,184 @@
+"""Windows: inside the image whatever the image, described alike, kept on disk."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+from skimage.feature import hog
+
+from tacit import boxes, windows
+from tacit.image_windows import as_grey
+
+
+def picture(height, width, seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (height, width)).astype(np.uint8)
+
+
+@settings(max_examples=40)
+@given(
+    height=st.integers(4, 90),
+    width=st.integers(4, 90),
+    channels=st.sampled_from([None, 1, 2, 3, 4]),
+    kind=st.sampled_from(["uint8", "uint16", "float32", "float64", "bool"]),
+    sizes=st.lists(st.tuples(st.integers(4, 120), st.integers(4, 120)), min_size=1, max_size=3),
+    stride=st.integers(3, 50),
+    cells=st.integers(2, 4),
+    seed=st.integers(0, 9),
+)
+def test_windows_stay_inside_any_image(height, width, channels, kind, sizes, stride, cells, seed):
+    shape = (height, width) if channels is None else (height, width, channels)
+    values = np.random.default_rng(seed).random(shape)
+    scale = {"uint8": 255, "uint16": 65535}.get(kind, 1)
+    bags = windows(np.round(values * scale).astype(kind), sizes, stride, cells=cells)
+    assert len(bags) == 1
+    assert bags.lengths[0] >= 1
+    assert np.isfinite(bags.values).all()
+    x0, y0, x1, y1 = bags.boxes.T
+    assert (x0 >= 0).all()
+    assert (y0 >= 0).all()
+    assert (x1 <= width).all()
+    assert (y1 <= height).all()
+    cut = {(min(w, width), min(h, height)) for w, h in sizes}
+    assert {(w, h) for w, h in zip(x1 - x0, y1 - y0, strict=True)} == cut
+    assert (x0 % stride == 0).all()
+    expected = sum(((width - w) // stride + 1) * ((height - h) // stride + 1) for w, h in cut)
+    assert bags.lengths[0] == expected == len(np.unique(bags.boxes, axis=0))
+
+
+def test_a_window_is_described_by_its_own_pixels():
+    """Away from its edge a window's cells are those that scikit-image computes from the window alone."""
+    image = picture(80, 96)
+    bags = windows(image, [(48, 32)], 16, cells=4)
+    for row, (x0, y0, x1, y1) in zip(bags.values, bags.boxes.astype(int), strict=True):
+        alone = hog(as_grey(image)[y0:y1, x0:x1], 9, (8, 12), (2, 2), "L2-Hys", feature_vector=False)
+        inner = row.reshape(3, 3, 2, 2, 9)[1, 1]
+        np.testing.assert_allclose(inner, alone[1, 1], atol=1e-6)
+
+
+def test_the_same_pixels_give_the_same_description_wherever_they_are():
+    """One patch at several places, on several phases of the cells."""
+    patch = picture(40, 40)
+    image = np.zeros((100, 100), np.uint8)
+    image[30:70, 50:90] = patch
+    found = windows(image, [(24, 24)], 2, cells=3)
+    alone = windows(np.pad(patch, 30), [(24, 24)], 2, cells=3)
+    at = {tuple(box): row for box, row in zip(found.boxes, found.values, strict=True)}
+    other = {tuple(box): row for box, row in zip(alone.boxes, alone.values, strict=True)}
+    np.testing.assert_allclose(at[(58.0, 38.0, 82.0, 62.0)], other[(38.0, 38.0, 62.0, 62.0)], atol=1e-6)
+
+
+def test_grey_colour_alpha_and_depth_agree():
+    grey = picture(40, 50)
+    plain = windows(grey, [(32, 32)], 8).values
+    for same in (
+        grey[:, :, None],
+        np.repeat(grey[:, :, None], 3, axis=2),
+        np.dstack([grey, np.full_like(grey, 255)]),
+        np.dstack([grey, grey, grey, np.full_like(grey, 255)]),
+        grey.astype(np.uint16) * 257,
+        grey / 255,
+    ):
+        np.testing.assert_allclose(windows(same, [(32, 32)], 8).values, plain, atol=1e-5)
+    assert as_grey(np.zeros((2, 2, 4), np.uint8)).tolist() == [[1, 1], [1, 1]]
+
+
+def test_images_that_cannot_be_described_are_refused():
+    for image, why in (
+        (picture(3, 50), "50 × 3 pixels"),
+        (np.zeros((5, 5, 7)), "1 to 4"),
+        (np.zeros((0, 5)), "shape"),
+        (np.full((50, 50), np.nan), "NaN"),
+        (np.zeros((50, 50), int), "int64"),
+        (np.zeros(5), "shape"),
+        (np.zeros((3000, 3000), np.uint8), "larger stride"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            windows(image, [(8, 8)], 1)
+    for arguments, why in (
+        (([], 8), "sizes is empty"),
+        (([(0, 4)], 8), "width"),
+        (([(8, 8)], 0), "stride"),
+        (([(8, 8)], 2.5), "stride"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            windows(picture(50, 50), *arguments)
+    with pytest.raises(TypeError, match="pairs"):
+        windows(picture(50, 50), [8], 8)
+    with pytest.raises(ValueError, match="cells"):
+        windows(picture(50, 50), [(8, 8)], 8, cells=1)
+    with pytest.raises(TypeError, match="image 1 is a int"):
+        windows([picture(50, 50), 3], [(8, 8)], 8)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i, name in enumerate(("cat/a.png", "cat/b.png", "dog/a.jpg")):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(picture(50 + 8 * i, 60, seed=i)).save(tmp_path / "photos" / name)
+    return tmp_path / "photos"
+
+
+def test_a_folder_is_read_in_order_and_kept_on_disk(folder, tmp_path):
+    first = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    assert len(first) == 3
+    paths = [folder / name for name in ("cat/a.png", "cat/b.png", "dog/a.jpg")]
+    again = windows(paths, [(32, 32)], 8)
+    assert np.array_equal(first.values, again.values)
+    kept = sorted((tmp_path / "cache").iterdir())
+    assert len(kept) == 3
+    times = [file.stat().st_mtime_ns for file in kept]
+    second = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    assert np.array_equal(second.values, first.values)
+    assert np.array_equal(second.boxes, first.boxes)
+    assert [file.stat().st_mtime_ns for file in kept] == times
+    windows(folder, [(32, 32)], 16, cache=tmp_path / "cache")
+    assert len(list((tmp_path / "cache").iterdir())) == 6
+    Image.fromarray(picture(50, 60, seed=9)).save(paths[0])
+    changed = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    assert not np.array_equal(changed[0], first[0])
+    assert np.array_equal(changed[1], first[1])
+
+
+def test_a_broken_cache_is_made_anew_with_a_warning(folder, tmp_path):
+    first = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    for file in (tmp_path / "cache").iterdir():
+        file.write_bytes(file.read_bytes()[:-20])
+    with pytest.warns(RuntimeWarning, match="broken"):
+        again = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    assert np.array_equal(again.values, first.values)
+    assert np.array_equal(windows(folder, [(32, 32)], 8, cache=tmp_path / "cache").values, first.values)
+    with pytest.raises(ValueError, match="is a file"):
+        windows(folder, [(32, 32)], 8, cache=folder / "cat" / "a.png")
+
+
+def test_a_broken_image_in_a_folder_is_named(folder):
+    (folder / "dog" / "b.jpg").write_bytes(b"nothing")
+    with pytest.raises(ValueError, match=r"b\.jpg"):
+        windows(folder, [(32, 32)], 8)
+
+
+def test_the_nearest_window_of_a_drawn_box():
+    bags = windows([picture(64, 64), picture(40, 40)], [(32, 32)], 8)
+    drawn = bags.boxes[[7, bags.offsets[1] + 3]] + 1
+    hidden, shared = boxes.nearest(bags, drawn)
+    assert hidden.tolist() == [7, 3]
+    assert (shared > 0.85).all()
+    drawn[0] = np.nan
+    assert boxes.nearest(bags, drawn).hidden.tolist() == [-1, 3]
+
+
+def test_the_missing_extra_is_named():
+    code = (
+        "import sys; sys.modules['skimage.feature'] = None; sys.modules['PIL'] = None\n"
+        "import numpy as np, tacit\n"
+        "from tacit.datasets import read_image\n"
+        "for call in (lambda: tacit.windows(np.zeros((9, 9)), [(8, 8)], 1), lambda: read_image(sys.argv[1])):\n"
+        "    try: call()\n"
+        "    except ImportError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, check=True)
+    assert run.stdout.count("tacit[vision]") == 2

@@ -1,0 +1,248 @@
+"""Baum–Welch (EM) for probabilistic automata and HMMs, on a prefix tree instead of strings.
+
+Each prefix is propagated once, however many strings share it; forward vectors are kept along one path only, so memory
+does not grow with the data. One step costs O(nodes · n²); states that a prefix cannot be in are skipped. The likelihood
+never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.kernels import kernel
+from tacit.spectral.prefix_tree import PrefixTree
+
+NEGLIGIBLE = 1e-13
+"""Probabilities below this become zero: they would only slow the walk down."""
+
+
+class Parameters(NamedTuple):
+    """A probabilistic automaton: initial (n,), moves (symbols, n, n) and final (n,); what leaves a state sums to one."""
+
+    initial: Array
+    moves: Array
+    final: Array
+
+
+class Expected(NamedTuple):
+    """Expected numbers of starts, moves and ends of the paths of all strings, and the strings' log-likelihood."""
+
+    initial: Array
+    moves: Array
+    final: Array
+    log_likelihood: float
+
+
+class Step(NamedTuple):
+    """One line of the history: log-likelihood a string before the step, of the training and of held-out strings."""
+
+    iteration: int
+    seconds: float
+    log_likelihood: float
+    held_out: float = float("nan")
+
+
+def expect(tree: PrefixTree, parameters: Parameters) -> Expected:
+    """The E step: expected counts under the present parameters.
+
+    >>> from tacit.ragged import Ragged
+    >>> from tacit.spectral.prefix_tree import grow
+    >>> coin = Parameters(np.ones(1), np.array([[[0.3]], [[0.5]]]), np.array([0.2]))
+    >>> counts = expect(grow(Ragged([0, 1, 1], [0, 2, 3])), coin)
+    >>> counts.moves.ravel().round(6), counts.final.round(6), round(counts.log_likelihood, 6)
+    (array([1., 2.]), array([2.]), -5.809143)
+    """
+    n, deepest = parameters.initial.size, int(tree.depth.max()) + 1
+    counts = Parameters(np.zeros(n), np.zeros_like(parameters.moves), np.zeros(n))
+    log_likelihood = _walk(
+        *tree,
+        parameters.initial,
+        parameters.moves,
+        np.ascontiguousarray(parameters.moves.transpose(0, 2, 1)),
+        parameters.final,
+        np.empty((deepest, n)),
+        np.empty((deepest, n)),
+        np.empty(deepest),
+        np.empty(deepest, dtype=np.int64),
+        *counts,
+    )
+    return Expected(counts.initial, counts.moves * parameters.moves, counts.final, log_likelihood)
+
+
+def maximise(counts: Expected) -> Parameters:
+    """The M step: counts scaled to probabilities. A state that is never entered stops."""
+    leaving = counts.moves.sum(axis=(0, 2)) + counts.final
+    used = np.where(leaving > 0, leaving, 1.0)
+    moves, final = counts.moves / used[:, None], np.where(leaving > 0, counts.final / used, 1.0)
+    return tidy(Parameters(counts.initial / counts.initial.sum(), moves, final))
+
+
+def tidy(parameters: Parameters) -> Parameters:
+    """Negligible probabilities dropped, sums exact."""
+    initial, moves, final = (np.where(part < NEGLIGIBLE, 0.0, part) for part in parameters)
+    leaving = moves.sum(axis=(0, 2)) + final
+    return Parameters(initial / initial.sum(), moves / leaving[:, None], final / leaving)
+
+
+def smoothed(counts: Expected, strength: float) -> Parameters:
+    """Parameters in which everything can happen: each state is given ``strength`` visits of the average state.
+
+    The average state emits every symbol as often as the data do (half a time more, so that none has probability zero),
+    and moves to where that symbol leads on average.
+    """
+    n, k = counts.final.size, len(counts.moves)
+    arrivals = counts.moves.sum(axis=1)
+    seen = arrivals.sum(axis=1)
+    shares = np.append(seen + 0.5, counts.final.sum() + 0.5)
+    shares /= shares.sum()
+    everywhere = arrivals.sum(axis=0) + 1e-9
+    target = (arrivals + 1e-3 * everywhere / everywhere.sum()) / (seen + 1e-3)[:, None]
+    extra = strength * shares[:k, None] * target
+    leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
+    moves = (counts.moves + extra[:, None, :]) / leaving[:, None]
+    final = (counts.final + strength * shares[k]) / leaving
+    total = moves.sum(axis=(0, 2)) + final
+    initial = counts.initial + 1e-6 * counts.initial.sum() / n
+    return Parameters(initial / initial.sum(), moves / total[:, None], final / total)
+
+
+class Fit(NamedTuple):
+    """What `improve` returns: the last parameters, the counts that they were made of, and how the steps went."""
+
+    parameters: Parameters
+    counts: Expected
+    history: list[Step]
+    converged: bool
+    interrupted: bool
+
+
+def improve(
+    tree: PrefixTree,
+    parameters: Parameters,
+    *,
+    step: Callable[[Expected], Parameters] = maximise,
+    max_iter: int,
+    tol: float,
+    watch: Callable[[Step, Expected], bool] = lambda line, counts: False,
+) -> Fit:
+    """EM until the log-likelihood of a symbol rises by less than ``tol`` in a step.
+
+    Ctrl-C ends it with the best parameters so far. ``watch`` sees every step and its counts; True stops.
+    """
+    strings, units = float(tree.passing[0]), float(tree.passing.sum())
+    began = time.perf_counter()
+    history: list[Step] = []
+    converged = interrupted = False
+    counts = expect(tree, parameters)
+    try:
+        for iteration in range(1, max_iter + 1):
+            line = Step(iteration, time.perf_counter() - began, counts.log_likelihood / strings)
+            history.append(line)
+            if watch(line, counts):
+                break
+            following = step(counts)
+            new = expect(tree, following)
+            rise = (new.log_likelihood - counts.log_likelihood) / units
+            parameters, counts = following, new
+            if rise < tol:
+                converged = True
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    history.append(Step(len(history) + 1, time.perf_counter() - began, counts.log_likelihood / strings))
+    return Fit(parameters, counts, history, converged, interrupted)
+
+
+@kernel
+def _walk(
+    parent: Array,
+    symbol: Array,
+    depth: Array,
+    passing: Array,
+    ending: Array,
+    cut: Array,
+    initial: Array,
+    moves: Array,
+    moves_back: Array,
+    final: Array,
+    path: Array,
+    pull: Array,
+    scale: Array,
+    on_path: Array,
+    initial_count: Array,
+    move_count: Array,
+    final_count: Array,
+) -> float:
+    """Depth first through the tree: forward on the way down, backward and counting on the way up.
+
+    ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what the
+    strings below say about it: (expected number of strings in each state) / path. ``move_count`` comes without the
+    factor ``moves``.
+    """
+    n, nodes = initial.size, parent.size
+    log_likelihood = 0.0
+    level = 0
+    for node in range(nodes + 1):
+        upto = depth[node] if node < nodes else 0
+        while level >= max(upto, 1):
+            s = symbol[on_path[level]]
+            inverse = 1.0 / scale[level]
+            for j in range(n):
+                pull[level, j] *= inverse
+            for j in range(n):
+                weight = pull[level, j]
+                if path[level, j] > 0.0:
+                    for i in range(n):
+                        pull[level - 1, i] += moves_back[s, j, i] * weight
+            for i in range(n):
+                weight = path[level - 1, i]
+                if weight > 0.0:
+                    for j in range(n):
+                        move_count[s, i, j] += weight * pull[level, j]
+            level -= 1
+        if node == nodes:
+            break
+        level = upto
+        on_path[level] = node
+        if level == 0:
+            for j in range(n):
+                path[0, j] = initial[j]
+        else:
+            s = symbol[node]
+            for j in range(n):
+                path[level, j] = 0.0
+            for i in range(n):
+                weight = path[level - 1, i]
+                if weight > 0.0:
+                    for j in range(n):
+                        path[level, j] += weight * moves[s, i, j]
+        total = 0.0
+        for j in range(n):
+            total += path[level, j]
+        if total <= 0.0:
+            return -np.inf
+        scale[level] = total
+        log_likelihood += passing[node] * np.log(total)
+        inverse = 1.0 / total
+        for j in range(n):
+            path[level, j] *= inverse
+            pull[level, j] = cut[node]
+        if ending[node] > 0.0:
+            chance = 0.0
+            for j in range(n):
+                chance += path[level, j] * final[j]
+            if chance <= 0.0:
+                return -np.inf
+            log_likelihood += ending[node] * np.log(chance)
+            weight = ending[node] / chance
+            for j in range(n):
+                pull[level, j] += weight * final[j]
+                final_count[j] += weight * path[level, j] * final[j]
+    for j in range(n):
+        initial_count[j] = path[0, j] * pull[0, j]
+    return log_likelihood

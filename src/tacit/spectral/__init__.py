@@ -1,6 +1,9 @@
 """Spectral learning of weighted automata and hidden Markov models: hidden state by algebra instead of EM."""
 
 from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.baum_welch import Step
 from tacit.spectral.hidden_markov import HiddenMarkovModel
+from tacit.spectral.next_symbol import NextSymbol
+from tacit.spectral.spectral_automaton import SpectralAutomaton
 
-__all__ = ["HiddenMarkovModel", "WeightedAutomaton"]
+__all__ = ["HiddenMarkovModel", "NextSymbol", "SpectralAutomaton", "Step", "WeightedAutomaton"]

@@ -15,6 +15,7 @@ from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, factored
+from tacit.spectral.next_symbol import draw
 from tacit.spectral.spaces import forward_space, largest_gap
 from tacit.spectral.symbols import decode, encode
 
@@ -115,6 +116,11 @@ class WeightedAutomaton:
         sign, log_size = self._signed(encode(sequences, self.symbols), of)
         return np.where(sign > 0, log_size, -np.inf)
 
+    def log_prob_of_codes(self, strings: Ragged) -> Array:
+        """`log_prob` of strings of the numbers of symbols, −1 for an unseen one."""
+        sign, log_size = self._signed(strings, None)
+        return np.where(sign > 0, log_size, -np.inf)
+
     def prob(self, sequences: Any, of: str | None = None) -> Array:
         """The probability of every sequence, 0 where f is below zero; see `log_prob`."""
         return np.asarray(np.exp(self.log_prob(sequences, of)))
@@ -127,8 +133,7 @@ class WeightedAutomaton:
     def perplexity(self, sequences: Any) -> float:
         """exp(−mean log-probability a symbol), the end of each sequence counted as one; infinite if one has none."""
         strings = encode(sequences, self.symbols)
-        sign, log_size = self._signed(strings, "string")
-        total = np.where(sign > 0, log_size, -np.inf).sum()
+        total = self.to_string().log_prob_of_codes(strings).sum()
         return float(np.exp(-total / (strings.values.shape[0] + len(strings))))
 
     def next_symbol_proba(self, prefix: Any) -> Array:
@@ -163,30 +168,20 @@ class WeightedAutomaton:
         >>> coin.sample(3, random_state=0)
         [['b', 'b', 'b', 'b', 'b', 'b', 'b'], ['b', 'b'], ['b', 'b']]
         """
-        rng = check_random_state(random_state)
-        ahead, width = self._ahead(), len(self.symbols)
-        alive = np.arange(n_samples)
-        states = np.tile(self.to_string().initial, (n_samples, 1))
-        drawn = []
-        while alive.size:
-            if len(drawn) > max_length:
-                raise ValueError(
-                    f"{alive.size} of {n_samples} strings are longer than max_length={max_length}; the automaton hardly "
-                    "ever stops: raise max_length, or check its final weights"
-                )
-            chances = np.maximum(states @ ahead.T, 0.0).cumsum(axis=1)
-            if not chances[:, -1].all():
-                raise ValueError("this automaton reaches prefixes that nothing can follow: it is no distribution")
-            choice = (chances < rng.random_sample((alive.size, 1)) * chances[:, -1:]).sum(axis=1)
-            drawn.append((alive[choice < width], choice[choice < width]))
-            states, alive, choice = states[choice < width], alive[choice < width], choice[choice < width]
+        ahead = self._ahead()
+
+        def chances(place: tuple[Array]) -> Array:
+            return np.maximum(place[0] @ ahead.T, 0.0)
+
+        def follow(place: tuple[Array], choice: Array) -> tuple[Array]:
+            states = place[0]
             for s in np.unique(choice):
                 states[choice == s] = states[choice == s] @ self.transitions[s]
-            states /= np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300)
-        owners = np.concatenate([who for who, _ in drawn]) if drawn else np.empty(0, dtype=np.int64)
-        codes = np.concatenate([what for _, what in drawn]) if drawn else np.empty(0, dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_samples))])
-        return decode(Ragged(codes[np.argsort(owners, kind="stable")], offsets), self.symbols)
+            return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
+
+        start = (np.tile(self.to_string().initial, (n_samples, 1)),)
+        strings = draw(start, chances, follow, n_samples, check_random_state(random_state), max_length)
+        return decode(strings, self.symbols)
 
     def to_string(self) -> WeightedAutomaton:
         """The automaton of whole strings; exact."""

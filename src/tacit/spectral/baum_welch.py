@@ -90,25 +90,40 @@ def tidy(parameters: Parameters) -> Parameters:
 
 
 def smoothed(counts: Expected, strength: float) -> Parameters:
-    """Parameters in which everything can happen: each state is given ``strength`` visits of the average state.
+    """Parameters in which everything can happen: each state is given ``strength`` visits of the average state."""
+    moves, final = _average_state(counts)
+    leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
+    initial = counts.initial + 1e-6 * counts.initial.sum() / counts.initial.size
+    return Parameters(
+        initial / initial.sum(),
+        (counts.moves + strength * moves[:, None, :]) / leaving[:, None],
+        (counts.final + strength * final) / leaving,
+    )
 
-    The average state emits every symbol as often as the data do (half a time more, so that none has probability zero),
-    and moves to where that symbol leads on average.
+
+def softened(counts: Expected, share: float) -> Parameters:
+    """The parameters of the counts, each state mixed with this share of the average state: where EM can start."""
+    sharp = maximise(counts)
+    moves, final = _average_state(counts)
+    return Parameters(
+        (1 - share) * sharp.initial + share / sharp.initial.size,
+        (1 - share) * sharp.moves + share * moves[:, None, :],
+        (1 - share) * sharp.final + share * final,
+    )
+
+
+def _average_state(counts: Expected) -> tuple[Array, Array]:
+    """Moves (symbols, n) and end of a state that emits every symbol as often as the data do, and moves on as they do.
+
+    Every symbol and the end are counted half a time more, so that none has probability zero.
     """
-    n, k = counts.final.size, len(counts.moves)
     arrivals = counts.moves.sum(axis=1)
     seen = arrivals.sum(axis=1)
     shares = np.append(seen + 0.5, counts.final.sum() + 0.5)
     shares /= shares.sum()
-    everywhere = arrivals.sum(axis=0) + 1e-9
-    target = (arrivals + 1e-3 * everywhere / everywhere.sum()) / (seen + 1e-3)[:, None]
-    extra = strength * shares[:k, None] * target
-    leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
-    moves = (counts.moves + extra[:, None, :]) / leaving[:, None]
-    final = (counts.final + strength * shares[k]) / leaving
-    total = moves.sum(axis=(0, 2)) + final
-    initial = counts.initial + 1e-6 * counts.initial.sum() / n
-    return Parameters(initial / initial.sum(), moves / total[:, None], final / total)
+    anywhere = arrivals.sum(axis=0) + 1e-9
+    target = arrivals + 1e-3 * anywhere / anywhere.sum()
+    return shares[:-1, None] * target / target.sum(axis=1, keepdims=True), shares[-1]
 
 
 class Fit(NamedTuple):

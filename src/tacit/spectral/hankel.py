@@ -30,6 +30,8 @@ class Hankel(NamedTuple):
     block : (prefixes, suffixes) sparse, H
     shifted : (symbols · prefixes, suffixes) sparse, all H_σ one under the other
     statistics : what f is
+    row_totals : how many of the strings begin with each prefix (for substrings: its occurrences), a string
+    column_totals : Σ_u f(uv) over all u, for strings and prefixes; for substrings the occurrences of v
     """
 
     prefixes: Ragged
@@ -37,6 +39,8 @@ class Hankel(NamedTuple):
     block: Any
     shifted: Any
     statistics: str
+    row_totals: Array
+    column_totals: Array
 
     @property
     def n_symbols(self) -> int:
@@ -81,7 +85,15 @@ def count(
     entries = _entries(tree, value, rows, *_pruned(backward, columns))
     block = _csr(entries[0], (rows.size, columns.size))
     shifted = _csr(entries[1], (n_symbols * rows.size, columns.size))
-    return Hankel(_strings(tree, rows), _reversed(_strings(backward, columns)), block, shifted, statistics)
+    return Hankel(
+        _strings(tree, rows),
+        _reversed(_strings(backward, columns)),
+        block,
+        shifted,
+        statistics,
+        tree.passing[rows] / total,
+        backward.passing[columns] / total,
+    )
 
 
 def _choose(tree: PrefixTree, length: int, size: int | None) -> Array:

@@ -1,0 +1,275 @@
+"""`SpectralAutomaton`: a density estimator over strings, by spectral learning and optionally EM."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from tacit import storage
+from tacit.arrays import Array
+from tacit.learners.learner import read_weights
+from tacit.ragged import Ragged
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.hankel import STATISTICS
+from tacit.spectral.moments import Counting, Moments
+from tacit.spectral.next_symbol import NextSymbol, next_symbol
+from tacit.spectral.selection import LEAST, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
+from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
+
+AUTO = (2, 5, 10, 20, 40, 60)
+"""The numbers of states that ``n_states="auto"`` tries."""
+
+
+class SpectralAutomaton(BaseEstimator):  # type: ignore[misc]
+    """A distribution over strings, learned by the spectral method.
+
+    Counts of substrings make a Hankel matrix, its singular vectors the states of a weighted automaton
+    (`WeightedAutomaton`): no iteration, no local optimum, seconds for millions of strings (Hsu, Kakade & Zhang 2009; Bailly,
+    Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values below zero.
+    `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
+
+    Parameters
+    ----------
+    n_states : rank of the automaton; a list to choose from by held-out likelihood, or "auto"
+    basis : rows and columns of the Hankel matrix: "frequent" (the ``size`` most frequent strings of up to ``length``
+        symbols), "all" (all of up to ``length`` that occur), or two lists of strings, prefixes and suffixes
+    length, size : of the basis
+    statistics : what is counted: whole "string"s, "prefix"es or "substring"s
+    scaling : power of their frequency by which rows and columns are divided; 0.5 suits HMMs with few symbols
+    smoothing : how the result becomes a distribution:
+        "ngram" normalises next-symbol weights and mixes them with an n-gram, its share chosen on held-out strings;
+        "normalise" does without the n-gram (a thousandth of it remains, so that nothing is impossible);
+        "project" groups prefixes by their states into a probabilistic automaton of ``n_states`` states
+    refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps chosen on held-out strings
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+    validation : share of the strings that is held out for choices; the model is then learned anew from all
+    alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
+    random_state : of the split, the groups and large SVDs
+    verbose : 1 shows progress of EM on a terminal
+
+    Attributes
+    ----------
+    automaton_ : the automaton: probabilistic after "project" or EM, else as the spectral method gives it
+    spectral_ : the automaton as the spectral method gives it
+    distribution_ : the next-symbol distributions that strings are scored with; None if ``automaton_`` is proper
+    symbols_ : the alphabet, in the order of `next_symbol_proba`
+    n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
+    n_corrected_ : how many training strings have a spectral value that is no probability: zero, below, or above one
+    held_out_ : the mean held-out log-likelihood a string by number of states
+    history_ : log-likelihood by EM step
+    singular_values_ : of the Hankel matrix
+
+    >>> words = [list("ab") * k + ["c"] for k in (0, 1, 1, 2, 2, 2, 3)] * 20
+    >>> model = SpectralAutomaton(n_states=3, random_state=0).fit(words)
+    >>> model.predict_next([["a"], ["a", "b", "c"]])
+    ['b', None]
+    >>> bool(np.exp(model.score_samples([["a", "b", "c"]]))[0] > 0.2)
+    True
+    """
+
+    def __init__(
+        self,
+        n_states: Any = "auto",
+        *,
+        basis: Any = "frequent",
+        length: int = 6,
+        size: int = 1000,
+        statistics: str = "substring",
+        scaling: float = 0.0,
+        smoothing: str = "ngram",
+        refine: str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        validation: float = 0.2,
+        alphabet: Any = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.n_states = n_states
+        self.basis = basis
+        self.length = length
+        self.size = size
+        self.statistics = statistics
+        self.scaling = scaling
+        self.smoothing = smoothing
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.validation = validation
+        self.alphabet = alphabet
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralAutomaton:
+        """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
+        ranks = self._check()
+        sequences = read_sequences(X)
+        weights = None if sample_weight is None else read_weights(sample_weight, len(sequences)) * np.max(sample_weight)
+        symbols = read_alphabet(self.alphabet, sequences)
+        strings = encode(sequences, symbols)
+        rng = check_random_state(self.random_state)
+        seed = int(rng.randint(2**31 - 1))
+        counting, recipe = self._counting(symbols), self._recipe(seed)
+        with threadpool_limits(1):
+            whole = Moments(strings, symbols, weights, counting, max(ranks), seed)
+            choice, model = Choice(ranks[0], mixing=LEAST), None
+            if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
+                kept, held = self._split(len(strings), len(ranks) > 1, rng)
+                if held.size:
+                    part = Moments(strings[kept], symbols, _at(weights, kept), counting, max(ranks), seed)
+                    choice, model = choose(part, HeldOut(strings[held], _at(weights, held)), ranks, recipe)
+                else:
+                    choice = Choice(ranks[0], steps=self.max_iter if self.refine else 0)
+            model = build(whole, choice, recipe) if model is None else model
+            self._keep(whole, choice, model)
+        return self
+
+    def score_samples(self, X: Any) -> Array:
+        """The natural logarithm of the probability of every sequence; −inf for one with a symbol outside `symbols_`."""
+        check_is_fitted(self)
+        strings = encode(X, self.symbols_)
+        if self.distribution_ is None:
+            return self.automaton_.log_prob_of_codes(strings)
+        return self.distribution_.log_prob(strings)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the sequences."""
+        return float(self.score_samples(X).mean())
+
+    def perplexity(self, X: Any) -> float:
+        """exp(−mean log-probability a symbol), the end of each sequence counted as one."""
+        sequences = read_sequences(X)
+        units = sequences.values.shape[0] + len(sequences)
+        return float(np.exp(-self.score_samples(sequences).sum() / units))
+
+    def next_symbol_proba(self, X: Any) -> Array:
+        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end, last.
+
+        A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
+        """
+        check_is_fitted(self)
+        return self._next().next_proba(encode(X, self.symbols_))
+
+    def predict_next(self, X: Any) -> list[Any]:
+        """The most probable symbol after each sequence; None where it is the end."""
+        best = self.next_symbol_proba(X).argmax(axis=1)
+        listed = [*self.symbols_.tolist(), None]
+        return [listed[i] for i in best]
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
+        """Sequences drawn from the distribution."""
+        check_is_fitted(self)
+        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
+        return decode(strings, self.symbols_)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        storage.save(path, self, facts)
+
+    def _keep(self, whole: Moments, choice: Choice, model: Model) -> None:
+        self.symbols_ = whole.symbols
+        self.spectral_ = whole.automaton(choice.rank)
+        self.automaton_, self.distribution_ = model.automaton, model.distribution
+        self.n_states_ = model.automaton.n_states
+        self.mixing_, self.n_iter_ = choice.mixing, len(model.history)
+        self.held_out_ = choice.held_out
+        self.history_ = model.history
+        self.singular_values_ = whole.factors.singular_values
+        sign, log_size = self.spectral_._signed(whole.strings, None)
+        self.n_corrected_ = int(((sign <= 0) | (log_size > 1e-9)).sum())
+        if model.interrupted:
+            warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
+
+    def _next(self) -> NextSymbol:
+        """Next-symbol distributions of the model."""
+        if self.distribution_ is not None:
+            return self.distribution_
+        automaton = self.automaton_
+        everywhere = np.ones(automaton.n_states)
+        parts = (automaton.initial, automaton.transitions, automaton.final)
+        uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
+        return next_symbol(*parts, np.ones(automaton.n_states), everywhere, uniform, 0.0)
+
+    def _counting(self, symbols: Array) -> Counting:
+        size = self.size if isinstance(self.basis, str) and self.basis == "frequent" else None
+        given = None if isinstance(self.basis, str) else self._given(symbols)
+        return Counting(self.statistics, self.length, size, given, self.scaling)
+
+    def _given(self, symbols: Array) -> tuple[Ragged, Ragged]:
+        """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
+        parts = []
+        for name, part in zip(("prefixes", "suffixes"), self.basis, strict=True):
+            codes = encode(part, symbols)
+            known = [i for i in range(len(codes)) if (codes[i] >= 0).all()]
+            if not any(codes.lengths[i] for i in known):
+                raise ValueError(
+                    f"no string of basis {name} is of symbols that occur: {list(part)[:3]!r} …; the symbols are "
+                    f"{symbols[:10].tolist()}"
+                )
+            parts.append(codes[known])
+        return parts[0], parts[1]
+
+    def _recipe(self, seed: int) -> Recipe:
+        return Recipe(self.smoothing, self.refine, self.max_iter, self.tol, seed, self.verbose)
+
+    def _split(self, n: int, must: bool, rng: np.random.RandomState) -> tuple[Array, Array]:
+        """Rows to learn from and rows to hold out; none of the latter where there are too few."""
+        size = round(self.validation * n)
+        if size == 0 or size == n:
+            if must:
+                raise ValueError(
+                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give more "
+                    "strings, another validation=, or one n_states"
+                )
+            return np.arange(n), np.empty(0, dtype=np.int64)
+        order = rng.permutation(n)
+        return np.sort(order[size:]), np.sort(order[:size])
+
+    def _check(self) -> list[int]:
+        """The ranks to try; an error for parameters that cannot be."""
+        if isinstance(self.n_states, str) and self.n_states != "auto":
+            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
+        ranks: Any = AUTO if isinstance(self.n_states, str) else self.n_states
+        ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+        if not ranks or not all(isinstance(rank, Integral) and rank >= 1 for rank in ranks):
+            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
+        for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", (None, "em"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
+        for name in ("length", "size", "max_iter"):
+            if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
+                raise ValueError(f"{name} must be a whole number from 1, got {getattr(self, name)!r}")
+        if not isinstance(self.validation, Real) or not 0 < self.validation < 1:
+            raise ValueError(f"validation must be a share between 0 and 1, got {self.validation!r}")
+        for name, least in (("scaling", 0.0), ("tol", 0.0)):
+            if not isinstance(getattr(self, name), Real) or not least <= getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be a number from {least:g}, got {getattr(self, name)!r}")
+        if isinstance(self.basis, str):
+            if self.basis not in ("frequent", "all"):
+                raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {self.basis!r}")
+        elif not isinstance(self.basis, (tuple, list)) or len(self.basis) != 2:
+            raise ValueError("a basis of your own is two lists of strings, (prefixes, suffixes)")
+        return [int(rank) for rank in ranks]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "automaton_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _at(weights: Array | None, rows: Array) -> Array | None:
+    return None if weights is None else weights[rows]

@@ -5,5 +5,6 @@ from tacit.spectral.baum_welch import Step
 from tacit.spectral.hidden_markov import HiddenMarkovModel
 from tacit.spectral.next_symbol import NextSymbol
 from tacit.spectral.spectral_automaton import SpectralAutomaton
+from tacit.spectral.spectral_hmm import SpectralHMM
 
-__all__ = ["HiddenMarkovModel", "NextSymbol", "SpectralAutomaton", "Step", "WeightedAutomaton"]
+__all__ = ["HiddenMarkovModel", "NextSymbol", "SpectralAutomaton", "SpectralHMM", "Step", "WeightedAutomaton"]

@@ -127,7 +127,11 @@ class WeightedAutomaton:
 
     def count_improper(self, sequences: Any) -> int:
         """How many of the sequences have an f that is no probability: below or at zero, or above one."""
-        sign, log_size = self._signed(encode(sequences, self.symbols), None)
+        return self.count_improper_codes(encode(sequences, self.symbols))
+
+    def count_improper_codes(self, strings: Ragged) -> int:
+        """`count_improper` of strings of the numbers of symbols."""
+        sign, log_size = self._signed(strings, None)
         return int(((sign <= 0) | (log_size > EXACT)).sum())
 
     def perplexity(self, sequences: Any) -> float:

@@ -8,7 +8,7 @@ never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,10 @@ from tacit.spectral.prefix_tree import PrefixTree
 
 NEGLIGIBLE = 1e-13
 """Probabilities below this become zero: they would only slow the walk down."""
+
+
+LANES = 4
+"""States come in multiples of this inside, as processors take them."""
 
 
 class Parameters(NamedTuple):
@@ -58,20 +62,23 @@ def expect(tree: PrefixTree, parameters: Parameters) -> Expected:
     (array([1., 2.]), array([2.]), -5.809143)
     """
     n, deepest = parameters.initial.size, int(tree.depth.max()) + 1
-    counts = Parameters(np.zeros(n), np.zeros_like(parameters.moves), np.zeros(n))
+    wide = -(-n // LANES) * LANES
+    initial, final = (np.pad(part, (0, wide - n)) for part in (parameters.initial, parameters.final))
+    moves = np.pad(parameters.moves, ((0, 0), (0, wide - n), (0, wide - n)))
+    counts = Parameters(np.zeros(wide), np.zeros_like(moves), np.zeros(wide))
     log_likelihood = _walk(
         *tree,
-        parameters.initial,
-        parameters.moves,
-        np.ascontiguousarray(parameters.moves.transpose(0, 2, 1)),
-        parameters.final,
-        np.empty((deepest, n)),
-        np.empty((deepest, n)),
+        initial,
+        moves,
+        np.ascontiguousarray(moves.transpose(0, 2, 1)),
+        final,
+        np.empty((deepest, wide)),
+        np.empty((deepest, wide)),
         np.empty(deepest),
         np.empty(deepest, dtype=np.int64),
         *counts,
     )
-    return Expected(counts.initial, counts.moves * parameters.moves, counts.final, log_likelihood)
+    return Expected(counts.initial[:n], counts.moves[:, :n, :n] * parameters.moves, counts.final[:n], log_likelihood)
 
 
 def maximise(counts: Expected) -> Parameters:

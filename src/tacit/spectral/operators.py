@@ -46,9 +46,9 @@ def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0)
         correlation analysis
     seed : of the start of the iterative SVD, for large blocks
     """
-    rows_weight, columns_weight = _weights(hankel.block, scaling)
+    rows_weight, columns_weight = weigh(hankel.block, scaling)
     block = sparse.diags_array(rows_weight) @ hankel.block @ sparse.diags_array(columns_weight)
-    left, singular, right = _thin_svd(block, rank, seed)
+    left, singular, right = thin_svd(block, rank, seed)
     real = singular > 1e-12 * max(singular[0], 1e-300)
     left, singular, right = left[:, real], singular[real], right[:, real]
     columns = columns_weight[:, None] * right
@@ -65,14 +65,14 @@ def operators(hankel: Hankel, factors: Factors, rank: int) -> tuple[Array, Array
     return initial, np.ascontiguousarray(transitions), rows @ hankel.block[:, [0]].toarray().ravel()
 
 
-def _weights(block: Any, scaling: float) -> tuple[Array, Array]:
+def weigh(block: Any, scaling: float) -> tuple[Array, Array]:
     """One over a power of the sums of rows and of columns; a little is added, so that rare ones do not explode."""
     sums = np.asarray(block.sum(axis=1)).ravel(), np.asarray(block.sum(axis=0)).ravel()
     rows, columns = ((total + 5e-5 * total.max()) ** -scaling for total in sums)
     return rows, columns
 
 
-def _thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
+def thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
     """The top singular triplets, the largest first; signs are fixed."""
     smaller = min(block.shape)
     if smaller <= DENSE or rank >= smaller:

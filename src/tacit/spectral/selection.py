@@ -108,7 +108,7 @@ def build(whole: Moments, choice: Choice, recipe: Recipe) -> Model:
     history: list[Step] = []
     interrupted = False
     if choice.steps > 0:
-        progress = Shown(recipe, choice.steps)
+        progress = Shown(recipe.verbose, choice.steps)
         fit = improve(
             whole.tree, softened(counts, START_NOISE), max_iter=choice.steps - 1, tol=recipe.tol, watch=progress
         )
@@ -134,7 +134,7 @@ class Trial:
             self._look(self.start, 0)
             return self.best[:2]
         done = len(self.history)
-        progress = Shown(self.recipe, steps)
+        progress = Shown(self.recipe.verbose, steps)
 
         def watch(line: Step, counts: Expected) -> bool:
             progress(line, counts)
@@ -182,10 +182,10 @@ def _automaton(parameters: Parameters, symbols: Array) -> WeightedAutomaton:
 class Shown:
     """Shows EM steps on a terminal."""
 
-    def __init__(self, recipe: Recipe, steps: int) -> None:
+    def __init__(self, verbose: int, steps: int) -> None:
         from tacit.solvers.loop import Progress
 
-        self.bar = Progress(recipe.verbose, steps)
+        self.bar = Progress(verbose, steps)
 
     def __call__(self, line: Step, counts: Expected) -> bool:
         self.bar.show(line.seconds, line.iteration, f"log-likelihood a string {line.log_likelihood:.6g}")

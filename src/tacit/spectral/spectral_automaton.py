@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tacit import storage
 from tacit.arrays import Array
 from tacit.learners.learner import read_weights
 from tacit.ragged import Ragged
-from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.density import StringDensity
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
-from tacit.spectral.next_symbol import NextSymbol, next_symbol
 from tacit.spectral.selection import LEAST, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
-from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
+from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
 
 
-class SpectralAutomaton(BaseEstimator):  # type: ignore[misc]
+class SpectralAutomaton(StringDensity):
     """A distribution over strings, learned by the spectral method.
 
     Counts of substrings make a Hankel matrix, its singular vectors the states of a weighted automaton
@@ -133,73 +128,18 @@ class SpectralAutomaton(BaseEstimator):  # type: ignore[misc]
             self._keep(whole, choice, model)
         return self
 
-    def score_samples(self, X: Any) -> Array:
-        """The natural logarithm of the probability of every sequence; −inf for one with a symbol outside `symbols_`."""
-        check_is_fitted(self)
-        strings = encode(X, self.symbols_)
-        if self.distribution_ is None:
-            return self.automaton_.log_prob_of_codes(strings)
-        return self.distribution_.log_prob(strings)
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of the sequences."""
-        return float(self.score_samples(X).mean())
-
-    def perplexity(self, X: Any) -> float:
-        """exp(−mean log-probability a symbol), the end of each sequence counted as one."""
-        sequences = read_sequences(X)
-        units = sequences.values.shape[0] + len(sequences)
-        return float(np.exp(-self.score_samples(sequences).sum() / units))
-
-    def next_symbol_proba(self, X: Any) -> Array:
-        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end, last.
-
-        A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
-        """
-        check_is_fitted(self)
-        return self._next().next_proba(encode(X, self.symbols_))
-
-    def predict_next(self, X: Any) -> list[Any]:
-        """The most probable symbol after each sequence; None where it is the end."""
-        best = self.next_symbol_proba(X).argmax(axis=1)
-        listed = [*self.symbols_.tolist(), None]
-        return [listed[i] for i in best]
-
-    def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
-        """Sequences drawn from the distribution."""
-        check_is_fitted(self)
-        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
-        return decode(strings, self.symbols_)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
-        check_is_fitted(self)
-        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        storage.save(path, self, facts)
-
     def _keep(self, whole: Moments, choice: Choice, model: Model) -> None:
         self.symbols_ = whole.symbols
         self.spectral_ = whole.automaton(choice.rank)
         self.automaton_, self.distribution_ = model.automaton, model.distribution
         self.n_states_ = model.automaton.n_states
-        self.mixing_, self.n_iter_ = choice.mixing, len(model.history)
+        self.mixing_, self.n_iter_ = choice.mixing, max(len(model.history) - 1, 0)
         self.held_out_ = choice.held_out
         self.history_ = model.history
         self.singular_values_ = whole.factors.singular_values
-        sign, log_size = self.spectral_._signed(whole.strings, None)
-        self.n_corrected_ = int(((sign <= 0) | (log_size > 1e-9)).sum())
+        self.n_corrected_ = self.spectral_.count_improper_codes(whole.strings)
         if model.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
-
-    def _next(self) -> NextSymbol:
-        """Next-symbol distributions of the model."""
-        if self.distribution_ is not None:
-            return self.distribution_
-        automaton = self.automaton_
-        everywhere = np.ones(automaton.n_states)
-        parts = (automaton.initial, automaton.transitions, automaton.final)
-        uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
-        return next_symbol(*parts, np.ones(automaton.n_states), everywhere, uniform, 0.0)
 
     def _counting(self, symbols: Array) -> Counting:
         size = self.size if isinstance(self.basis, str) and self.basis == "frequent" else None
@@ -261,14 +201,6 @@ class SpectralAutomaton(BaseEstimator):  # type: ignore[misc]
         elif not isinstance(self.basis, (tuple, list)) or len(self.basis) != 2:
             raise ValueError("a basis of your own is two lists of strings, (prefixes, suffixes)")
         return [int(rank) for rank in ranks]
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "automaton_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _at(weights: Array | None, rows: Array) -> Array | None:

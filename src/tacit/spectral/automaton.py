@@ -64,8 +64,8 @@ class WeightedAutomaton:
             raise ValueError(f"transitions have shape {transitions.shape}; give one matrix a symbol, (symbols, n, n)")
         if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
             raise ValueError(
-                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; n states "
-                "need (n,), (symbols, n, n) and (n,)"
+                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; n
+                states " "need (n,), (symbols, n, n) and (n,)"
             )
         for name, part in (("initial", initial), ("transitions", transitions), ("final", final)):
             if not np.isfinite(part).all():
@@ -152,14 +152,16 @@ class WeightedAutomaton:
         return np.asarray(entries / entries.sum())
 
     def forward(self, sequence: Any) -> tuple[Array, Array]:
-        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} … A_{x_t}``."""
+        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} …
+        A_{x_t}``."""
         codes = encode([sequence], self.symbols).values
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
         states_along(codes, self.initial, self.transitions, vectors, logs)
         return vectors, logs
 
     def backward(self, sequence: Any) -> tuple[Array, Array]:
-        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
+        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m}
+        α_∞``."""
         codes = np.ascontiguousarray(encode([sequence], self.symbols).values[::-1])
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
         states_along(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
@@ -259,7 +261,8 @@ class WeightedAutomaton:
 
     @classmethod
     def from_hmm(
-        cls, startprob: Any, transmat: Any, emissionprob: Any, stopprob: Any, *, empty: float = 0.0, symbols: Any = None
+        cls, startprob: Any, transmat: Any, emissionprob: Any, stopprob: Any, *, empty: float = 0.0, symbols: Any =
+        None
     ) -> WeightedAutomaton:
         """The automaton of an HMM whose strings end; the fields are those of `HiddenMarkovModel`.
 
@@ -315,9 +318,9 @@ class WeightedAutomaton:
             radius = float(np.abs(np.linalg.eigvals(self.transitions.sum(axis=0))).max())
             if radius >= 1:
                 raise ValueError(
-                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops, so "
-                    f"the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or give "
-                    "an HMM a stop probability"
+                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops,
+                    so " f"the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or
+                    give " "an HMM a stop probability"
                 )
         if self.statistics == "substring":
             initial = initial @ rest

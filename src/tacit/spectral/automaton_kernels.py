@@ -1,4 +1,5 @@
-"""Kernels of weighted automata on flat arrays: products of matrices along strings, rescaled so that nothing underflows."""
+"""Kernels of weighted automata on flat arrays: products of matrices along strings, rescaled so that nothing
+underflows."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def values_of_strings(
 
 @kernel
 def states_along(codes: Array, initial: Array, transitions: Array, out: Array, log_scale: Array) -> None:
-    """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; every row of out has largest size one, or is zero."""
+    """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; every row of out has largest size one, or is
+    zero."""
     n = initial.size
     for t in range(codes.size + 1):
         for j in range(n):

@@ -1,8 +1,8 @@
 """Baum–Welch (EM) for probabilistic automata and HMMs, on a prefix tree instead of strings.
 
 Each prefix is propagated once, however many strings share it; forward vectors are kept along one path only, so memory
-does not grow with the data. One step costs O(nodes · n²); states that a prefix cannot be in are skipped. The likelihood
-never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
+does not grow with the data. One step costs O(nodes · n²); states that a prefix cannot be in are skipped. The
+likelihood never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ NEGLIGIBLE = 1e-13
 """Probabilities below this become zero: they would only slow the walk down."""
 
 
+GROWTH, LONGEST = 1.3, 10.0
+"""A step that pays is followed by one stretched by so much more, up to a limit."""
 LANES = 4
 """States come in multiples of this inside, as processors take them."""
 
 
 class Parameters(NamedTuple):
-    """A probabilistic automaton: initial (n,), moves (symbols, n, n) and final (n,); what leaves a state sums to one."""
+    """A probabilistic automaton: initial (n,), moves (symbols, n, n) and final (n,); what leaves a state sums to
+    one."""
 
     initial: Array
     moves: Array
@@ -51,8 +54,11 @@ class Step(NamedTuple):
     held_out: float = float("nan")
 
 
-def expect(tree: PrefixTree, parameters: Parameters) -> Expected:
+def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:
     """The E step: expected counts under the present parameters.
+
+    States that a prefix is in with a probability of ``skip`` or less are left out, which saves time; the
+    log-likelihood is then that of the other paths, a lower bound.
 
     >>> from tacit.ragged import Ragged
     >>> from tacit.spectral.prefix_tree import grow
@@ -76,6 +82,7 @@ def expect(tree: PrefixTree, parameters: Parameters) -> Expected:
         np.empty((deepest, wide)),
         np.empty(deepest),
         np.empty(deepest, dtype=np.int64),
+        skip,
         *counts,
     )
     return Expected(counts.initial[:n], counts.moves[:, :n, :n] * parameters.moves, counts.final[:n], log_likelihood)
@@ -150,34 +157,55 @@ def improve(
     step: Callable[[Expected], Parameters] = maximise,
     max_iter: int,
     tol: float,
+    skip: float = 0.0,
     watch: Callable[[Step, Expected], bool] = lambda line, counts: False,
 ) -> Fit:
     """EM until the log-likelihood of a symbol rises by less than ``tol`` in a step.
 
-    Ctrl-C ends it with the best parameters so far. ``watch`` sees every step and its counts; True stops.
+    Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
+    likelihood is taken back, so it never falls. Ctrl-C ends with the best parameters so far. ``watch`` sees every step
+    and its counts before it is taken; True stops.
     """
     strings, units = float(tree.passing[0]), float(tree.passing.sum())
     began = time.perf_counter()
     history: list[Step] = []
     converged = interrupted = False
-    counts = expect(tree, parameters)
+    stretch = 1.0
+    counts = expect(tree, parameters, skip)
     try:
         for iteration in range(1, max_iter + 1):
             line = Step(iteration, time.perf_counter() - began, counts.log_likelihood / strings)
             history.append(line)
             if watch(line, counts):
                 break
-            following = step(counts)
-            new = expect(tree, following)
+            plain = step(counts)
+            following = _stretched(parameters, plain, stretch)
+            new = expect(tree, following, skip)
+            if stretch > 1 and not new.log_likelihood > counts.log_likelihood:
+                stretch, following = 1.0, plain
+                new = expect(tree, following, skip)
             rise = (new.log_likelihood - counts.log_likelihood) / units
-            parameters, counts = following, new
+            if rise > 0:
+                parameters, counts = following, new
             if rise < tol:
                 converged = True
                 break
+            stretch = min(stretch * GROWTH, LONGEST)
     except KeyboardInterrupt:
         interrupted = True
     history.append(Step(len(history) + 1, time.perf_counter() - began, counts.log_likelihood / strings))
     return Fit(parameters, counts, history, converged, interrupted)
+
+
+def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:
+    """``new·(new / old)^(stretch − 1)``, scaled to probabilities; of an HMM it is an HMM again."""
+    if stretch == 1:
+        return new
+    initial, moves, final = (
+        b * np.divide(b, a, out=np.ones_like(a), where=a > 0) ** (stretch - 1) for a, b in zip(old, new, strict=True)
+    )
+    leaving = moves.sum(axis=(0, 2)) + final
+    return tidy(Parameters(initial, moves / leaving[:, None], final / leaving))
 
 
 @kernel
@@ -196,14 +224,15 @@ def _walk(
     pull: Array,
     scale: Array,
     on_path: Array,
+    skip: float,
     initial_count: Array,
     move_count: Array,
     final_count: Array,
 ) -> float:
     """Depth first through the tree: forward on the way down, backward and counting on the way up.
 
-    ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what the
-    strings below say about it: (expected number of strings in each state) / path. ``move_count`` comes without the
+    ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what
+    the strings below say about it: (expected number of strings in each state) / path. ``move_count`` comes without the
     factor ``moves``.
     """
     n, nodes = initial.size, parent.size
@@ -218,12 +247,12 @@ def _walk(
                 pull[level, j] *= inverse
             for j in range(n):
                 weight = pull[level, j]
-                if path[level, j] > 0.0:
+                if path[level, j] > skip:
                     for i in range(n):
                         pull[level - 1, i] += moves_back[s, j, i] * weight
             for i in range(n):
                 weight = path[level - 1, i]
-                if weight > 0.0:
+                if weight > skip:
                     for j in range(n):
                         move_count[s, i, j] += weight * pull[level, j]
             level -= 1
@@ -240,7 +269,7 @@ def _walk(
                 path[level, j] = 0.0
             for i in range(n):
                 weight = path[level - 1, i]
-                if weight > 0.0:
+                if weight > skip:
                     for j in range(n):
                         path[level, j] += weight * moves[s, i, j]
         total = 0.0

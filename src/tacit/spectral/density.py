@@ -25,7 +25,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
     distribution_: NextSymbol | None
 
     def score_samples(self, X: Any) -> Array:
-        """The natural logarithm of the probability of every sequence; −inf for one with a symbol outside `symbols_`."""
+        """The natural logarithm of the probability of every sequence; −inf for one with a symbol outside
+        `symbols_`."""
         check_is_fitted(self)
         strings = encode(X, self.symbols_)
         if self.distribution_ is None:
@@ -43,7 +44,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
         return float(np.exp(-self.score_samples(sequences).sum() / units))
 
     def next_symbol_proba(self, X: Any) -> Array:
-        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end, last.
+        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end,
+        last.
 
         A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
         """

@@ -1,9 +1,9 @@
 """Hankel matrices of strings: bases, and counting in one pass over a prefix tree.
 
 ``H(u, v) = f(uv)`` and ``H_σ(u, v) = f(uσv)`` for prefixes u and suffixes v of a basis. f is the relative frequency of
-strings, of prefixes (how many strings begin so) or of substrings (how often they occur a string), always divided by the
-number of strings, so H and H_σ have one denominator. Each uv is one node of a prefix tree, so every entry is read off
-once, by walking up from its node: O(nodes · longest suffix).
+strings, of prefixes (how many strings begin so) or of substrings (how often they occur a string), always divided by
+the number of strings, so H and H_σ have one denominator. Each uv is one node of a prefix tree, so every entry is
+read off once, by walking up from its node: O(nodes · longest suffix).
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def _walk(
     shifted_column: Array,
     shifted_value: Array,
 ) -> tuple[int, int]:
-    """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts while the outputs are empty."""
+    """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts while the outputs are
+    empty."""
     mask = table.size - 1
     n_block, n_shifted = 0, 0
     for node in range(parent.size):

@@ -1,8 +1,8 @@
 """Matrices ``M_σ = A·diag(o_σ)·Bᵀ`` with one A and B for all σ: the state is what they share.
 
 Anandkumar, Ge, Hsu, Kakade & Telgarsky (2014) show that such a decomposition is unique for an HMM whose transition and
-emission matrices have full rank. With exact matrices the eigenvectors of one combination suffice; with noise, alternating
-least squares over all of them, started there and at random, does far better.
+emission matrices have full rank. With exact matrices the eigenvectors of one combination suffice; with noise,
+alternating least squares over all of them, started there and at random, does far better.
 """
 
 from __future__ import annotations

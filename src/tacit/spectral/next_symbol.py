@@ -1,8 +1,9 @@
 """Proper distributions from automata that are none: every next symbol drawn from a distribution that sums to one.
 
 After a prefix, an automaton gives each symbol and the end a weight. Weights below zero are set to zero and the rest is
-scaled to sum to one, then mixed with an n-gram, so nothing is impossible. A product of such conditional distributions is a
-distribution over strings. Where the automaton gives a prefix itself no weight, its state starts afresh from the last symbol.
+scaled to sum to one, then mixed with an n-gram, so nothing is impossible. A product of such conditional
+distributions is a distribution over strings. Where the automaton gives a prefix itself no weight, its state starts
+afresh from the last symbol.
 """
 
 from __future__ import annotations
@@ -124,8 +125,8 @@ def draw(
 ) -> Ragged:
     """Draw strings, all of them one symbol further at a time.
 
-    ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)`` the
-    next place. A place is a tuple of arrays with a row for each of them.
+    ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)``
+    the next place. A place is a tuple of arrays with a row for each of them.
     """
     alive, drawn = np.arange(n_samples), []
     while alive.size:

@@ -8,7 +8,8 @@ from tacit.arrays import Array
 from tacit.ragged import Ragged
 
 LARGEST = 2_000_000
-"""Entries of a table at the most; the order of the n-gram falls for large alphabets: 3 to 124 symbols, 2 to 1,413, else 1."""
+"""Entries of a table at the most; the order of the n-gram falls for large alphabets: 3 to 124 symbols, 2 to 1,413,
+else 1."""
 
 
 def ngram_order(n_symbols: int) -> int:
@@ -24,8 +25,8 @@ def ngram(strings: Ragged, n_symbols: int, order: int, weights: Array | None = N
     """(contexts, symbols + 1) probabilities of the next symbol, the end last; rows sum to one, no entry is zero.
 
     A context is the last order − 1 symbols as the digits of a number to the base symbols + 1, the digit ``n_symbols``
-    standing for "before the string". Each order is interpolated with the one below (Witten & Bell 1991); the lowest counts
-    every symbol half a time more.
+    standing for "before the string". Each order is interpolated with the one below (Witten & Bell 1991); the lowest
+    counts every symbol half a time more.
 
     >>> ngram(Ragged([0, 1, 0], [0, 2, 3]), 2, 2).round(2)
     array([[0.19, 0.37, 0.44],

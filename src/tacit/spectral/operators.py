@@ -2,7 +2,8 @@
 
 With the top n singular vectors, ``H ≈ U S Vᵀ``: ``A_σ = (HV)⁺ H_σ V``, ``α_1ᵀ = h_{λ,S} V``, ``α_∞ = (HV)⁺ h_{P,λ}`` (Hsu,
 Kakade & Zhang 2009; Bailly, Denis & Ralaivola 2009; Balle, Carreras, Luque & Quattoni 2014). Rows and columns may be
-weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are noisy.
+weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are
+noisy.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0)
 
     Parameters
     ----------
-    scaling : rows and columns are divided by this power of their sums; ½ makes the singular values those of a canonical
+    scaling : rows and columns are divided by this power of their sums; ½ makes the singular values those of a
+    canonical
         correlation analysis
     seed : of the start of the iterative SVD, for large blocks
     """

@@ -1,7 +1,8 @@
 """All prefixes of many strings, each once: what counting and Baum–Welch walk over instead of the strings.
 
-Node 0 is the empty prefix; a node is its parent's prefix and one symbol more. Nodes are in depth-first order, children by
-symbol, so the tree does not depend on the order of the strings, parents come before children, and a path fits a stack.
+Node 0 is the empty prefix; a node is its parent's prefix and one symbol more. Nodes are in depth-first order,
+children by symbol, so the tree does not depend on the order of the strings, parents come before children, and a path
+fits a stack.
 """
 
 from __future__ import annotations
@@ -214,7 +215,8 @@ def _link(parent: Array, order: Array, first: Array, following: Array) -> None:
 
 @kernel
 def _preorder(parent: Array, first: Array, following: Array, place: Array, rank: Array, depth: Array) -> None:
-    """``place[k]`` is the k-th node in depth-first order, ``rank`` its inverse, ``depth[k]`` the depth of that node."""
+    """``place[k]`` is the k-th node in depth-first order, ``rank`` its inverse, ``depth[k]`` the depth of that
+    node."""
     node, level = 0, 0
     for k in range(place.size):
         place[k] = node

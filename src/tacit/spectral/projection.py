@@ -1,8 +1,8 @@
 """The probabilistic automaton nearest to a spectral one: prefixes with like futures become one state.
 
-A spectral automaton maps every prefix to a vector, its state scaled to weight one, and prefixes with the same future have
-the same vector. k-means puts the vectors of the training prefixes into groups; the groups are the states, and counts of
-moves between them the probabilities. What comes out is a proper distribution, and where Baum–Welch starts.
+A spectral automaton maps every prefix to a vector, its state scaled to weight one, and prefixes with the same future
+have the same vector. k-means puts the vectors of the training prefixes into groups; the groups are the states, and
+counts of moves between them the probabilities. What comes out is a proper distribution, and where Baum–Welch starts.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Ex
     largest = float(np.quantile(sizes, 0.99))
     vectors *= np.minimum(1.0, largest / np.maximum(sizes, 1e-300))[:, None]
     n_states = min(n_states, len(np.unique(vectors.round(8), axis=0)))
-    groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed).fit(vectors, sample_weight=tree.passing[chosen])
-    row[:] = -1
+    groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed).fit(vectors,
+    sample_weight=tree.passing[chosen]) row[:] = -1
     _place(tree, model, row, np.ascontiguousarray(groups.cluster_centers_), largest, vectors, labels)
     return _count(tree, labels, n_states, len(model.transitions))
 
@@ -83,7 +83,8 @@ def _walk(
     vectors: Array,
     labels: Array,
 ) -> None:
-    """The vector of every node: written to ``vectors`` where it has a row, compared with the centres if there are any."""
+    """The vector of every node: written to ``vectors`` where it has a row, compared with the centres if there are
+    any."""
     n = initial.size
     for node in range(symbol.size):
         level = depth[node]

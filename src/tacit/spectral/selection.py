@@ -22,8 +22,12 @@ LEAST = 0.001
 """The share of the n-gram under "normalise": enough that nothing is impossible."""
 LOOK, PATIENCE = 5, 3
 """EM steps between two looks at the held-out strings, and looks without progress before it stops."""
-TRIAL = 30
+TRIAL = 15
 """EM steps that each number of states is tried with; the best one then goes on."""
+SKIP = 1e-5
+"""States less probable than this are left out of EM: twice as fast, and the likelihood differs in the fifth digit."""
+AGAIN = 5
+"""The best model of the training part goes on with all strings for one EM step in so many that it took."""
 START_NOISE = 0.2
 """Share of the average state in the automaton that EM starts from: moves that were never counted stay possible."""
 
@@ -72,14 +76,15 @@ class HeldOut(NamedTuple):
         return float(np.average(log_prob, weights=self.weights))
 
 
-def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> tuple[Choice, Model | None]:
-    """The best rank and its settings by held-out likelihood; a model only if Ctrl-C came before all was tried.
+def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> tuple[Choice, Trial | None, bool]:
+    """The best rank and its settings by held-out likelihood, the trial that showed it, and whether Ctrl-C came first.
 
     Ranks are tried from the smallest on. With EM, which is dear, trying ends at the first one that is worse.
     """
     best: tuple[float, Choice, Trial | None] = (-math.inf, Choice(ranks[0]), None)
     tried: dict[int, float] = {}
     possible = train.factors.singular_values.size
+    interrupted = False
     try:
         for rank in sorted({min(rank, possible) for rank in ranks}):
             trial = Trial(train, held, rank, recipe) if recipe.projects else None
@@ -96,31 +101,34 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
     except KeyboardInterrupt:
         if best[2] is None:
             raise
-        return best[1]._replace(held_out=tried), best[2].model()
-    return best[1]._replace(held_out=tried), None
+        interrupted = True
+    return best[1]._replace(held_out=tried), best[2], interrupted
 
 
-def build(whole: Moments, choice: Choice, recipe: Recipe) -> Model:
-    """The model of all strings, with the settings that were chosen."""
+def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -> Model:
+    """The model of all strings, with the settings that were chosen; EM goes on from where the trial was best."""
     if not recipe.projects:
         return Model(whole.automaton(choice.rank), whole.next_symbol(choice.rank, choice.mixing), [], False)
-    counts = project(whole.tree, whole.next_symbol(choice.rank, LEAST), choice.rank, recipe.seed)
-    history: list[Step] = []
-    interrupted = False
-    if choice.steps > 0:
-        progress = Shown(recipe.verbose, choice.steps)
-        fit = improve(
-            whole.tree, softened(counts, START_NOISE), max_iter=choice.steps - 1, tol=recipe.tol, watch=progress
-        )
-        counts, history, interrupted = fit.counts, fit.history, fit.interrupted
-        progress.close()
-    return Model(_automaton(smoothed(counts, choice.strength), whole.symbols), None, history, interrupted)
+    if recipe.refine is None:
+        counts = project(whole.tree, whole.next_symbol(choice.rank, LEAST), choice.rank, recipe.seed)
+        return Model(_automaton(smoothed(counts, choice.strength), whole.symbols), None, [], False)
+    if trial is None:
+        trial = Trial(whole, None, choice.rank, recipe)
+        trial.run(recipe.max_iter)
+        return trial.model(choice)
+    shown = Shown(recipe.verbose, recipe.max_iter)
+    start = smoothed(trial.best[2], choice.strength)
+    steps = max(choice.steps // AGAIN, 1)
+    fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=SKIP, watch=shown)
+    shown.close()
+    automaton = _automaton(smoothed(fit.counts, choice.strength), whole.symbols)
+    return Model(automaton, None, [*trial.history, *fit.history], fit.interrupted)
 
 
 class Trial:
     """EM on the training part, watched by the held-out part; can be run on."""
 
-    def __init__(self, train: Moments, held: HeldOut, rank: int, recipe: Recipe) -> None:
+    def __init__(self, train: Moments, held: HeldOut | None, rank: int, recipe: Recipe) -> None:
         self.train, self.held, self.rank, self.recipe = train, held, rank, recipe
         self.start = project(train.tree, train.next_symbol(rank, LEAST), rank, recipe.seed)
         self.parameters = softened(self.start, START_NOISE)
@@ -134,30 +142,34 @@ class Trial:
             self._look(self.start, 0)
             return self.best[:2]
         done = len(self.history)
-        progress = Shown(self.recipe.verbose, steps)
+        shown = Shown(self.recipe.verbose, steps)
 
         def watch(line: Step, counts: Expected) -> bool:
-            progress(line, counts)
+            shown(line, counts)
             if (done + line.iteration) % LOOK == 0:
                 self._look(counts, done + line.iteration)
             return self.idle >= PATIENCE
 
-        fit = improve(self.train.tree, self.parameters, max_iter=steps, tol=self.recipe.tol, watch=watch)
-        progress.close()
+        fit = improve(self.train.tree, self.parameters, max_iter=steps, tol=self.recipe.tol, skip=SKIP, watch=watch)
+        shown.close()
         self._look(fit.counts, done + len(fit.history))
         self.parameters = fit.parameters
-        self.history += fit.history
+        self.history += fit.history[:-1]
         if fit.interrupted:
             raise KeyboardInterrupt
         return self.best[:2]
 
-    def model(self) -> Model:
-        """The best model of the training part alone, for when there is no time for more."""
-        parameters = smoothed(self.best[2], self.best[1].strength)
-        return Model(_automaton(parameters, self.train.symbols), None, self.history, True)
+    def model(self, choice: Choice, interrupted: bool = False) -> Model:
+        """The best model of the training part alone."""
+        return Model(
+            _automaton(smoothed(self.best[2], choice.strength), self.train.symbols), None, self.history, interrupted
+        )
 
     def _look(self, counts: Expected, steps: int) -> None:
-        """Score the held-out strings, for every strength of smoothing."""
+        """Score the held-out strings, for every strength of smoothing; without any, the last counts are the best."""
+        if self.held is None:
+            self.best = 0.0, Choice(self.rank, steps=steps), counts
+            return
         self.idle += 1
         for strength in STRENGTHS:
             automaton = _automaton(smoothed(counts, strength), self.train.symbols)

@@ -29,8 +29,8 @@ class SpectralAutomaton(StringDensity):
 
     Counts of substrings make a Hankel matrix, its singular vectors the states of a weighted automaton
     (`WeightedAutomaton`): no iteration, no local optimum, seconds for millions of strings (Hsu, Kakade & Zhang 2009; Bailly,
-    Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values below zero.
-    `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
+    Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values below
+    zero. `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class SpectralAutomaton(StringDensity):
         "ngram" normalises next-symbol weights and mixes them with an n-gram, its share chosen on held-out strings;
         "normalise" does without the n-gram (a thousandth of it remains, so that nothing is impossible);
         "project" groups prefixes by their states into a probabilistic automaton of ``n_states`` states
-    refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps chosen on held-out strings
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+    refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps chosen on held-out
+    strings max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
     validation : share of the strings that is held out for choices; the model is then learned anew from all
     alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
     random_state : of the split, the groups and large SVDs
@@ -82,7 +82,7 @@ class SpectralAutomaton(StringDensity):
         scaling: float = 0.0,
         smoothing: str = "ngram",
         refine: str | None = None,
-        max_iter: int = 100,
+        max_iter: int = 60,
         tol: float = 1e-6,
         validation: float = 0.2,
         alphabet: Any = None,
@@ -108,23 +108,26 @@ class SpectralAutomaton(StringDensity):
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         ranks = self._check()
         sequences = read_sequences(X)
-        weights = None if sample_weight is None else read_weights(sample_weight, len(sequences)) * np.max(sample_weight)
-        symbols = read_alphabet(self.alphabet, sequences)
+        weights = None if sample_weight is None else read_weights(sample_weight, len(sequences)) *
+        np.max(sample_weight) symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):
             whole = Moments(strings, symbols, weights, counting, max(ranks), seed)
-            choice, model = Choice(ranks[0], mixing=LEAST), None
+            choice, trial, interrupted = Choice(ranks[0], mixing=LEAST), None, False
             if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
+                choice = Choice(ranks[0])
                 if held.size:
                     part = Moments(strings[kept], symbols, _at(weights, kept), counting, max(ranks), seed)
-                    choice, model = choose(part, HeldOut(strings[held], _at(weights, held)), ranks, recipe)
-                else:
-                    choice = Choice(ranks[0], steps=self.max_iter if self.refine else 0)
-            model = build(whole, choice, recipe) if model is None else model
+                    held_out = HeldOut(strings[held], _at(weights, held))
+                    choice, trial, interrupted = choose(part, held_out, ranks, recipe)
+            if interrupted and trial is not None:
+                model = trial.model(choice, interrupted)
+            else:
+                model = build(whole, choice, trial, recipe)
             self._keep(whole, choice, model)
         return self
 
@@ -133,7 +136,7 @@ class SpectralAutomaton(StringDensity):
         self.spectral_ = whole.automaton(choice.rank)
         self.automaton_, self.distribution_ = model.automaton, model.distribution
         self.n_states_ = model.automaton.n_states
-        self.mixing_, self.n_iter_ = choice.mixing, max(len(model.history) - 1, 0)
+        self.mixing_, self.n_iter_ = choice.mixing, len(model.history)
         self.held_out_ = choice.held_out
         self.history_ = model.history
         self.singular_values_ = whole.factors.singular_values
@@ -169,8 +172,8 @@ class SpectralAutomaton(StringDensity):
         if size == 0 or size == n:
             if must:
                 raise ValueError(
-                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give more "
-                    "strings, another validation=, or one n_states"
+                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give
+                    more " "strings, another validation=, or one n_states"
                 )
             return np.arange(n), np.empty(0, dtype=np.int64)
         order = rng.permutation(n)
@@ -179,11 +182,13 @@ class SpectralAutomaton(StringDensity):
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""
         if isinstance(self.n_states, str) and self.n_states != "auto":
-            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
+            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got
+            {self.n_states!r}")
         ranks: Any = AUTO if isinstance(self.n_states, str) else self.n_states
         ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
         if not ranks or not all(isinstance(rank, Integral) and rank >= 1 for rank in ranks):
-            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
+            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got
+            {self.n_states!r}")
         for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", (None, "em"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")

@@ -31,13 +31,14 @@ class SpectralHMM(StringDensity):
     Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
     transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
     nearest distributions). ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a poor optimum. The
-    model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences have a probability of
-    their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
+    model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences have a
+    probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
 
     Parameters
     ----------
     n_states : number of hidden states
-    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives bigrams and
+    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
+    bigrams and
         trigrams alone
     refine : "em", or None for the algebra alone
     max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
@@ -109,9 +110,9 @@ class SpectralHMM(StringDensity):
             fit = None
             if self.refine == "em":
                 shown = Shown(self.verbose, self.max_iter)
-                fit = improve(tree, start, step=self._maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
+                fit = improve(tree, start, step=_maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
                 shown.close()
-                start = fit.parameters
+                start = _maximise(fit.counts, self.smoothing)
             self._keep(moments, start, error)
         self.history_: list[Step] = fit.history if fit else []
         self.converged_ = bool(fit and fit.converged)
@@ -138,16 +139,6 @@ class SpectralHMM(StringDensity):
         assert best[1] is not None
         return best[1], best[2]
 
-    def _maximise(self, counts: Expected) -> Parameters:
-        """The M step of an HMM: transitions and emissions from the counts of the automaton that it is."""
-        moves = counts.moves.sum(axis=0)
-        emission = counts.moves[:, :, 1:].sum(axis=1) + self.smoothing / len(counts.moves)
-        emission /= emission.sum(axis=0)
-        leaving = np.hstack([moves[:, 1:], counts.final[:, None]])
-        leaving[1:] += self.smoothing / leaving.shape[1]
-        leaving /= np.maximum(leaving.sum(axis=1, keepdims=True), 1e-300)
-        return _automaton(leaving[:, :-1], emission.T, leaving[:, -1])
-
     def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
         self.symbols_ = moments.symbols
         self.automaton_ = WeightedAutomaton(*parameters, moments.symbols)
@@ -168,6 +159,16 @@ class SpectralHMM(StringDensity):
                 raise ValueError(f"{name} must be a number from 0, got {getattr(self, name)!r}")
         if self.refine not in (None, "em"):
             raise ValueError(f"refine must be 'em' or None, got {self.refine!r}")
+
+
+def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
+    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is added to every row, spread
+    evenly."""
+    emission = counts.moves[:, :, 1:].sum(axis=1) + (extra / len(counts.moves) + 1e-300)
+    leaving = np.hstack([counts.moves.sum(axis=0)[:, 1:], counts.final[:, None]])
+    leaving[1:] += extra / leaving.shape[1] + 1e-300
+    leaving /= leaving.sum(axis=1, keepdims=True)
+    return _automaton(leaving[:, :-1], (emission / emission.sum(axis=0)).T, leaving[:, -1])
 
 
 def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:

@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import datasets, oracle, plot, problems, solvers, testing
+    from tacit import datasets, oracle, plot, problems, solvers, spectral, testing
     from tacit.learners import LatentSVM, StructuredSVM
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -40,6 +40,7 @@ __all__ = [
     "plot",
     "problems",
     "solvers",
+    "spectral",
     "testing",
 ]
 

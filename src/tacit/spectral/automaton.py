@@ -64,8 +64,8 @@ class WeightedAutomaton:
             raise ValueError(f"transitions have shape {transitions.shape}; give one matrix a symbol, (symbols, n, n)")
         if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
             raise ValueError(
-                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; n
-                states " "need (n,), (symbols, n, n) and (n,)"
+                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
+                "n states need (n,), (symbols, n, n) and (n,)"
             )
         for name, part in (("initial", initial), ("transitions", transitions), ("final", final)):
             if not np.isfinite(part).all():
@@ -78,10 +78,13 @@ class WeightedAutomaton:
             )
         if self.statistics not in STATISTICS:
             raise ValueError(f"statistics must be one of {', '.join(STATISTICS)}, got {self.statistics!r}")
-        for name, part in zip(
-            ("initial", "transitions", "final", "symbols"), (initial, transitions, final, symbols), strict=True
+        for name, value in (
+            ("initial", initial),
+            ("transitions", np.ascontiguousarray(transitions)),
+            ("final", final),
+            ("symbols", symbols),
         ):
-            object.__setattr__(self, name, part)
+            object.__setattr__(self, name, value)
 
     @property
     def n_states(self) -> int:
@@ -152,16 +155,14 @@ class WeightedAutomaton:
         return np.asarray(entries / entries.sum())
 
     def forward(self, sequence: Any) -> tuple[Array, Array]:
-        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} …
-        A_{x_t}``."""
+        """(length + 1, n) vectors and their logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} … A_{x_t}``."""
         codes = encode([sequence], self.symbols).values
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
         states_along(codes, self.initial, self.transitions, vectors, logs)
         return vectors, logs
 
     def backward(self, sequence: Any) -> tuple[Array, Array]:
-        """(length + 1, n) vectors and (length + 1,) logarithms: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m}
-        α_∞``."""
+        """The same from the end: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
         codes = np.ascontiguousarray(encode([sequence], self.symbols).values[::-1])
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
         states_along(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
@@ -177,7 +178,7 @@ class WeightedAutomaton:
         ahead = self._ahead()
 
         def chances(place: tuple[Array]) -> Array:
-            return np.maximum(place[0] @ ahead.T, 0.0)
+            return np.asarray(np.maximum(place[0] @ ahead.T, 0.0))
 
         def follow(place: tuple[Array], choice: Array) -> tuple[Array]:
             states = place[0]
@@ -261,8 +262,7 @@ class WeightedAutomaton:
 
     @classmethod
     def from_hmm(
-        cls, startprob: Any, transmat: Any, emissionprob: Any, stopprob: Any, *, empty: float = 0.0, symbols: Any =
-        None
+        cls, startprob: Any, transmat: Any, emissionprob: Any, stopprob: Any, *, empty: float = 0.0, symbols: Any = None
     ) -> WeightedAutomaton:
         """The automaton of an HMM whose strings end; the fields are those of `HiddenMarkovModel`.
 
@@ -318,9 +318,9 @@ class WeightedAutomaton:
             radius = float(np.abs(np.linalg.eigvals(self.transitions.sum(axis=0))).max())
             if radius >= 1:
                 raise ValueError(
-                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops,
-                    so " f"the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or
-                    give " "an HMM a stop probability"
+                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops, "
+                    f"so the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or "
+                    "give an HMM a stop probability"
                 )
         if self.statistics == "substring":
             initial = initial @ rest

@@ -1,5 +1,4 @@
-"""Kernels of weighted automata on flat arrays: products of matrices along strings, rescaled so that nothing
-underflows."""
+"""Kernels of weighted automata: products of matrices along strings, rescaled so that nothing underflows."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ def values_of_strings(
 
 @kernel
 def states_along(codes: Array, initial: Array, transitions: Array, out: Array, log_scale: Array) -> None:
-    """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; every row of out has largest size one, or is
-    zero."""
+    """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; rows of out are zero or have one as largest entry."""
     n = initial.size
     for t in range(codes.size + 1):
         for j in range(n):

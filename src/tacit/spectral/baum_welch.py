@@ -28,8 +28,7 @@ LANES = 4
 
 
 class Parameters(NamedTuple):
-    """A probabilistic automaton: initial (n,), moves (symbols, n, n) and final (n,); what leaves a state sums to
-    one."""
+    """A probabilistic automaton: initial (n,), moves (symbols, n, n), final (n,); what leaves a state sums to one."""
 
     initial: Array
     moves: Array

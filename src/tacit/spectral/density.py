@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import storage
 from tacit.arrays import Array
+from tacit.learners.learner import read_weights
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.next_symbol import NextSymbol, next_symbol
 from tacit.spectral.symbols import decode, encode, read_sequences
@@ -25,8 +26,7 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
     distribution_: NextSymbol | None
 
     def score_samples(self, X: Any) -> Array:
-        """The natural logarithm of the probability of every sequence; −inf for one with a symbol outside
-        `symbols_`."""
+        """The natural logarithm of every sequence's probability; −inf for one with a symbol outside `symbols_`."""
         check_is_fitted(self)
         strings = encode(X, self.symbols_)
         if self.distribution_ is None:
@@ -87,3 +87,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
+
+
+def read_counts(sample_weight: Any, n: int) -> Array | None:
+    """How often each of n strings counts: finite and not negative; None is once each."""
+    return None if sample_weight is None else read_weights(sample_weight, n) * np.max(sample_weight)

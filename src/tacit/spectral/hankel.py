@@ -170,8 +170,7 @@ def _walk(
     shifted_column: Array,
     shifted_value: Array,
 ) -> tuple[int, int]:
-    """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts while the outputs are
-    empty."""
+    """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts if the outputs are empty."""
     mask = table.size - 1
     n_block, n_shifted = 0, 0
     for node in range(parent.size):

@@ -45,7 +45,7 @@ class NextSymbol(NamedTuple):
 
     def log_prob(self, strings: Ragged) -> Array:
         """The logarithm of the probability of codes; −inf for those with an unseen symbol."""
-        return self.log_probs(strings, np.array([self.mixing]))[0]
+        return np.asarray(self.log_probs(strings, np.array([self.mixing]))[0])
 
     def log_probs(self, strings: Ragged, mixings: Array) -> Array:
         """The same for several shares of the n-gram, (shares, strings)."""
@@ -128,7 +128,8 @@ def draw(
     ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)``
     the next place. A place is a tuple of arrays with a row for each of them.
     """
-    alive, drawn = np.arange(n_samples), []
+    alive = np.arange(n_samples)
+    drawn: list[tuple[Array, Array]] = []
     while alive.size:
         if len(drawn) > max_length:
             raise ValueError(

@@ -8,8 +8,7 @@ from tacit.arrays import Array
 from tacit.ragged import Ragged
 
 LARGEST = 2_000_000
-"""Entries of a table at the most; the order of the n-gram falls for large alphabets: 3 to 124 symbols, 2 to 1,413,
-else 1."""
+"""Entries of a table at the most, so the order falls for large alphabets: 3 to 124 symbols, 2 to 1,413, else 1."""
 
 
 def ngram_order(n_symbols: int) -> int:

@@ -1,8 +1,8 @@
 """From a Hankel matrix to an automaton: a thin SVD, and least squares for the operators.
 
-With the top n singular vectors, ``H ≈ U S Vᵀ``: ``A_σ = (HV)⁺ H_σ V``, ``α_1ᵀ = h_{λ,S} V``, ``α_∞ = (HV)⁺ h_{P,λ}`` (Hsu,
-Kakade & Zhang 2009; Bailly, Denis & Ralaivola 2009; Balle, Carreras, Luque & Quattoni 2014). Rows and columns may be
-weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are
+With the top n singular vectors, ``H ≈ U S Vᵀ``: ``A_σ = (HV)⁺ H_σ V``, ``α_1ᵀ = h_{λ,S} V``, ``α_∞ = (HV)⁺ h_{P,λ}``
+(Hsu, Kakade & Zhang 2009; Bailly, Denis & Ralaivola 2009; Balle, Carreras, Luque & Quattoni 2014). Rows and columns may
+be weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are
 noisy.
 """
 

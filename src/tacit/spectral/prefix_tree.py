@@ -215,8 +215,7 @@ def _link(parent: Array, order: Array, first: Array, following: Array) -> None:
 
 @kernel
 def _preorder(parent: Array, first: Array, following: Array, place: Array, rank: Array, depth: Array) -> None:
-    """``place[k]`` is the k-th node in depth-first order, ``rank`` its inverse, ``depth[k]`` the depth of that
-    node."""
+    """``place[k]`` is the k-th node in depth-first order, ``depth[k]`` its depth, ``rank`` the inverse of place."""
     node, level = 0, 0
     for k in range(place.size):
         place[k] = node

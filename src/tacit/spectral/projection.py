@@ -33,8 +33,9 @@ def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Ex
     largest = float(np.quantile(sizes, 0.99))
     vectors *= np.minimum(1.0, largest / np.maximum(sizes, 1e-300))[:, None]
     n_states = min(n_states, len(np.unique(vectors.round(8), axis=0)))
-    groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed).fit(vectors,
-    sample_weight=tree.passing[chosen]) row[:] = -1
+    groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed)
+    groups.fit(vectors, sample_weight=tree.passing[chosen])
+    row[:] = -1
     _place(tree, model, row, np.ascontiguousarray(groups.cluster_centers_), largest, vectors, labels)
     return _count(tree, labels, n_states, len(model.transitions))
 
@@ -83,8 +84,7 @@ def _walk(
     vectors: Array,
     labels: Array,
 ) -> None:
-    """The vector of every node: written to ``vectors`` where it has a row, compared with the centres if there are
-    any."""
+    """The vector of every node: written to ``vectors`` where it has a row, and compared with the centres."""
     n = initial.size
     for node in range(symbol.size):
         level = depth[node]

@@ -1,9 +1,9 @@
 """The transition and emission matrices of an HMM, read off the counts of short substrings.
 
-With contexts u before and v after a place, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and ``H(u, v) = Σ_j
-a_j(u)·c_j(v)``, where c_j(v) is the probability that state j emits v from here on and ``b_i = Σ_j T[i, j]·c_j`` the
-same one step later. Projected on the top n singular vectors of H, the matrices of all σ share A and B (`decompose`): O is the middle factor, C follows from H and A,
-T from B and C, the start from the beginnings of the strings.
+With contexts u before and v after a place, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and
+``H(u, v) = Σ_j a_j(u)·c_j(v)``: c_j(v) is the probability that state j emits v from here on, and
+``b_i = Σ_j T[i, j]·c_j`` the same one step later. Projected on the top n singular vectors of H, the matrices of all σ share A and B (`decompose`): O is the middle factor,
+C follows from H and A, T from B and C, the start from the beginnings of the strings.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ RESTARTS, SWEEPS, KEPT = 6, 150, 3
 
 
 class Recovered(NamedTuple):
-    """Matrices as algebra gives them, entries below zero and all: ``moves`` rows sum to one less the stop
-    probability."""
+    """Matrices as algebra gives them, negative entries and all; a row of ``moves`` lacks the stop probability."""
 
     start: Array
     moves: Array
@@ -49,8 +48,8 @@ def recover(
     if singular.size < n_states or singular[-1] <= 1e-10 * singular[0]:
         rank = int((singular > 1e-10 * singular[0]).sum())
         raise ValueError(
-            f"n_states={n_states} is above the rank {rank} of the substring counts: so many states cannot be told
-            apart; " f"lower it to {rank} or less, or raise length"
+            f"n_states={n_states} is above the rank {rank} of the substring counts: so many states cannot be told "
+            f"apart; lower it to {rank} or less, or raise length"
         )
     ahead = (shifted @ (columns[:, None] * right)).reshape(hankel.n_symbols, block.shape[0], n_states)
     tensor = np.matmul(left.T * rows, ahead).transpose(1, 0, 2)

@@ -30,7 +30,7 @@ def forward_space(initial: Array, transitions: Array, tol: float) -> Array:
         if not fresh.shape[1]:
             break
         spanned = np.linalg.qr(np.hstack([spanned, fresh]))[0]
-    return spanned
+    return np.asarray(spanned)
 
 
 def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:

@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array
-from tacit.learners.learner import read_weights
 from tacit.ragged import Ragged
-from tacit.spectral.density import StringDensity
+from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.selection import LEAST, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
@@ -28,9 +27,9 @@ class SpectralAutomaton(StringDensity):
     """A distribution over strings, learned by the spectral method.
 
     Counts of substrings make a Hankel matrix, its singular vectors the states of a weighted automaton
-    (`WeightedAutomaton`): no iteration, no local optimum, seconds for millions of strings (Hsu, Kakade & Zhang 2009; Bailly,
-    Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values below
-    zero. `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
+    (`WeightedAutomaton`): no iteration, no local optimum, seconds for millions of strings (Hsu, Kakade & Zhang 2009;
+    Bailly, Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values
+    below zero. `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
 
     Parameters
     ----------
@@ -108,8 +107,8 @@ class SpectralAutomaton(StringDensity):
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         ranks = self._check()
         sequences = read_sequences(X)
-        weights = None if sample_weight is None else read_weights(sample_weight, len(sequences)) *
-        np.max(sample_weight) symbols = read_alphabet(self.alphabet, sequences)
+        weights = read_counts(sample_weight, len(sequences))
+        symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
@@ -172,8 +171,8 @@ class SpectralAutomaton(StringDensity):
         if size == 0 or size == n:
             if must:
                 raise ValueError(
-                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give
-                    more " "strings, another validation=, or one n_states"
+                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give "
+                    "more strings, another validation=, or one n_states"
                 )
             return np.arange(n), np.empty(0, dtype=np.int64)
         order = rng.permutation(n)
@@ -181,14 +180,10 @@ class SpectralAutomaton(StringDensity):
 
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""
-        if isinstance(self.n_states, str) and self.n_states != "auto":
-            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got
-            {self.n_states!r}")
-        ranks: Any = AUTO if isinstance(self.n_states, str) else self.n_states
+        ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
         ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
-        if not ranks or not all(isinstance(rank, Integral) and rank >= 1 for rank in ranks):
-            raise ValueError(f"n_states must be a whole number from 1, a list of them or 'auto', got
-            {self.n_states!r}")
+        if not ranks or not all(isinstance(rank, Integral) and int(rank) >= 1 for rank in ranks):
+            raise ValueError(f"n_states is a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
         for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", (None, "em"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")

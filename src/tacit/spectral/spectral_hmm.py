@@ -11,10 +11,9 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array
-from tacit.learners.learner import read_weights
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import Expected, Parameters, Step, expect, improve
-from tacit.spectral.density import StringDensity
+from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import find, grow
 from tacit.spectral.recovery import Recovered, recover
@@ -96,9 +95,7 @@ class SpectralHMM(StringDensity):
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         self._check()
         sequences = read_sequences(X)
-        weights = None
-        if sample_weight is not None:
-            weights = read_weights(sample_weight, len(sequences)) * np.max(sample_weight)
+        weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
         rng = check_random_state(self.random_state)
@@ -162,8 +159,7 @@ class SpectralHMM(StringDensity):
 
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
-    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is added to every row, spread
-    evenly."""
+    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is spread evenly over each row."""
     emission = counts.moves[:, :, 1:].sum(axis=1) + (extra / len(counts.moves) + 1e-300)
     leaving = np.hstack([counts.moves.sum(axis=0)[:, 1:], counts.final[:, None]])
     leaving[1:] += extra / leaving.shape[1] + 1e-300

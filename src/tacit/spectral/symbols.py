@@ -64,7 +64,7 @@ def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
             f"sequence {i} has {sequences.values[at].item()!r} at place {t}, which is not in alphabet={alphabet!r}; "
             "add it there or drop the sequence"
         )
-    return listed
+    return np.asarray(listed)
 
 
 def encode(sequences: Any, symbols: Array) -> Ragged:

@@ -7,15 +7,17 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from tacit import storage
 from tacit.arrays import Array
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
-from tacit.spectral.hankel import STATISTICS
+from tacit.spectral.hankel import STATISTICS, Hankel
 from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, factored
 from tacit.spectral.next_symbol import draw
+from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
 from tacit.spectral.symbols import decode, encode
 
@@ -245,6 +247,32 @@ class WeightedAutomaton:
         )
         return bool(gap <= tol * size)
 
+    def hankel(self, prefixes: Any, suffixes: Any) -> Hankel:
+        """The exact Hankel matrices of the automaton's own values; the empty string comes first in both lists.
+
+        >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
+        >>> coin.hankel(["", "a"], ["", "b"]).block.toarray().round(3)
+        array([[0.2  , 0.1  ],
+               [0.06 , 0.03 ]])
+        """
+        rows, columns = (encode(strings, self.symbols) for strings in (prefixes, suffixes))
+        for name, part in (("prefixes", rows), ("suffixes", columns)):
+            if part.lengths[0] or (part.lengths[1:] == 0).any():
+                raise ValueError(
+                    f"{name} must begin with the empty string and have it once, got {decode(part, self.symbols)[:3]} …"
+                )
+        left = np.array([_product(self.initial, self.transitions, row) for row in rows])
+        back = self.transitions.transpose(0, 2, 1)
+        right = np.array([_product(self.final, back, column[::-1]) for column in columns])
+        shifted = np.concatenate(left @ self.transitions @ right.T)
+        return Hankel(rows, columns, sparse.csr_array(left @ right.T), sparse.csr_array(shifted), self.statistics)
+
+    @classmethod
+    def from_hankel(cls, hankel: Hankel, n_states: int, symbols: Any = None) -> WeightedAutomaton:
+        """The spectral method on a Hankel block: an automaton of ``n_states`` states, or as many as its rank allows."""
+        factors = factorise(hankel, n_states)
+        return cls(*operators(hankel, factors, n_states), symbols, hankel.statistics)
+
     def to_hmm(self) -> HiddenMarkovModel:
         """The same distribution as a hidden Markov model; only a probabilistic automaton has one.
 
@@ -331,3 +359,9 @@ class WeightedAutomaton:
         if self.statistics == "string" and of != "string":
             final = np.linalg.solve(rest, final)
         return replace(self, initial=initial, final=final, statistics=of)
+
+
+def _product(vector: Array, transitions: Array, codes: Array) -> Array:
+    for code in codes:
+        vector = vector @ transitions[code]
+    return vector

@@ -30,7 +30,7 @@ class Hankel(NamedTuple):
     block : (prefixes, suffixes) sparse, H
     shifted : (symbols · prefixes, suffixes) sparse, all H_σ one under the other
     statistics : what f is
-    row_totals : how many of the strings begin with each prefix (for substrings: its occurrences), a string
+    row_totals : if counted: how many strings begin with each prefix (for substrings: its occurrences), a string
     column_totals : Σ_u f(uv) over all u, for strings and prefixes; for substrings the occurrences of v
     """
 
@@ -39,8 +39,8 @@ class Hankel(NamedTuple):
     block: Any
     shifted: Any
     statistics: str
-    row_totals: Array
-    column_totals: Array
+    row_totals: Array | None = None
+    column_totals: Array | None = None
 
     @property
     def n_symbols(self) -> int:

@@ -69,6 +69,22 @@ def grow(
     >>> grow(strings, longest=1, everywhere=True).passing.tolist()
     [9.0, 2.0, 3.0]
     """
+    return _grow(strings, weights, longest, everywhere, reverse)[0]
+
+
+def sorting(strings: Ragged) -> Array:
+    """The order that sorts strings; equal ones stay as they are.
+
+    >>> sorting(Ragged([1, 0, 1, 0], [0, 1, 3, 4, 4])).tolist()
+    [3, 2, 1, 0]
+    """
+    return np.argsort(_grow(strings, None, None, False, False)[1], kind="stable")
+
+
+def _grow(
+    strings: Ragged, weights: Array | None, longest: int | None, everywhere: bool, reverse: bool
+) -> tuple[PrefixTree, Array]:
+    """The tree, and the node where each string ended."""
     values = strings.values.astype(np.int32, copy=False)
     offsets = strings.offsets
     weights = np.ones(len(strings)) if weights is None else weights
@@ -77,6 +93,7 @@ def grow(
     capacity = 1 << max(int(min(values.size, 1 << 16)).bit_length(), reach.bit_length() + 1)
     parent, symbol = np.full(capacity, -1, dtype=np.int32), np.full(capacity, -1, dtype=np.int32)
     passing, ending, cut = (np.zeros(capacity) for _ in range(3))
+    last = np.zeros(len(strings), dtype=np.int32)
     string, place, size = 0, 0, 1
     while True:
         table = np.full(2 * parent.size, -1, dtype=np.int32)
@@ -94,6 +111,7 @@ def grow(
             passing,
             ending,
             cut,
+            last,
             string,
             place,
             size,
@@ -103,7 +121,8 @@ def grow(
         parent, symbol = (np.concatenate([old, np.full_like(old, -1)]) for old in (parent, symbol))
         passing, ending, cut = (np.concatenate([old, np.zeros_like(old)]) for old in (passing, ending, cut))
     del table
-    return _in_order(*(column[:size] for column in (parent, symbol, passing, ending, cut)))
+    tree, rank = _in_order(*(column[:size] for column in (parent, symbol, passing, ending, cut)))
+    return tree, rank[last]
 
 
 def find(tree: PrefixTree, strings: Ragged) -> Array:
@@ -125,14 +144,14 @@ def find(tree: PrefixTree, strings: Ragged) -> Array:
     return nodes
 
 
-def _in_order(parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array) -> PrefixTree:
-    """The tree with its nodes in depth-first order."""
+def _in_order(parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array) -> tuple[PrefixTree, Array]:
+    """The tree with its nodes in depth-first order, and their new numbers."""
     first, following, place, rank, depth = (np.full(parent.size, -1, dtype=np.int32) for _ in range(5))
     _link(parent, np.argsort(symbol, kind="stable"), first, following)
     _preorder(parent, first, following, place, rank, depth)
     parent = parent[place]
     parent[1:] = rank[parent[1:]]
-    return PrefixTree(parent, symbol[place], depth, passing[place], ending[place], cut[place])
+    return PrefixTree(parent, symbol[place], depth, passing[place], ending[place], cut[place]), rank
 
 
 @kernel
@@ -162,6 +181,7 @@ def _insert(
     passing: Array,
     ending: Array,
     cut: Array,
+    last: Array,
     string: int,
     place: int,
     size: int,
@@ -193,6 +213,7 @@ def _insert(
                     size += 1
                 node = table[slot]
                 passing[node] += weights[string]
+            last[string] = node
             if place + steps == length:
                 ending[node] += weights[string]
             else:

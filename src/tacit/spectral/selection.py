@@ -82,6 +82,7 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
     Ranks are tried from the smallest on. With EM, which is dear, trying ends at the first one that is worse.
     """
     best: tuple[float, Choice, Trial | None] = (-math.inf, Choice(ranks[0]), None)
+    trial = None
     tried: dict[int, float] = {}
     possible = train.factors.singular_values.size
     interrupted = False
@@ -99,9 +100,10 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
             tried[choice.rank] = value
             best = value, choice, best[2]
     except KeyboardInterrupt:
-        if best[2] is None:
+        if trial is None:
             raise
         interrupted = True
+        best = best if best[2] is not None else (*trial.best[:2], trial)
     return best[1]._replace(held_out=tried), best[2], interrupted
 
 

@@ -16,6 +16,7 @@ from tacit.ragged import Ragged
 from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
+from tacit.spectral.prefix_tree import sorting
 from tacit.spectral.selection import LEAST, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
@@ -55,7 +56,7 @@ class SpectralAutomaton(StringDensity):
     automaton_ : the automaton: probabilistic after "project" or EM, else as the spectral method gives it
     spectral_ : the automaton as the spectral method gives it
     distribution_ : the next-symbol distributions that strings are scored with; None if ``automaton_`` is proper
-    symbols_ : the alphabet, in the order of `next_symbol_proba`
+    symbols_ : the alphabet, the most frequent symbol first; the columns of `next_symbol_proba`
     n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
     n_corrected_ : how many training strings have a spectral value that is no probability: zero, below, or above one
     held_out_ : the mean held-out log-likelihood a string by number of states
@@ -110,6 +111,8 @@ class SpectralAutomaton(StringDensity):
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
+        order = sorting(strings)
+        strings, weights = strings[order], _at(weights, order)
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)

@@ -1,0 +1,82 @@
+"""PAutomaC: probabilistic automata learned from strings, scored as in the competition."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from benchmarks.harness import Page
+from tacit import Ragged
+from tacit.spectral import SpectralAutomaton
+
+PEER = {1: 1.017, 3: 1.030, 5: 1.023, 7: 1.001, 9: 1.640}
+COLUMNS = ["problem", "seconds", "states", "EM steps", "ratio", "splearn", "without EM: ngram", "normalise", "project"]
+SETTING = (
+    "Score: perplexity of the normalised probabilities of the 1,000 test strings over the optimum (Verwer, Eyraud & de "
+    "la Higuera 2014). SpectralAutomaton(refine='em') with every setting chosen on held-out training strings; splearn's "
+    "is the best of six settings chosen on the test strings. Beside it, the three ways to a proper distribution without EM."
+)
+
+
+class Problem(NamedTuple):
+    train: Ragged
+    test: Ragged
+    solution: np.ndarray
+    n_symbols: int
+
+
+def run() -> Page:
+    page = Page("PAutomaC, five problems", SETTING + " Must reach: better than splearn in all five.", COLUMNS)
+    folder = os.environ.get("TACIT_DATA")
+    if folder is None:
+        page.notes.append("TACIT_DATA is not set: nothing was measured.")
+        return page
+    page.rows = [measure(number, folder) for number in PEER]
+    ahead = sum(float(row[4]) < PEER[row[0]] for row in page.rows)
+    page.notes.append(f"Better than splearn in {ahead} of {len(PEER)}.")
+    return page
+
+
+def measure(number: int, folder: str) -> tuple[Any, ...]:
+    """One line of the page."""
+    problem = read(number, folder)
+    began = time.perf_counter()
+    model = SpectralAutomaton(refine="em", alphabet=range(problem.n_symbols), verbose=0).fit(problem.train)
+    seconds = time.perf_counter() - began
+    plain = [
+        f"{ratio(problem, SpectralAutomaton(smoothing=way, alphabet=range(problem.n_symbols)).fit(problem.train)):.4f}"
+        for way in ("ngram", "normalise", "project")
+    ]
+    reached = f"{ratio(problem, model):.4f}"
+    return number, f"{seconds:.1f}", model.n_states_, model.n_iter_, reached, PEER.get(number, "–"), *plain
+
+
+def ratio(problem: Problem, model: SpectralAutomaton) -> float:
+    """The competition's perplexity over the optimum."""
+    truth = problem.solution / problem.solution.sum()
+    log_prob = model.score_samples(problem.test)
+    return float(np.exp(-(truth * (log_prob - logsumexp(log_prob))).sum() + (truth * np.log(truth)).sum()))
+
+
+def read(number: int, folder: str) -> Problem:
+    """Train, test and true probabilities of a problem."""
+    place = Path(folder) / "pautomac"
+    train, n_train = _strings(place / f"{number}.pautomac.train.gz")
+    test, n_test = _strings(place / f"{number}.pautomac.test.gz")
+    with gzip.open(place / f"{number}.pautomac_solution.txt.gz", "rt") as lines:
+        next(lines)
+        solution = np.array([float(line) for line in lines])
+    return Problem(train, test, solution, max(n_train, n_test))
+
+
+def _strings(path: Path) -> tuple[Ragged, int]:
+    with gzip.open(path, "rt") as lines:
+        _, n_symbols = (int(word) for word in next(lines).split())
+        rows = [np.array(line.split()[1:], dtype=np.int64) for line in lines]
+    return Ragged.from_list(rows), n_symbols

@@ -19,8 +19,9 @@ PEER = {1: 1.017, 3: 1.030, 5: 1.023, 7: 1.001, 9: 1.640}
 COLUMNS = ["problem", "seconds", "states", "EM steps", "ratio", "splearn", "without EM: ngram", "normalise", "project"]
 SETTING = (
     "Score: perplexity of the normalised probabilities of the 1,000 test strings over the optimum (Verwer, Eyraud & de "
-    "la Higuera 2014). SpectralAutomaton(refine='em') with every setting chosen on held-out training strings; splearn's "
-    "is the best of six settings chosen on the test strings. Beside it, the three ways to a proper distribution without EM."
+    "la Higuera 2014). SpectralAutomaton(refine='em') with every setting chosen on held-out training strings; "
+    "splearn's is the best of six settings chosen on the test strings. Beside it, the three ways to a proper "
+    "distribution without EM."
 )
 
 

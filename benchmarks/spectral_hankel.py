@@ -23,9 +23,9 @@ def run() -> Page:
     page = Page(
         "Hankel matrices",
         f"Strings of the HMM of the page on strings ({STATES} states, {SYMBOLS} symbols); basis of the {SIZE} most "
-        f"frequent prefixes and suffixes of up to {LENGTH} symbols; H and all H_σ, sparse. splearn gets the same rows and "
-        "columns and counts in dictionaries. Must reach: ≥ 20 × faster than splearn at 10⁵ strings, 10⁶ strings below 4 GB. "
-        "Seconds are the lowest of five, splearn's of one.",
+        f"frequent prefixes and suffixes of up to {LENGTH} symbols; H and all H_σ, sparse. splearn gets the same rows "
+        "and columns and counts in dictionaries. Must reach: ≥ 20 × faster than splearn at 10⁵ strings, 10⁶ strings "
+        "below 4 GB. Seconds are the lowest of five, splearn's of one.",
         ["strings", "statistics", "who", "seconds", "splearn / tacit", "entries of H and H_σ", "peak memory, GB"],
     )
     _, train, _ = strings(5, 100_000)

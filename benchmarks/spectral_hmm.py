@@ -26,10 +26,9 @@ def run() -> Page:
     page = Page(
         "Strings of a hidden Markov model",
         f"{STATES} states, {SYMBOLS} symbols, Dirichlet(0.3) transitions, Dirichlet(0.2) emissions, stop probability "
-        f"0.1; {STRINGS} strings to learn from, {TEST} to test, seed {SEED}. Perplexity a symbol, the end counted as one, "
-        "over that of the truth. Must reach, as ratios of 13.44: spectral ≤ 1.0045, with EM ≤ 1.0015, proper, faster than "
-        "both peers. "
-        "Seconds are the lowest of three interleaved fits; one BLAS thread.",
+        f"0.1; {STRINGS} strings to learn from, {TEST} to test, seed {SEED}. Perplexity a symbol, the end counted as "
+        "one, over that of the truth. Must reach, as ratios of 13.44: spectral ≤ 1.0045, with EM ≤ 1.0015, proper, "
+        "faster than both peers. Seconds are the lowest of three interleaved fits; one BLAS thread.",
         ["model", "seconds", "perplexity / truth", "test strings at or below zero", "sums to one"],
     )
     truth, train, test = strings(SEED)

@@ -55,7 +55,9 @@ def test_there_are_pages_with_examples():
     assert {"chains", "own_problem", "which_solver"} <= set(with_python)
 
 
-@pytest.mark.parametrize("home", ["tacit", "tacit.oracle", "tacit.problems", "tacit.solvers", "tacit.testing"])
+@pytest.mark.parametrize(
+    "home", ["tacit", "tacit.oracle", "tacit.problems", "tacit.solvers", "tacit.spectral", "tacit.testing"]
+)
 def test_every_public_name_is_in_the_reference(home):
     module = importlib.import_module(home)
     names = [name for name in module.__all__ if not isinstance(getattr(module, name), ModuleType)]

@@ -321,7 +321,7 @@ class WeightedAutomaton:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        return f"WeightedAutomaton({self.n_states} states, {len(self.symbols)} symbols, of {self.statistics}s)"
+        return f"WeightedAutomaton({self.n_states} states, {len(self.symbols)} symbols, of {self.statistics})"
 
     def _signed(self, strings: Ragged, of: str | None) -> tuple[Array, Array]:
         """The sign and the logarithm of the size of f, for codes."""

@@ -252,8 +252,8 @@ class WeightedAutomaton:
 
         >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
         >>> coin.hankel(["", "a"], ["", "b"]).block.toarray().round(3)
-        array([[0.2  , 0.1  ],
-               [0.06 , 0.03 ]])
+        array([[0.2 , 0.1 ],
+               [0.06, 0.03]])
         """
         rows, columns = (encode(strings, self.symbols) for strings in (prefixes, suffixes))
         for name, part in (("prefixes", rows), ("suffixes", columns)):

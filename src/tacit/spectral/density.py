@@ -14,7 +14,7 @@ from tacit import storage
 from tacit.arrays import Array
 from tacit.learners.learner import read_weights
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.next_symbol import NextSymbol, next_symbol
+from tacit.spectral.next_symbol import NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences
 
 
@@ -75,10 +75,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
         if self.distribution_ is not None:
             return self.distribution_
         automaton = self.automaton_
-        everywhere = np.ones(automaton.n_states)
-        parts = (automaton.initial, automaton.transitions, automaton.final)
         uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
-        return next_symbol(*parts, np.ones(automaton.n_states), everywhere, uniform, 0.0)
+        return of_probabilities(automaton.initial, automaton.transitions, automaton.final, uniform, 0.0)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "automaton_")

@@ -115,6 +115,12 @@ def next_symbol(
     return NextSymbol(initial, transitions, ahead, going_on, fresh, table, mixing)
 
 
+def of_probabilities(initial: Array, transitions: Array, final: Array, table: Array, mixing: float) -> NextSymbol:
+    """The same for a probabilistic automaton: every prefix has weight one, and all states count alike afresh."""
+    ones = np.ones(initial.size)
+    return next_symbol(initial, transitions, final, ones, ones, table, mixing)
+
+
 def draw(
     place: Any,
     chances: Callable[[Any], Array],

@@ -129,7 +129,7 @@ def graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     return ax
 
 
-def _state(ax: Any, place: Array, size: float, stop: float, name: str) -> None:
+def _state(ax: Any, place: Any, size: float, stop: float, name: str) -> None:
     from matplotlib.patches import Circle
 
     if stop > 0.02:

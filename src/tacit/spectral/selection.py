@@ -12,7 +12,7 @@ from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import Expected, Parameters, Step, improve, smoothed, softened
 from tacit.spectral.moments import Moments
-from tacit.spectral.next_symbol import NextSymbol
+from tacit.spectral.next_symbol import NextSymbol, of_probabilities
 from tacit.spectral.projection import project
 
 SMOOTHINGS = ("ngram", "normalise", "project")
@@ -99,6 +99,9 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
             value, choice = best[2].run(recipe.max_iter - TRIAL)
             tried[choice.rank] = value
             best = value, choice, best[2]
+        if best[2] is not None and recipe.smoothing == "ngram":
+            best = (*best[2].mix(), best[2])
+            tried[best[1].rank] = best[0]
     except KeyboardInterrupt:
         if trial is None:
             raise
@@ -117,14 +120,15 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
     if trial is None:
         trial = Trial(whole, None, choice.rank, recipe)
         trial.run(recipe.max_iter)
-        return trial.model(choice)
+        return trial.model(choice._replace(mixing=0.0))
     shown = Shown(recipe.verbose, recipe.max_iter)
     start = smoothed(trial.best[2], choice.strength)
     steps = max(choice.steps // AGAIN, 1)
     fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=SKIP, watch=shown)
     shown.close()
-    automaton = _automaton(smoothed(fit.counts, choice.strength), whole.symbols)
-    return Model(automaton, None, [*trial.history, *fit.history], fit.interrupted)
+    parameters = smoothed(fit.counts, choice.strength)
+    mixed = of_probabilities(*parameters, whole.table, choice.mixing) if choice.mixing > 0 else None
+    return Model(_automaton(parameters, whole.symbols), mixed, [*trial.history, *fit.history], fit.interrupted)
 
 
 class Trial:
@@ -161,6 +165,17 @@ class Trial:
             raise KeyboardInterrupt
         return self.best[:2]
 
+    def mix(self) -> tuple[float, Choice]:
+        """The best share of the n-gram beside the best automaton, zero where it does not help."""
+        value, choice, counts = self.best
+        if self.held is None:
+            return value, choice
+        model = of_probabilities(*smoothed(counts, choice.strength), self.train.table, 0.0)
+        mixings = np.concatenate([[0.0], MIXINGS])
+        values = [self.held.mean(row) for row in model.log_probs(self.held.strings, mixings)]
+        place = int(np.argmax(values))
+        return values[place], choice._replace(mixing=float(mixings[place]))
+
     def model(self, choice: Choice, interrupted: bool = False) -> Model:
         """The best model of the training part alone."""
         return Model(
@@ -170,14 +185,14 @@ class Trial:
     def _look(self, counts: Expected, steps: int) -> None:
         """Score the held-out strings, for every strength of smoothing; without any, the last counts are the best."""
         if self.held is None:
-            self.best = 0.0, Choice(self.rank, steps=steps), counts
+            self.best = 0.0, Choice(self.rank, mixing=0.0, steps=steps), counts
             return
         self.idle += 1
         for strength in STRENGTHS:
             automaton = _automaton(smoothed(counts, strength), self.train.symbols)
             value = self.held.mean(automaton.log_prob_of_codes(self.held.strings))
             if value > self.best[0]:
-                self.best = value, Choice(self.rank, strength=strength, steps=steps), counts
+                self.best = value, Choice(self.rank, mixing=0.0, strength=strength, steps=steps), counts
                 self.idle = 0
 
 

@@ -55,7 +55,7 @@ class SpectralAutomaton(StringDensity):
     ----------
     automaton_ : the automaton: probabilistic after "project" or EM, else as the spectral method gives it
     spectral_ : the automaton as the spectral method gives it
-    distribution_ : the next-symbol distributions that strings are scored with; None if ``automaton_`` is proper
+    distribution_ : the next-symbol distributions that strings are scored with; None where ``automaton_`` alone is it
     symbols_ : the alphabet, the most frequent symbol first; the columns of `next_symbol_proba`
     n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
     n_corrected_ : how many training strings have a spectral value that is no probability: zero, below, or above one

@@ -34,6 +34,6 @@ def run() -> Page:
     worked = sum(float(row[1]) for row in rows) / 60
     page.notes += [
         f"Median {np.median(ratios):.4f}, worst {max(ratios):.4f} (problem {rows[int(np.argmax(ratios))][0]}).",
-        f"{minutes:.1f} minutes on the clock, the fits without EM included; {worked:.1f} CPU minutes of the fits with EM.",
+        f"{minutes:.1f} minutes on the clock, fits without EM included; {worked:.1f} CPU minutes for those with EM.",
     ]
     return page

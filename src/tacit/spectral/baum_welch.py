@@ -44,13 +44,12 @@ class Expected(NamedTuple):
     log_likelihood: float
 
 
-class Step(NamedTuple):
-    """One line of the history: log-likelihood a string before the step, of the training and of held-out strings."""
+class EMStep(NamedTuple):
+    """One line of the history: seconds since the start, and the log-likelihood a string before the step."""
 
     iteration: int
     seconds: float
     log_likelihood: float
-    held_out: float = float("nan")
 
 
 def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:
@@ -144,7 +143,7 @@ class Fit(NamedTuple):
 
     parameters: Parameters
     counts: Expected
-    history: list[Step]
+    history: list[EMStep]
     converged: bool
     interrupted: bool
 
@@ -157,7 +156,7 @@ def improve(
     max_iter: int,
     tol: float,
     skip: float = 0.0,
-    watch: Callable[[Step, Expected], bool] = lambda line, counts: False,
+    watch: Callable[[EMStep, Expected], bool] = lambda line, counts: False,
 ) -> Fit:
     """EM until the log-likelihood of a symbol rises by less than ``tol`` in a step.
 
@@ -167,13 +166,13 @@ def improve(
     """
     strings, units = float(tree.passing[0]), float(tree.passing.sum())
     began = time.perf_counter()
-    history: list[Step] = []
+    history: list[EMStep] = []
     converged = interrupted = False
     stretch = 1.0
     counts = expect(tree, parameters, skip)
     try:
         for iteration in range(1, max_iter + 1):
-            line = Step(iteration, time.perf_counter() - began, counts.log_likelihood / strings)
+            line = EMStep(iteration, time.perf_counter() - began, counts.log_likelihood / strings)
             history.append(line)
             if watch(line, counts):
                 break
@@ -192,7 +191,7 @@ def improve(
             stretch = min(stretch * GROWTH, LONGEST)
     except KeyboardInterrupt:
         interrupted = True
-    history.append(Step(len(history) + 1, time.perf_counter() - began, counts.log_likelihood / strings))
+    history.append(EMStep(len(history) + 1, time.perf_counter() - began, counts.log_likelihood / strings))
     return Fit(parameters, counts, history, converged, interrupted)
 
 

@@ -3,8 +3,8 @@
 With contexts u before and v after a place, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and
 ``H(u, v) = Σ_j a_j(u)·c_j(v)``: c_j(v) is the probability that state j emits v from here on, and
 ``b_i = Σ_j T[i, j]·c_j`` the same one step later. Projected on the top n singular vectors of H, the matrices of all σ
-share A and B (`decompose`): O is the middle factor,
-C follows from H and A, T from B and C, the start from the beginnings of the strings.
+share A and B (`decompose`): O is the middle factor, C follows from H and A, T from B and C, the start from the
+beginnings of the strings.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.baum_welch import Expected, Parameters, Step, improve, smoothed, softened
+from tacit.spectral.baum_welch import EMStep, Expected, Parameters, improve, smoothed, softened
 from tacit.spectral.moments import Moments
 from tacit.spectral.next_symbol import NextSymbol, of_probabilities
 from tacit.spectral.projection import project
@@ -62,7 +62,7 @@ class Model(NamedTuple):
 
     automaton: WeightedAutomaton
     distribution: NextSymbol | None
-    history: list[Step]
+    history: list[EMStep]
     interrupted: bool
 
 
@@ -139,7 +139,7 @@ class Trial:
         self.start = project(train.tree, train.next_symbol(rank, LEAST), rank, recipe.seed)
         self.parameters = softened(self.start, START_NOISE)
         self.best: tuple[float, Choice, Expected] = (-math.inf, Choice(rank), self.start)
-        self.history: list[Step] = []
+        self.history: list[EMStep] = []
         self.idle = 0
 
     def run(self, steps: int) -> tuple[float, Choice]:
@@ -150,7 +150,7 @@ class Trial:
         done = len(self.history)
         shown = Shown(self.recipe.verbose, steps)
 
-        def watch(line: Step, counts: Expected) -> bool:
+        def watch(line: EMStep, counts: Expected) -> bool:
             shown(line, counts)
             if (done + line.iteration) % LOOK == 0:
                 self._look(counts, done + line.iteration)
@@ -216,7 +216,7 @@ class Shown:
 
         self.bar = Progress(verbose, steps)
 
-    def __call__(self, line: Step, counts: Expected) -> bool:
+    def __call__(self, line: EMStep, counts: Expected) -> bool:
         self.bar.show(line.seconds, line.iteration, f"log-likelihood a string {line.log_likelihood:.6g}")
         return False
 

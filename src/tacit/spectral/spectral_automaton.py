@@ -45,7 +45,8 @@ class SpectralAutomaton(StringDensity):
         "normalise" does without the n-gram (a thousandth of it remains, so that nothing is impossible);
         "project" groups prefixes by their states into a probabilistic automaton of ``n_states`` states
     refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps chosen on held-out
-    strings max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+        strings; "ngram" then mixes what comes out with an n-gram, where that helps
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
     validation : share of the strings that is held out for choices; the model is then learned anew from all
     alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
     random_state : of the split, the groups and large SVDs

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.baum_welch import Expected, Parameters, Step, expect, improve
+from tacit.spectral.baum_welch import EMStep, Expected, Parameters, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import find, grow
@@ -37,8 +37,7 @@ class SpectralHMM(StringDensity):
     ----------
     n_states : number of hidden states
     length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
-    bigrams and
-        trigrams alone
+        bigrams and trigrams alone
     refine : "em", or None for the algebra alone
     max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
     smoothing : how often every transition, emission and stop is counted besides the data, all together
@@ -111,7 +110,7 @@ class SpectralHMM(StringDensity):
                 shown.close()
                 start = _maximise(fit.counts, self.smoothing)
             self._keep(moments, start, error)
-        self.history_: list[Step] = fit.history if fit else []
+        self.history_: list[EMStep] = fit.history if fit else []
         self.converged_ = bool(fit and fit.converged)
         if fit and fit.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)

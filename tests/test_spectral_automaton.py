@@ -321,3 +321,14 @@ def test_pictures_show_what_they_say(automaton):
     with pytest.raises(ValueError, match="13 states make no picture"):
         graph(WeightedAutomaton(np.full(13, 1 / 13), rows, np.full(13, 0.1)))
     plt.close("all")
+
+
+def test_wrong_calls_are_named(automaton):
+    with pytest.raises(ValueError, match="of must be one of string, prefix, substring, got 'word'"):
+        automaton.prob(["a"], of="word")
+    with pytest.raises(ValueError, match="prefixes must begin with the empty string"):
+        automaton.hankel(["a"], [""])
+    with pytest.raises(ValueError, match=r"startprob \(2,\), transmat \(1, 1\)"):
+        WeightedAutomaton.from_hmm([0.5, 0.5], [[1.0]], [[1.0], [1.0]], [0.1, 0.1])
+    with pytest.raises(ValueError, match="it is no distribution"):
+        WeightedAutomaton([1.0], [[[0.0]]], [0.0]).sample(1)

@@ -399,3 +399,19 @@ def test_moments_of_every_statistics_agree_on_plenty_of_data():
     for statistics in ("string", "prefix", "substring"):
         moments = Moments(strings, np.array(["a", "b", "c"]), None, Counting(statistics, 2, None, None, 0.0), 4, 0)
         np.testing.assert_allclose(moments.automaton(4).prob(words), truth().prob(words), atol=0.01)
+
+
+def test_hmmlearn_gives_the_same_likelihood(data, fitted):
+    hmm = pytest.importorskip("hmmlearn.hmm", reason="hmmlearn is not installed")
+    ours = fitted["hmm"]
+    peer = hmm.CategoricalHMM(3, n_features=3)
+    peer.startprob_, peer.transmat_, peer.emissionprob_ = ours.startprob_, ours.transmat_, ours.emissionprob_
+    never_stops = WeightedAutomaton.from_hmm(
+        ours.startprob_, ours.transmat_, ours.emissionprob_, np.zeros(3), symbols=ours.symbols_
+    )
+    endless = WeightedAutomaton(
+        never_stops.initial, never_stops.transitions, np.ones(4), ours.symbols_, statistics="prefix"
+    )
+    words = [word for word in data[:50] if word]
+    codes = [np.array([[list(ours.symbols_).index(s)] for s in word]) for word in words]
+    np.testing.assert_allclose(endless.log_prob(words), [peer.score(x) for x in codes])

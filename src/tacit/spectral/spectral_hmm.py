@@ -54,7 +54,7 @@ class SpectralHMM(StringDensity):
     n_corrected_ : how many training strings that one gives a value that is no probability
     recovery_error_ : how far the counts are from those of an HMM of this size, relative; large when there is none
     converged_, history_ : of EM
-    symbols_ : the alphabet, the most frequent symbol first; the columns of emissionprob_
+    symbols_ : the alphabet, the most frequent symbol first; the columns of ``emissionprob_``
 
     >>> rng = np.random.default_rng(0)
     >>> words = [["sun"] * rng.integers(1, 9) + ["rain"] * rng.integers(1, 4) for _ in range(500)]

@@ -40,6 +40,7 @@ def singular_values(model: Any, ax: Any = None) -> Any:
     ax.scatter(places[rank:], values[rank:], facecolor="white", edgecolor=GREY, zorder=2, s=28)
     ax.axvline(rank + 0.5, color=ORANGE, lw=1.0, ls=":")
     ax.annotate(f"rank {rank} ", (rank + 0.5, values[0]), ha="right", va="top", color=ORANGE)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.set(yscale="log", xlabel="number", ylabel="singular value", title="How many states the strings show")
     return ax
 

@@ -73,7 +73,8 @@ class HeldOut(NamedTuple):
     weights: Array | None
 
     def mean(self, log_prob: Array) -> float:
-        return float(np.average(log_prob, weights=self.weights))
+        weights = self.weights if self.weights is not None and self.weights.any() else None
+        return float(np.average(log_prob, weights=weights))
 
 
 def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> tuple[Choice, Trial | None, bool]:

@@ -139,7 +139,8 @@ class SpectralAutomaton(StringDensity):
         self.spectral_ = whole.automaton(choice.rank)
         self.automaton_, self.distribution_ = model.automaton, model.distribution
         self.n_states_ = model.automaton.n_states
-        self.mixing_, self.n_iter_ = choice.mixing, len(model.history)
+        self.mixing_ = 0.0 if model.distribution is None else choice.mixing
+        self.n_iter_ = len(model.history)
         self.held_out_ = choice.held_out
         self.history_ = model.history
         self.singular_values_ = whole.factors.singular_values

@@ -119,9 +119,12 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         counts = project(whole.tree, whole.next_symbol(choice.rank, LEAST), choice.rank, recipe.seed)
         return Model(_automaton(smoothed(counts, choice.strength), whole.symbols), None, [], False)
     if trial is None:
-        trial = Trial(whole, None, choice.rank, recipe)
-        trial.run(recipe.max_iter)
-        return trial.model(choice._replace(mixing=0.0))
+        trial, interrupted = Trial(whole, None, choice.rank, recipe), False
+        try:
+            trial.run(recipe.max_iter)
+        except KeyboardInterrupt:
+            interrupted = True
+        return trial.model(choice, interrupted)
     shown = Shown(recipe.verbose, recipe.max_iter)
     start = smoothed(trial.best[2], choice.strength)
     steps = max(choice.steps // AGAIN, 1)

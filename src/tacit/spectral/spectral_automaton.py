@@ -61,7 +61,7 @@ class SpectralAutomaton(StringDensity):
     n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
     n_corrected_ : how many training strings have a spectral value that is no probability: zero, below, or above one
     held_out_ : the mean held-out log-likelihood a string by number of states
-    history_ : log-likelihood by EM step
+    history_ : log-likelihood by EM step, first of the strings that are not held out, then of all
     singular_values_ : of the Hankel matrix
 
     >>> words = [list("ab") * k + ["c"] for k in (0, 1, 1, 2, 2, 2, 3)] * 20

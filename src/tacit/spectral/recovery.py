@@ -19,7 +19,7 @@ from tacit.spectral.hankel import Hankel
 from tacit.spectral.joint_diagonal import Decomposition, decompose
 from tacit.spectral.operators import thin_svd, weigh
 
-RESTARTS, SWEEPS, KEPT = 6, 150, 3
+RESTARTS, SWEEPS, KEPT = 12, 150, 4
 
 
 class Recovered(NamedTuple):

@@ -20,6 +20,7 @@ from tacit.spectral.joint_diagonal import Decomposition, decompose
 from tacit.spectral.operators import thin_svd, weigh
 
 RESTARTS, SWEEPS, KEPT = 12, 150, 4
+"""Random starts of the decomposition, its sweeps at the most, and how many of the best are offered."""
 
 
 class Recovered(NamedTuple):

@@ -9,6 +9,7 @@ beginnings of the strings.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ def recover(
     ahead = (shifted @ (columns[:, None] * right)).reshape(hankel.n_symbols, block.shape[0], n_states)
     tensor = np.matmul(left.T * rows, ahead).transpose(1, 0, 2)
     weights = (frequency + 1e-3) ** -0.5
-    found = decompose(tensor * weights[None, :, None], rng, RESTARTS, SWEEPS)[:KEPT]
+    found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, SWEEPS))[:KEPT]
     single = hankel.suffixes.lengths[1:] == 1
     return [
         _matrices(
@@ -64,6 +65,11 @@ def recover(
         )
         for terms in found
     ]
+
+
+def _different(found: list[Decomposition]) -> list[Decomposition]:
+    """One of each: starts that end at the same place have the same error."""
+    return found[:1] + [one for before, one in itertools.pairwise(found) if one.error > (1 + 1e-3) * before.error]
 
 
 def _matrices(

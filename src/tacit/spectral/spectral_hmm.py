@@ -22,6 +22,8 @@ from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
+RIVALS, SHORT = 3, 5
+"""How many of the best recovered HMMs compete in how many EM steps for being refined."""
 
 
 class SpectralHMM(StringDensity):
@@ -117,7 +119,7 @@ class SpectralHMM(StringDensity):
         return self
 
     def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float]:
-        """The recovered HMM under which the strings are most likely."""
+        """The recovered HMM under which the strings are most likely, or become so most quickly in EM."""
         strings, k = moments.strings, len(moments.symbols)
         hankel, tree = moments.hankel, moments.tree
         first = grow(strings, moments.weights, longest=self.length)
@@ -125,15 +127,20 @@ class SpectralHMM(StringDensity):
         beginnings = np.where(nodes >= 0, first.passing[nodes], 0.0) / first.passing[0]
         seen = np.bincount(tree.symbol[1:], tree.passing[1:], minlength=k)
         empty = float(tree.ending[0] / tree.passing[0])
-        best: tuple[float, Parameters | None, float] = (-np.inf, None, np.inf)
-        for scaling in SCALINGS:
-            for found in recover(hankel, beginnings, seen / seen.sum(), self.n_states, scaling, rng):
-                candidate = _proper(found, empty)
-                value = expect(tree, candidate).log_likelihood
-                if value > best[0]:
-                    best = value, candidate, found.error
-        assert best[1] is not None
-        return best[1], best[2]
+        found = [
+            one
+            for scaling in SCALINGS
+            for one in recover(hankel, beginnings, seen / seen.sum(), self.n_states, scaling, rng)
+        ]
+        starts = [(_proper(one, empty), one.error) for one in found]
+        values = [expect(tree, start).log_likelihood for start, _ in starts]
+        best: list[tuple[Parameters, float]] = [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
+        if self.refine is None:
+            return best[0]
+        steps = min(SHORT, self.max_iter)
+        fits = [improve(tree, start, step=_maximise, max_iter=steps, tol=self.tol) for start, _ in best[:RIVALS]]
+        winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
+        return fits[winner].parameters, best[winner][1]
 
     def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
         self.symbols_ = moments.symbols

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.baum_welch import EMStep, Expected, Parameters, expect, improve
+from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import find, grow
@@ -104,12 +104,12 @@ class SpectralHMM(StringDensity):
         with threadpool_limits(1):
             moments = Moments(strings, symbols, weights, counting, self.n_states, 0)
             tree = moments.tree
-            start, error = self._start(moments, rng)
-            fit = None
-            if self.refine == "em":
-                shown = Shown(self.verbose, self.max_iter)
-                fit = improve(tree, start, step=_maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
-                shown.close()
+            start, error, fit = self._start(moments, rng)
+            if fit is not None:
+                if not fit.interrupted:
+                    shown = Shown(self.verbose, self.max_iter)
+                    fit = improve(tree, start, step=_maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
+                    shown.close()
                 start = _maximise(fit.counts, self.smoothing)
             self._keep(moments, start, error)
         self.history_: list[EMStep] = fit.history if fit else []
@@ -118,8 +118,8 @@ class SpectralHMM(StringDensity):
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)
         return self
 
-    def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float]:
-        """The recovered HMM under which the strings are most likely, or become so most quickly in EM."""
+    def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float, Fit | None]:
+        """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""
         strings, k = moments.strings, len(moments.symbols)
         hankel, tree = moments.hankel, moments.tree
         first = grow(strings, moments.weights, longest=self.length)
@@ -136,11 +136,16 @@ class SpectralHMM(StringDensity):
         values = [expect(tree, start).log_likelihood for start, _ in starts]
         best: list[tuple[Parameters, float]] = [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
         if self.refine is None:
-            return best[0]
+            return *best[0], None
         steps = min(SHORT, self.max_iter)
-        fits = [improve(tree, start, step=_maximise, max_iter=steps, tol=self.tol) for start, _ in best[:RIVALS]]
+        fits: list[Fit] = []
+        for start, _ in best[:RIVALS]:
+            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=self.tol))
+            if fits[-1].interrupted:
+                break
         winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
-        return fits[winner].parameters, best[winner][1]
+        fit = fits[winner]._replace(interrupted=fits[-1].interrupted)
+        return fit.parameters, best[winner][1], fit
 
     def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
         self.symbols_ = moments.symbols

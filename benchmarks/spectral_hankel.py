@@ -25,8 +25,8 @@ def run() -> Page:
     page = Page(
         "Hankel matrices",
         f"Strings of the HMM of the page on strings ({STATES} states, {SYMBOLS} symbols); H and all H_σ, sparse. At "
-        f"10⁵ strings the basis is all strings of up to {SHORT} symbols that occur, for tacit and for splearn, which "
-        f"counts in dictionaries; at 10⁶ the most frequent of up to {LENGTH}. Must reach: ≥ 20 × faster than splearn at "
+        f"10⁵ strings the basis is all strings of up to {SHORT} symbols that occur, for tacit and splearn, which "
+        f"counts in dictionaries; at 10⁶ the most frequent of up to {LENGTH}. Must reach: ≥ 20 × faster than it at "
         "a basis of 5,000 × 5,000, 10⁶ strings below 4 GB. Seconds are the lowest of five, splearn's of one.",
         ["strings", "statistics", "who", "seconds", "splearn / tacit", "entries of H and H_σ", "peak memory, GB"],
     )

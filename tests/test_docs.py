@@ -56,7 +56,8 @@ def test_there_are_pages_with_examples():
 
 
 @pytest.mark.parametrize(
-    "home", ["tacit", *(f"tacit.{part}" for part in ("datasets", "oracle", "plot", "problems", "solvers", "testing"))]
+    "home",
+    ["tacit", *(f"tacit.{p}" for p in ("datasets", "oracle", "plot", "problems", "solvers", "spectral", "testing"))],
 )
 def test_every_public_name_is_in_the_reference(home):
     module = importlib.import_module(home)

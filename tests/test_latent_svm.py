@@ -128,12 +128,12 @@ def test_the_choice_of_samples_is_the_formula():
 
 
 def test_a_tiny_K_is_plain_cccp(planted):
-    """start = 1 lets all samples in at once: after the warm-up it takes the same steps, to other gaps at first."""
+    """It lets all samples in at once: after the warm-up it takes the same steps, to other gaps at first."""
     X, y, hidden = planted
     for k in range(3):
         begin = np.where(np.arange(120) % 4 == k, (hidden + 1) % 8, hidden)
         plain = LatentSVM(Candidates(), C=20, init=begin, tol=1e-4).fit(X, y)
-        paced = LatentSVM(Candidates(), C=20, init=begin, tol=1e-4, pace=SelfPaced(start=1.0)).fit(X, y)
+        paced = LatentSVM(Candidates(), C=20, init=begin, tol=1e-4, pace=SelfPaced(K=1e-9)).fit(X, y)
         assert paced.objective_ == pytest.approx(plain.objective_, rel=1e-4)
         assert {line.samples_in for line in paced.history_} == {120}
 
@@ -460,6 +460,7 @@ def test_lines_of_a_history_compare(planted):
         ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be larger than 1, got 1.0"),
         ({"pace": SelfPaced(start=0.0)}, ValueError, "start is a share of the samples"),
         ({"pace": SelfPaced(start="half")}, ValueError, "start must be a number, got start='half'"),
+        ({"pace": SelfPaced(K=0)}, ValueError, "K must be None or a positive number, got K=0"),
         ({"init": None}, ValueError, "init must be 'hidden', 'weights' or hidden values, got None"),
         ({"escape": "no"}, TypeError, "escape must be True or False, got 'no'"),
         ({"n_init": True}, ValueError, "n_init must be a whole number from 1, got n_init=True"),

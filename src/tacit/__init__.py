@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, plot, problems, solvers, testing
+    from tacit import boxes, datasets, oracle, plot, problems, solvers, spectral, testing
     from tacit.image_windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.pacing import SelfPaced
@@ -43,6 +43,7 @@ __all__ = [
     "plot",
     "problems",
     "solvers",
+    "spectral",
     "testing",
     "windows",
 ]

@@ -27,6 +27,7 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     start : share of the samples that the first selection lets in
     warmup : CCCP iterations with all samples before that
     max_rounds : alternations between samples and weights for one K, at the most
+    K : the first K, instead of the one that ``start`` leads to; a tiny one lets all samples in
 
     >>> import numpy as np
     >>> pace = SelfPaced(start=0.5)
@@ -35,11 +36,14 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     array([ True, False,  True, False])
     """
 
-    def __init__(self, mu: float = 1.3, start: float = 0.55, warmup: int = 2, max_rounds: int = 10) -> None:
+    def __init__(
+        self, mu: float = 1.3, start: float = 0.55, warmup: int = 2, max_rounds: int = 10, K: float | None = None
+    ) -> None:
         self.mu = mu
         self.start = start
         self.warmup = warmup
         self.max_rounds = max_rounds
+        self.K = K
 
     def check(self) -> None:
         """Refuse parameters that would never end, or never begin."""
@@ -55,9 +59,13 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"mu must be larger than 1, got {self.mu}; 1.3 lets samples in slowly, 2 fast")
         if not 0 < self.start <= 1:
             raise ValueError(f"start is a share of the samples, above 0 and up to 1, got {self.start}")
+        if self.K is not None and not (isinstance(self.K, Real) and 0 < float(self.K) < math.inf):
+            raise ValueError(f"K must be None or a positive number, got K={self.K!r}")
 
     def first_ease(self, risk: Array, share: Array | None = None) -> float:
         """1/K_0: the risk up to which a share of ``start`` of the samples lies; ``share`` says how many each is."""
+        if self.K is not None:
+            return 1 / float(self.K)
         order = np.argsort(risk, kind="stable")
         counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
         place = int(np.searchsorted(counts, self.start * counts[-1] * (1 - 1e-12)))

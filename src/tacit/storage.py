@@ -22,6 +22,7 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.spectral",
 )
 
 
@@ -67,7 +68,7 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
         kind = _own_class(header["learner"])
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise StorageError(f"{str(path)!r} is not a tacit model: {error!r} is missing or malformed") from error
-    if not hasattr(kind, "predict"):
+    if not hasattr(kind, "save"):
         raise StorageError(f"{str(path)!r} holds a {kind.__name__}, not a learner")
     stored = params.get("problem")
     if isinstance(stored, _Foreign):

@@ -1,0 +1,92 @@
+"""What all densities over strings share once they are fitted: scores, next symbols, samples, files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import storage
+from tacit.arrays import Array
+from tacit.learners.learner import read_weights
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.next_symbol import NextSymbol, of_probabilities
+from tacit.spectral.symbols import decode, encode, read_sequences
+
+
+class StringDensity(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: `fit` of a subclass sets `symbols_`, `automaton_` and `distribution_`."""
+
+    symbols_: Array
+    automaton_: WeightedAutomaton
+    distribution_: NextSymbol | None
+
+    def score_samples(self, X: Any) -> Array:
+        """The natural logarithm of every sequence's probability; −inf for one with a symbol outside `symbols_`."""
+        check_is_fitted(self)
+        strings = encode(X, self.symbols_)
+        if self.distribution_ is None:
+            return self.automaton_.log_prob_of_codes(strings)
+        return self.distribution_.log_prob(strings)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the sequences."""
+        return float(self.score_samples(X).mean())
+
+    def perplexity(self, X: Any) -> float:
+        """exp(−mean log-probability a symbol), the end of each sequence counted as one."""
+        sequences = read_sequences(X)
+        units = sequences.values.shape[0] + len(sequences)
+        return float(np.exp(-self.score_samples(sequences).sum() / units))
+
+    def next_symbol_proba(self, X: Any) -> Array:
+        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end,
+        last.
+
+        A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
+        """
+        check_is_fitted(self)
+        return self._next().next_proba(encode(X, self.symbols_))
+
+    def predict_next(self, X: Any) -> list[Any]:
+        """The most probable symbol after each sequence; None where it is the end."""
+        best = self.next_symbol_proba(X).argmax(axis=1)
+        listed = [*self.symbols_.tolist(), None]
+        return [listed[i] for i in best]
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
+        """Sequences drawn from the distribution."""
+        check_is_fitted(self)
+        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
+        return decode(strings, self.symbols_)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        storage.save(path, self, facts)
+
+    def _next(self) -> NextSymbol:
+        """Next-symbol distributions of the model."""
+        if self.distribution_ is not None:
+            return self.distribution_
+        automaton = self.automaton_
+        uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
+        return of_probabilities(automaton.initial, automaton.transitions, automaton.final, uniform, 0.0)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "automaton_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def read_counts(sample_weight: Any, n: int) -> Array | None:
+    """How often each of n strings counts: finite and not negative; None is once each."""
+    return None if sample_weight is None else read_weights(sample_weight, n) * np.max(sample_weight)

@@ -1,0 +1,69 @@
+"""Hidden Markov models whose strings end, and the probabilistic automata that are the same."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+
+
+class HiddenMarkovModel(NamedTuple):
+    """An HMM whose strings end: a state emits a symbol, then the string stops or moves to another state.
+
+    Attributes
+    ----------
+    startprob : (n,) the state of the first symbol
+    transmat : (n, n) the next state, if the string goes on; rows sum to one
+    emissionprob : (n, symbols)
+    stopprob : (n,) probability that the string ends after a symbol of this state
+    empty : probability of the empty string
+    """
+
+    startprob: Array
+    transmat: Array
+    emissionprob: Array
+    stopprob: Array
+    empty: float
+
+
+def factored(initial: Array, transitions: Array, final: Array) -> HiddenMarkovModel | None:
+    """The HMM of an automaton with one start state, never entered again, whose ``A_σ[i, j] = T[i, j]·O[j, σ]``.
+
+    None where the automaton has no such form.
+    """
+    start = int(np.argmax(initial))
+    if initial[start] != 1 or transitions[:, :, start].any():
+        return None
+    others = np.flatnonzero(np.arange(initial.size) != start)
+    moves = transitions.sum(axis=0)
+    entered = moves[:, others].sum(axis=0)
+    emission = transitions[:, :, others].sum(axis=1) / np.where(entered > 0, entered, 1.0)
+    emission[:, entered == 0] = 1 / len(transitions)
+    if not np.allclose(transitions[:, :, others], moves[None, :, others] * emission[:, None, :], rtol=0, atol=1e-12):
+        return None
+    going = moves[np.ix_(others, others)]
+    return HiddenMarkovModel(
+        _rows(moves[start, others]), _rows(going), emission.T.copy(), final[others].copy(), float(final[start])
+    )
+
+
+def arrivals(initial: Array, transitions: Array, final: Array) -> HiddenMarkovModel:
+    """The HMM of any probabilistic automaton: its states are the pairs of a symbol and the state it led to."""
+    k, n = transitions.shape[:2]
+    symbol, state = (part.ravel() for part in np.indices((k, n)))
+    start = (initial @ transitions).ravel()
+    moves = transitions.transpose(1, 0, 2).reshape(n, k * n)[state]
+    used = np.flatnonzero((start > 0) | (moves > 0).any(axis=0))
+    emission = np.zeros((used.size, k))
+    emission[np.arange(used.size), symbol[used]] = 1.0
+    return HiddenMarkovModel(
+        _rows(start[used]), _rows(moves[np.ix_(used, used)]), emission, final[state[used]], float(initial @ final)
+    )
+
+
+def _rows(weights: Array) -> Array:
+    """Rows scaled to sum to one; a row of zeros becomes uniform, as nothing ever uses it."""
+    total = weights.sum(axis=-1, keepdims=True)
+    return np.asarray(np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[-1]))

@@ -1,0 +1,205 @@
+"""`SpectralHMM`: hidden Markov models from counts of short substrings, refined by Baum–Welch."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
+
+from tacit.arrays import Array
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, expect, improve
+from tacit.spectral.density import StringDensity, read_counts
+from tacit.spectral.moments import Counting, Moments
+from tacit.spectral.prefix_tree import find, grow
+from tacit.spectral.recovery import Recovered, recover
+from tacit.spectral.selection import Shown
+from tacit.spectral.symbols import encode, read_alphabet, read_sequences
+
+SCALINGS = (0.5, 0.35)
+"""How contexts are weighted; which is better depends on the data, and the likelihood tells."""
+RIVALS, SHORT = 3, 5
+"""How many of the best recovered HMMs compete in how many EM steps for being refined."""
+
+
+class SpectralHMM(StringDensity):
+    """A hidden Markov model of sequences that end, learned without a random start.
+
+    Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
+    transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
+    nearest distributions). ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a poor optimum. The
+    model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences have a
+    probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
+
+    Parameters
+    ----------
+    n_states : number of hidden states
+    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
+        bigrams and trigrams alone
+    refine : "em", or None for the algebra alone
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+    smoothing : how often every transition, emission and stop is counted besides the data, all together
+    alphabet : the symbols to expect; None is those that occur
+    random_state : of the decomposition's starts
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them
+    stopprob_, empty_ : probability to end after a symbol of each state, and of the empty sequence
+    automaton_ : the same as a `WeightedAutomaton`, with one state more for the start
+    spectral_ : the spectral automaton of the counts, before any projection
+    n_corrected_ : how many training strings that one gives a value that is no probability
+    recovery_error_ : how far the counts are from those of an HMM of this size, relative; large when there is none
+    converged_, history_ : of EM
+    symbols_ : the alphabet, the most frequent symbol first; the columns of ``emissionprob_``
+
+    >>> rng = np.random.default_rng(0)
+    >>> words = [["sun"] * rng.integers(1, 9) + ["rain"] * rng.integers(1, 4) for _ in range(500)]
+    >>> model = SpectralHMM(2).fit(words)
+    >>> model.predict_next([["sun"], ["sun", "rain"]])
+    ['sun', 'rain']
+    >>> model.emissionprob_.max(axis=1).round(2)
+    array([1., 1.])
+    """
+
+    def __init__(
+        self,
+        n_states: int,
+        *,
+        length: int = 3,
+        size: int = 1000,
+        refine: str | None = "em",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        smoothing: float = 0.01,
+        alphabet: Any = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.n_states = n_states
+        self.length = length
+        self.size = size
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.alphabet = alphabet
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
+        """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
+        self._check()
+        sequences = read_sequences(X)
+        weights = read_counts(sample_weight, len(sequences))
+        symbols = read_alphabet(self.alphabet, sequences)
+        strings = encode(sequences, symbols)
+        rng = check_random_state(self.random_state)
+        counting = Counting("substring", self.length, self.size, None, SCALINGS[0])
+        with threadpool_limits(1):
+            moments = Moments(strings, symbols, weights, counting, self.n_states, 0)
+            tree = moments.tree
+            start, error, fit = self._start(moments, rng)
+            if fit is not None:
+                if not fit.interrupted:
+                    shown = Shown(self.verbose, self.max_iter)
+                    fit = improve(tree, start, step=_maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
+                    shown.close()
+                start = _maximise(fit.counts, self.smoothing)
+            self._keep(moments, start, error)
+        self.history_: list[EMStep] = fit.history if fit else []
+        self.converged_ = bool(fit and fit.converged)
+        if fit and fit.interrupted:
+            warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)
+        return self
+
+    def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float, Fit | None]:
+        """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""
+        strings, k = moments.strings, len(moments.symbols)
+        hankel, tree = moments.hankel, moments.tree
+        first = grow(strings, moments.weights, longest=self.length)
+        nodes = find(first, hankel.suffixes[1:])
+        beginnings = np.where(nodes >= 0, first.passing[nodes], 0.0) / first.passing[0]
+        seen = np.bincount(tree.symbol[1:], tree.passing[1:], minlength=k)
+        empty = float(tree.ending[0] / tree.passing[0])
+        found = [
+            one
+            for scaling in SCALINGS
+            for one in recover(hankel, beginnings, seen / seen.sum(), self.n_states, scaling, rng)
+        ]
+        starts = [(_proper(one, empty), one.error) for one in found]
+        values = [expect(tree, start).log_likelihood for start, _ in starts]
+        best: list[tuple[Parameters, float]] = [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
+        if self.refine is None:
+            return *best[0], None
+        steps = min(SHORT, self.max_iter)
+        fits: list[Fit] = []
+        for start, _ in best[:RIVALS]:
+            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=self.tol))
+            if fits[-1].interrupted:
+                break
+        winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
+        fit = fits[winner]._replace(interrupted=fits[-1].interrupted)
+        return fit.parameters, best[winner][1], fit
+
+    def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
+        self.symbols_ = moments.symbols
+        self.automaton_ = WeightedAutomaton(*parameters, moments.symbols)
+        self.distribution_ = None
+        model = self.automaton_.to_hmm()
+        self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_ = model
+        self.spectral_ = moments.automaton(self.n_states)
+        self.n_corrected_ = self.spectral_.count_improper_codes(moments.strings)
+        self.singular_values_ = moments.factors.singular_values
+        self.recovery_error_ = error
+
+    def _check(self) -> None:
+        for name in ("n_states", "length", "size", "max_iter"):
+            if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
+                raise ValueError(f"{name} must be a whole number from 1, got {getattr(self, name)!r}")
+        for name in ("tol", "smoothing"):
+            if not isinstance(getattr(self, name), Real) or not 0 <= getattr(self, name) < np.inf:
+                raise ValueError(f"{name} must be a number from 0, got {getattr(self, name)!r}")
+        if self.refine not in (None, "em"):
+            raise ValueError(f"refine must be 'em' or None, got {self.refine!r}")
+
+
+def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
+    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is spread evenly over each row."""
+    emission = counts.moves[:, :, 1:].sum(axis=1) + (extra / len(counts.moves) + 1e-300)
+    leaving = np.hstack([counts.moves.sum(axis=0)[:, 1:], counts.final[:, None]])
+    leaving[1:] += extra / leaving.shape[1] + 1e-300
+    leaving /= leaving.sum(axis=1, keepdims=True)
+    return _automaton(leaving[:, :-1], (emission / emission.sum(axis=0)).T, leaving[:, -1])
+
+
+def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
+    """The nearest HMM: every row becomes the nearest distribution, with a little of the uniform one."""
+    n = len(found.moves)
+    start = np.append((1 - empty) * _nearest(found.start[None], floor)[0], empty)
+    leaving = _nearest(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
+    rows = np.vstack([start, leaving])
+    return _automaton(rows[:, :n], _nearest(found.emission, floor), rows[:, n])
+
+
+def _automaton(moves: Array, emission: Array, final: Array) -> Parameters:
+    """The HMM as a probabilistic automaton whose state 0 is the start: ``A_σ[i, j] = moves[i, j]·emission[j, σ]``."""
+    n, k = emission.shape
+    transitions = np.zeros((k, n + 1, n + 1))
+    transitions[:, :, 1:] = moves[None] * emission.T[:, None, :]
+    return Parameters(np.eye(n + 1)[0], transitions, final)
+
+
+def _nearest(rows: Array, floor: float) -> Array:
+    """The distribution nearest to every row (Duchi et al. 2008), mixed with this share of the uniform one."""
+    falling = -np.sort(-rows, axis=1)
+    excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
+    last = (falling > excess).sum(axis=1) - 1
+    projected = np.maximum(rows - excess[np.arange(len(rows)), last][:, None], 0.0)
+    projected /= projected.sum(axis=1, keepdims=True)
+    return np.asarray((1 - floor) * projected + floor / rows.shape[1])

@@ -1,0 +1,152 @@
+"""Sequences of symbols as users write them, and the numbers 0 … k − 1 that stand for the symbols inside."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.labels import find_labels
+from tacit.ragged import Ragged
+
+UNSEEN = -1
+"""The code of a symbol that is not in the alphabet."""
+
+
+def read_sequences(sequences: Any) -> Ragged:
+    """Sequences of strings or integers, as they are: lists of lists, words, arrays, a Ragged, a pandas Series.
+
+    A string is the sequence of its letters. Sequences may be empty.
+
+    >>> read_sequences([["go", "left"], [], ["go"]])
+    Ragged(3 samples, 0–2 rows each; 3 <U4)
+    >>> read_sequences(["abba", "b"]).values.tolist()
+    ['a', 'b', 'b', 'a', 'b']
+    """
+    if isinstance(sequences, Ragged):
+        flat, offsets = sequences.values, sequences.offsets
+    else:
+        if type(sequences).__module__.split(".")[0] == "pyarrow":
+            sequences = sequences.to_pylist()
+        if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
+            raise TypeError(
+                f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
+            )
+        parts = [_one(sequence, i) for i, sequence in enumerate(sequences)]
+        offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
+        flat = _flat(parts)
+    if len(offsets) < 2:
+        raise ValueError("no sequences: the list is empty; give at least one")
+    if flat.ndim != 1:
+        raise ValueError(f"a symbol is one string or integer, these sequences hold rows of shape {flat.shape[1:]}")
+    return Ragged(_checked(flat, offsets), offsets)
+
+
+def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
+    """The symbols: those the user lists, which must contain all that occur, or all that occur, the most frequent first.
+
+    By frequency, as then another name for a symbol changes nothing.
+
+    >>> read_alphabet(None, read_sequences(["cab", "bc", "b"])).tolist()
+    ['b', 'c', 'a']
+    """
+    if alphabet is None:
+        found, times = np.unique(sequences.values, return_counts=True)
+        found = found[np.argsort(-times, kind="stable")]
+        if found.size == 0:
+            raise ValueError(
+                "all sequences are empty, so there is no symbol to learn; add others, or list symbols in alphabet=[...]"
+            )
+        return found
+    listed = read_sequences([alphabet]).values
+    if listed.size == 0 or np.unique(listed).size != listed.size:
+        raise ValueError(f"alphabet must be one or more different symbols, got {alphabet!r}")
+    codes = find_labels(listed, sequences.values)
+    if sequences.values.size and codes.min() < 0:
+        at = int(np.argmin(codes))
+        i, t = _place(sequences.offsets, at)
+        raise ValueError(
+            f"sequence {i} has {sequences.values[at].item()!r} at place {t}, which is not in alphabet={alphabet!r}; "
+            "add it there or drop the sequence"
+        )
+    return np.asarray(listed)
+
+
+def encode(sequences: Any, symbols: Array) -> Ragged:
+    """The codes of sequences, `UNSEEN` for symbols that the alphabet lacks.
+
+    >>> encode(["cab"], np.array(["a", "b"])).values
+    array([-1,  0,  1], dtype=int32)
+    """
+    strings = read_sequences(sequences)
+    codes = find_labels(symbols, strings.values) if strings.values.size else np.empty(0)
+    return Ragged(codes.astype(np.int32), strings.offsets)
+
+
+def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
+    """Codes as lists of symbols."""
+    flat = symbols[strings.values].tolist()
+    return [flat[a:b] for a, b in itertools.pairwise(strings.offsets)]
+
+
+def _one(sequence: Any, i: int) -> Any:
+    if isinstance(sequence, str):
+        return list(sequence)
+    if isinstance(sequence, (bytes, dict)) or not hasattr(sequence, "__len__") or np.ndim(sequence) == 0:
+        raise TypeError(
+            f"sequence {i} is {sequence!r}; a sequence is a list of symbols, and for a single one pass [sequence]"
+        )
+    return sequence
+
+
+def _flat(parts: list[Any]) -> Array:
+    """All symbols one after the other; one kind for all of them."""
+    if parts and all(isinstance(part, np.ndarray) for part in parts):
+        arrays = [part for part in parts if part.size]
+        if (
+            not arrays
+            or {part.dtype.kind for part in arrays} <= set("iu")
+            or {part.dtype.kind for part in arrays} == {"U"}
+        ):
+            return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
+    symbols = list(itertools.chain.from_iterable(parts))
+    kinds = {isinstance(symbol, str) for symbol in symbols}
+    if len(kinds) > 1:
+        text, other = (next(s for s in symbols if isinstance(s, str) is kind) for kind in (True, False))
+        raise ValueError(f"the sequences mix {text!r} and {other!r}; use strings or integers throughout")
+    if not symbols:
+        return np.empty(0, dtype=np.int64)
+    try:
+        return np.array(symbols)
+    except ValueError as error:
+        raise ValueError(f"a symbol is one string or integer: {error}") from error
+
+
+def _checked(flat: Array, offsets: Array) -> Array:
+    if flat.size == 0 or flat.dtype.kind in "iuU":
+        return flat
+    if flat.dtype.kind == "O" and all(isinstance(symbol, str) for symbol in flat):
+        return flat.astype(np.str_)
+    if flat.dtype.kind == "b":
+        return flat.astype(np.int64)
+    if flat.dtype.kind == "f":
+        whole = np.isfinite(flat) & (flat == np.floor(flat))
+        if whole.all():
+            return flat.astype(np.int64)
+        at = int(np.argmin(whole))
+    else:
+        wrong = [not isinstance(symbol, (str, int, np.integer)) for symbol in flat]
+        at = int(np.argmax(wrong))
+    i, t = _place(offsets, at)
+    raise ValueError(
+        f"sequence {i} has {flat[at]!r} at place {t}; symbols are strings or integers: bin real numbers first "
+        "(KBinsDiscretizer, say), and drop what is missing"
+    )
+
+
+def _place(offsets: Array, at: int) -> tuple[int, int]:
+    """Which sequence a flat place lies in, and where in it."""
+    i = int(np.searchsorted(offsets, at, side="right")) - 1
+    return i, at - int(offsets[i])

@@ -31,7 +31,8 @@ def fitted():
 
 
 def outlines(ax):
-    """Colour and box of every outline, the white ones under them left out."""
+    """Colour and box of every outline; under each there is a whole white one, on which dots show on any photo."""
+    assert [line.get_linestyle() for line in ax.lines[::2]] == ["-"] * (len(ax.lines) // 2)
     lines = [line for line in ax.lines if line.get_color() != "white"]
     return [
         (to_hex(line.get_color()), (min(x), min(y), max(x), max(y)))
@@ -91,6 +92,9 @@ def test_turned_images_are_turned_and_means_are_means():
     axes = plot.mean_images(images, y, hidden, angles).axes
     np.testing.assert_allclose(shown(axes[1]), images[3:].mean(axis=0))
     np.testing.assert_allclose(shown(axes[2]), np.mean(after[:3], axis=0), atol=1e-9)
+    colours = np.stack([images, images / 2, images / 4], axis=3)
+    axes = plot.turned_images(colours, hidden, angles).axes
+    np.testing.assert_allclose(shown(axes[6])[:, :, 1], after[0] / 2, atol=1e-9)
     with pytest.raises(ValueError, match=r"hidden\[1\] is 3"):
         plot.turned_images(images[:2], [0, 3], angles)
     with pytest.raises(ValueError, match="one hidden value each"):

@@ -69,7 +69,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
 
     Parameters
     ----------
-    images : (n, height, width)
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     hidden : (n,) the hidden value of each: the position of its angle
     rotations : the angles, `tacit.problems.rotations(...)`
     titles : one an image; None writes the angle
@@ -99,7 +99,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
 
     Parameters
     ----------
-    images : (n, height, width)
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     y : (n,) labels
     hidden : (n,) the hidden value of each image: the position of its angle
     rotations : the angles, `tacit.problems.rotations(...)`
@@ -179,7 +179,7 @@ def _name_rows(axes: Array) -> None:
 
 
 def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
-    if images.ndim != 3 or hidden.shape != (len(images),) or not len(images):
+    if images.ndim not in (3, 4) or hidden.shape != (len(images),) or not len(images):
         raise ValueError(
             f"images (n, height, width) and one hidden value each are needed, got {images.shape} and {hidden.shape}"
         )
@@ -209,5 +209,5 @@ def _show(ax: Any, image: Any) -> None:
 
 def _outline(ax: Any, box: Array, colour: str, style: str) -> None:
     x0, y0, x1, y1 = box
-    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], style, color="white", lw=3.0, clip_on=False)
+    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], "-", color="white", lw=3.0, clip_on=False)
     ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], style, color=colour, lw=1.8, clip_on=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -97,7 +98,10 @@ class Transforms(ClassProblem):
         shape = self._input_shape(X)
         facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
         if self.n_components is not None:
-            if not 1 <= self.n_components <= min(len(X), int(np.prod(shape))):
+            is_whole = isinstance(self.n_components, Integral) and not isinstance(self.n_components, bool)
+            if not is_whole or self.n_components < 1:
+                raise ValueError(f"n_components must be None or a whole number from 1, got {self.n_components!r}")
+            if self.n_components > min(len(X), int(np.prod(shape))):
                 raise ValueError(
                     f"n_components={self.n_components!r} principal components of {len(X)} samples of "
                     f"{int(np.prod(shape))} numbers; at most the smaller of the two can be kept"
@@ -141,6 +145,7 @@ class Transforms(ClassProblem):
             raise ValueError(f"blocks must be 'class' or 'class and state', got {self.blocks!r}")
         self.check_loss(classes)
         if isinstance(self.transforms, Rotations):
+            self.transforms.check()
             return
         if (
             not isinstance(self.transforms, Sequence)

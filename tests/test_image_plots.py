@@ -31,9 +31,10 @@ def fitted():
 
 
 def outlines(ax):
-    """Colour and box of every outline; under each there is a whole white one, on which dots show on any photo."""
-    assert [line.get_linestyle() for line in ax.lines[::2]] == ["-"] * (len(ax.lines) // 2)
-    lines = [line for line in ax.lines if line.get_color() != "white"]
+    """Colour and box of every outline; under all of them there are whole white ones, which show on any photo."""
+    half = len(ax.lines) // 2
+    assert [(line.get_color(), line.get_linestyle()) for line in ax.lines[:half]] == [("white", "-")] * half
+    lines = ax.lines[half:]
     return [
         (to_hex(line.get_color()), (min(x), min(y), max(x), max(y)))
         for line in lines

@@ -57,9 +57,10 @@ def found_windows(
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             _show(ax, images[i])
             is_in = bool(step.is_in[i])
-            _outline(ax, bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")
+            outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
             if truth is not None and np.isfinite(truth[i]).all():
-                _outline(ax, truth[i], GREEN, ":")
+                outlines.append((truth[i], GREEN, ":"))
+            _outline(ax, outlines)
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -207,7 +208,10 @@ def _show(ax: Any, image: Any) -> None:
     ax.set_axis_off()
 
 
-def _outline(ax: Any, box: Array, colour: str, style: str) -> None:
-    x0, y0, x1, y1 = box
-    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], "-", color="white", lw=3.0, clip_on=False)
-    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], style, color=colour, lw=1.8, clip_on=False)
+def _outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
+    """Boxes by colour and style; first white lines, which show on any photo, so that they hide no other box."""
+    corners = [((x0, x1, x1, x0, x0), (y0, y0, y1, y1, y0)) for (x0, y0, x1, y1), _, _ in outlines]
+    for x, y in corners:
+        ax.plot(x, y, "-", color="white", lw=3.0, clip_on=False)
+    for (x, y), (_, colour, style) in zip(corners, outlines, strict=True):
+        ax.plot(x, y, style, color=colour, lw=1.8, clip_on=False)

@@ -71,6 +71,25 @@ def test_the_same_pixels_give_the_same_description_wherever_they_are():
     np.testing.assert_allclose(at[(58.0, 38.0, 82.0, 62.0)], other[(38.0, 38.0, 62.0, 62.0)], atol=1e-6)
 
 
+def test_a_description_does_not_depend_on_where_the_first_windows_are():
+    """A window at the first corner of its grid of cells sees the pixels before it, as all others do."""
+    image = picture(70, 80)
+    whole = windows(image, [(24, 20)], 5, cells=4)
+    for dy, dx in ((10, 0), (0, 15), (10, 15)):
+        part = windows(image[dy:, dx:], [(24, 20)], 5, cells=4)
+        at = {tuple(box): row for box, row in zip(part.boxes + [dx, dy, dx, dy], part.values, strict=True)}
+        for box, row in zip(whole.boxes, whole.values, strict=True):
+            inside = (box[0] > dx or not dx) and (box[1] > dy or not dy)
+            if inside:
+                np.testing.assert_allclose(at[tuple(box)], row, atol=1e-6)
+
+
+def test_a_window_at_the_corner_of_an_image_is_that_of_scikit_image():
+    image = picture(40, 44)
+    alone = hog(as_grey(image), 9, (10, 11), (2, 2), "L2-Hys")
+    np.testing.assert_allclose(windows(image, [(44, 40)], 8, cells=4).values[0], alone, atol=1e-6)
+
+
 def test_grey_colour_alpha_and_depth_agree():
     grey = picture(40, 50)
     plain = windows(grey, [(32, 32)], 8).values

@@ -165,15 +165,17 @@ def _gradients(grey: Array, size: tuple[int, int], lefts: Array, tops: Array, ce
     """The HOG of windows at all pairs of tops and lefts, row by row.
 
     Windows whose corners are whole cells apart share one grid of cells: the image is described once for every place
-    of a corner within a cell, not once for every window.
+    of a corner within a cell, not once for every window. Every grid begins a cell before the image, which is mirrored
+    there: a gradient across the edge of a window is that of the image, and none across the edge of the image.
     """
     across, down = size[0] // cells, size[1] // cells
     blocks = cells - BLOCK + 1
+    mirrored = np.pad(grey, ((down, 0), (across, 0)), "reflect")
     out = np.empty((tops.size, lefts.size, blocks * blocks * BLOCK * BLOCK * ORIENTATIONS), np.float32)
     for dy in np.unique(tops % down):
         for dx in np.unique(lefts % across):
             grid = hog(
-                grey[dy:, dx:],
+                mirrored[dy:, dx:],
                 orientations=ORIENTATIONS,
                 pixels_per_cell=(down, across),
                 cells_per_block=(BLOCK, BLOCK),
@@ -182,9 +184,9 @@ def _gradients(grey: Array, size: tuple[int, int], lefts: Array, tops: Array, ce
             )
             rows, columns = np.flatnonzero(tops % down == dy), np.flatnonzero(lefts % across == dx)
             for row in rows:
-                top = tops[row] // down
+                top = tops[row] // down + 1
                 for column in columns:
-                    left = lefts[column] // across
+                    left = lefts[column] // across + 1
                     out[row, column] = grid[top : top + blocks, left : left + blocks].ravel()
     return out.reshape(-1, out.shape[2])
 

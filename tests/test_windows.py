@@ -77,7 +77,8 @@ def test_a_description_does_not_depend_on_where_the_first_windows_are():
     whole = windows(image, [(24, 20)], 5, cells=4)
     for dy, dx in ((10, 0), (0, 15), (10, 15)):
         part = windows(image[dy:, dx:], [(24, 20)], 5, cells=4)
-        at = {tuple(box): row for box, row in zip(part.boxes + [dx, dy, dx, dy], part.values, strict=True)}
+        shift = np.array([dx, dy, dx, dy])
+        at = {tuple(box): row for box, row in zip(part.boxes + shift, part.values, strict=True)}
         for box, row in zip(whole.boxes, whole.values, strict=True):
             inside = (box[0] > dx or not dx) and (box[1] > dy or not dy)
             if inside:

@@ -96,6 +96,9 @@ def test_turned_images_are_turned_and_means_are_means():
     colours = np.stack([images, images / 2, images / 4], axis=3)
     axes = plot.turned_images(colours, hidden, angles).axes
     np.testing.assert_allclose(shown(axes[6])[:, :, 1], after[0] / 2, atol=1e-9)
+    bytes_ = np.round(255 * colours).astype(np.uint8)
+    for shown_here in (plot.turned_images(bytes_, hidden, angles), plot.mean_images(bytes_, y, hidden, angles)):
+        assert all(shown(ax).max() <= 1 for ax in shown_here.axes)
     with pytest.raises(ValueError, match=r"hidden\[1\] is 3"):
         plot.turned_images(images[:2], [0, 3], angles)
     with pytest.raises(ValueError, match="one hidden value each"):

@@ -81,7 +81,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     >>> len(figure.axes)
     6
     """
-    images, hidden = np.asarray(images), np.asarray(hidden)
+    images, hidden = _as_shown(images), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     figure, axes = pyplot().subplots(
         2, len(images), figsize=(max(3.0, 0.9 * len(images)), 2.3), squeeze=False, layout="constrained"
@@ -111,7 +111,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     >>> [ax.get_title() for ax in figure.axes[:2]]
     ['0', '1']
     """
-    images, y, hidden = np.asarray(images), np.asarray(y), np.asarray(hidden)
+    images, y, hidden = _as_shown(images), np.asarray(y), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     classes = np.unique(y)
     figure, axes = pyplot().subplots(
@@ -177,6 +177,12 @@ def coverage(share: Array, side: int = 64) -> Array:
 def _name_rows(axes: Array) -> None:
     for ax, word in zip(axes[:, 0], ("as they are", "turned"), strict=True):
         ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
+
+
+def _as_shown(images: Any) -> Array:
+    """Colours from 0 to 255 become those from 0 to 1: turned and mean ones are floats, which matplotlib cuts at 1."""
+    table: Array = np.asarray(images)
+    return np.asarray(table / 255) if table.ndim == 4 and table.dtype == np.uint8 else table
 
 
 def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:

@@ -1,5 +1,7 @@
 """Losses on the hidden value: against plain formulas, in every learner, and the learner made for them."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM, load
 from tacit.boxes import overlap
+from tacit.oracle import EnumerableOracle
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import FrankWolfe
 from tacit.testing import check_learner, check_problem
@@ -34,6 +37,12 @@ def test_overlap_is_the_plain_formula(first, second):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
     assert (found >= 0).all()
     assert (found <= 1).all()
+
+
+def test_boxes_without_area_share_nothing():
+    point, line, box = [1, 1, 1, 1], [0, 1, 5, 1], [0, 0, 2, 2]
+    found = overlap(np.array([point, line, box])[:, None], np.array([point, line, box])[None])
+    np.testing.assert_array_equal(found, [[0, 0, 0], [0, 0, 0], [0, 0, 1]])
 
 
 @pytest.fixture(scope="module")
@@ -229,6 +238,82 @@ def test_a_stopped_fit_goes_on_to_the_same_end(placed, tmp_path):
     assert [run.objective for run in resumed.runs_] == [run.objective for run in whole.runs_]
     whole.save(tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model").predict_hidden(X), whole.predict_hidden(X))
+
+
+@pytest.mark.parametrize("call", [1, 3, 60, 150])
+def test_a_fit_interrupted_inside_a_solve_goes_on_to_the_same_end(placed, tmp_path, monkeypatch, call):
+    X, y, _ = placed
+    settings = {"problem": Candidates(loss="overlap"), "C": 50, "n_init": 2}
+    whole = IterativeLatentSVM(**settings).fit(X, y)
+    calls = itertools.count(1)
+    augmented = EnumerableOracle.augmented
+
+    def interrupted(oracle, *arguments, **options):
+        if next(calls) == call:
+            raise KeyboardInterrupt
+        return augmented(oracle, *arguments, **options)
+
+    path = tmp_path / "state"
+    with monkeypatch.context() as patch:
+        patch.setattr(EnumerableOracle, "augmented", interrupted)
+        if call < 10:  # nothing is there to be kept
+            with pytest.raises(KeyboardInterrupt):
+                IterativeLatentSVM(**settings, checkpoint=path).fit(X, y)
+        else:
+            with pytest.warns(UserWarning, match="interrupted"):
+                IterativeLatentSVM(**settings, checkpoint=path).fit(X, y)
+    resumed = IterativeLatentSVM(**settings, checkpoint=path, resume=True).fit(X, y)
+    assert np.array_equal(resumed.coef_, whole.coef_)
+    assert [run.objective for run in resumed.runs_] == [run.objective for run in whole.runs_]
+
+
+def test_other_boxes_and_other_functions_are_another_fit(placed, tmp_path):
+    X, y, _ = placed
+    moved = X.boxes.copy()
+    small, other = slice(X.offsets[4], X.offsets[5]), slice(X.offsets[8], X.offsets[9])
+    moved[small] = moved[other] = moved[small] + [0, 0, 1, 1]
+    again = moved.copy()
+    again[other] = X.boxes[other]
+    problem = Candidates(loss="overlap")
+    marks = [problem.bind(Z, y, problem.schema(Z, y)).digest() for Z in (X, X.with_boxes(moved), X.with_boxes(again))]
+    assert len(set(marks)) == 3
+
+    def stopped(loss, **how):
+        return IterativeLatentSVM(Candidates(loss=loss), C=50, checkpoint=tmp_path / "state", max_iter=2, **how)
+
+    def same(factor):
+        return lambda true, true_h, label, h: factor * float((true, true_h) != (label, h))
+
+    with pytest.warns(UserWarning, match="max_iter"):
+        stopped(same(1)).fit(X, y)
+    with pytest.warns(UserWarning, match="max_iter"):  # another object at another place in memory, the same loss
+        stopped(same(1), resume=True).fit(X, y)
+    with pytest.raises(ValueError, match="features, labels and losses"):
+        stopped(same(2), resume=True).fit(X, y)
+
+
+def test_a_fit_cut_short_is_measured_against_its_own_hidden_values(placed):
+    """In the first round labels alone count; what is kept of it must compare with fits that got further."""
+    X, y, _ = placed
+    with pytest.warns(UserWarning, match="max_iter"):
+        model = IterativeLatentSVM(Candidates(loss="exact"), C=50, max_iter=4).fit(X, y)
+    problem = model.problem
+    oracle = problem.bind(X, y, model.schema_, hidden=model.hidden_)
+    w = model.coef_
+    slack = oracle.augmented(w).value - oracle.impute(w).value
+    assert model.objective_ == pytest.approx(0.5 * w @ w + 50 * slack.mean())
+    assert model.objective_ > model.history_[-1].objective
+
+
+def test_a_paced_fit_cut_short_is_that_of_the_latent_svm():
+    """Noise, on which the objective rises while the pace is on: the lowest position is kept, not the last."""
+    X, y = Ragged(np.random.default_rng(0).standard_normal((160, 6)), np.arange(41) * 4), np.arange(40) % 2
+    settings = {"C": 20, "pace": SelfPaced(), "max_iter": 6}
+    with pytest.warns(UserWarning, match="max_iter"):
+        plain, iterated = (kind(Candidates(), **settings).fit(X, y) for kind in (LatentSVM, IterativeLatentSVM))
+    assert plain.objective_ < plain.history_[-1].objective
+    assert iterated.objective_ == plain.objective_
+    assert np.array_equal(plain.coef_, iterated.coef_)
 
 
 def test_a_fit_cut_short_keeps_its_best_round(placed):

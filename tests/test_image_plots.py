@@ -31,8 +31,10 @@ def fitted():
 
 
 def outlines(ax):
-    """Colour and box of every outline, the white ones under them left out."""
-    lines = [line for line in ax.lines if line.get_color() != "white"]
+    """Colour and box of every outline; under all of them there are whole white ones, which show on any photo."""
+    half = len(ax.lines) // 2
+    assert [(line.get_color(), line.get_linestyle()) for line in ax.lines[:half]] == [("white", "-")] * half
+    lines = ax.lines[half:]
     return [
         (to_hex(line.get_color()), (min(x), min(y), max(x), max(y)))
         for line in lines
@@ -91,6 +93,12 @@ def test_turned_images_are_turned_and_means_are_means():
     axes = plot.mean_images(images, y, hidden, angles).axes
     np.testing.assert_allclose(shown(axes[1]), images[3:].mean(axis=0))
     np.testing.assert_allclose(shown(axes[2]), np.mean(after[:3], axis=0), atol=1e-9)
+    colours = np.stack([images, images / 2, images / 4], axis=3)
+    axes = plot.turned_images(colours, hidden, angles).axes
+    np.testing.assert_allclose(shown(axes[6])[:, :, 1], after[0] / 2, atol=1e-9)
+    bytes_ = np.round(255 * colours).astype(np.uint8)
+    for shown_here in (plot.turned_images(bytes_, hidden, angles), plot.mean_images(bytes_, y, hidden, angles)):
+        assert all(shown(ax).max() <= 1 for ax in shown_here.axes)
     with pytest.raises(ValueError, match=r"hidden\[1\] is 3"):
         plot.turned_images(images[:2], [0, 3], angles)
     with pytest.raises(ValueError, match="one hidden value each"):

@@ -1,6 +1,7 @@
 """Readers of digits, images, boxes and the mammals: what they read, and what they refuse with the file's name."""
 
 import gzip
+import importlib
 import io
 import itertools
 import json
@@ -68,10 +69,23 @@ def test_broken_idx_files_are_refused_by_name(tmp_path, digits_folder):
         ("other.idx", b"PK\x03\x04" + whole, "not an idx file"),
         ("empty.idx", b"", "not an idx file"),
         ("huge.idx", whole[:4] + b"\xff" * 12, "truncated or changed"),
+        ("deep.idx", b"\0\0\x08\xff" + struct.pack(">I", 1) * 255 + b"x", "not an idx file"),
+        ("promise.gz", gzip.compress(whole[:4] + struct.pack(">III", 1 << 20, 28, 28)), "too short"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name}.*{why}"):
             read_idx(tmp_path / name)
+
+
+def test_packed_files_that_grow_beyond_the_limit_are_not_unpacked(tmp_path, monkeypatch):
+    for name in ("tacit.datasets.mnist", "tacit.datasets.mammals"):
+        monkeypatch.setattr(importlib.import_module(name), "MOST_BYTES", 5000)
+    write_idx(tmp_path / "bomb.gz", np.zeros((6000,), np.uint8))
+    with pytest.raises(ValueError, match=r"bomb\.gz.*unpacks to 6000 bytes"):
+        read_idx(tmp_path / "bomb.gz")
+    np.savez_compressed(tmp_path / "hog.npz", hog=np.zeros((100, 100)))
+    with pytest.raises(ValueError, match=r"hog\.npz.*unpacks to"):
+        mammals(tmp_path)
 
 
 def test_missing_data_say_what_to_set(tmp_path, monkeypatch, digits_folder):
@@ -86,6 +100,8 @@ def test_missing_data_say_what_to_set(tmp_path, monkeypatch, digits_folder):
         mnist(tmp_path / "empty")
     with pytest.raises(ValueError, match="digits names 11"):
         mnist(digits_folder, digits=(11,))
+    with pytest.raises(TypeError, match="such as"):
+        mnist(digits_folder, digits=3)
     with pytest.raises(ValueError, match="'train' or 'test'"):
         mnist(digits_folder, "validation")
     write_idx(digits_folder / "train-labels-idx1-ubyte", np.zeros(3, np.uint8))
@@ -155,12 +171,15 @@ def test_broken_images_are_refused_by_name(tmp_path):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name}.*broken"):
             read_image(tmp_path / name)
+    (tmp_path / "program.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
+    with pytest.raises(ValueError, match=r"program\.png.*cannot identify"):  # never handed to an interpreter
+        read_image(tmp_path / "program.png")
     with pytest.raises(FileNotFoundError, match=r"gone\.png"):
         read_image(tmp_path / "gone.png")
 
 
 def test_a_folder_of_images_is_sorted_and_labelled(tmp_path):
-    for name in ("dog/b.png", "cat/a.JPG", "dog/a.png", "dog/notes.txt", ".hidden/a.png", "top.png"):
+    for name in ("dog/b.png", "cat/a.JPG", "dog/a.png", "dog/notes.txt", "dog/._a.png", ".hidden/a.png", "top.png"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
     files, y = image_folder(tmp_path)
@@ -190,6 +209,22 @@ def test_three_formats_one_table(tmp_path):
         assert table.y.tolist() == ["cat"]
         assert table.boxes.tolist() == [[1, 2, 31, 42]]
         assert table.sizes.tolist() == [[50, 60]]
+
+
+def test_tables_of_boxes_are_found_below_the_folder_of_data(tmp_path, monkeypatch):
+    (tmp_path / "set" / "notes").mkdir(parents=True)
+    (tmp_path / "set" / "boxes.csv").write_text("file,xmin,ymin,xmax,ymax\na.jpg,1,2,31,42\n")
+    (tmp_path / "set" / "notes" / "a.xml").write_text(
+        voc("<xmin>2</xmin><ymin>3</ymin><xmax>31</xmax><ymax>42</ymax>").replace("50", "0").replace("60", "0")
+    )
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    assert boxes_csv("set/boxes.csv").boxes.tolist() == [[1, 2, 31, 42]]
+    table = boxes_voc("set/notes")
+    assert table.boxes.tolist() == [[1, 2, 31, 42]]
+    assert table.sizes.tolist() == [[-1, -1]]  # 0 × 0 is what annotators' tools write for a size they do not know
+    monkeypatch.delenv("TACIT_DATA")
+    with pytest.raises(FileNotFoundError, match=r"set/boxes\.csv"):
+        boxes_csv("set/boxes.csv")
 
 
 def voc(box, start=""):
@@ -222,6 +257,8 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
         ("short.csv", head + "a,5,2\n", "not a number"),
         ("column.csv", "file,x\na,1\n", "no column 'xmin'"),
         ("nothing.csv", head, "holds no boxes"),
+        ("nameless.csv", head + ",1,2,3,4,9,9\n", "line 2: the box has no image"),
+        ("wide.csv", head + "a,1,2,3,4,1e30,9\n", "width is 1e"),
         ("binary.csv", "\udcff\udcfe", "UTF-8"),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -230,7 +267,8 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
     for name, text, why in (
         ("cut.xml", voc("")[:50], "truncated"),
         ("other.xml", "<html></html>", "not a VOC"),
-        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is None"),
+        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is 'None'"),
+        ("japan.xml", voc("", '<?xml version="1.0" encoding="shift_jis"?>'), "not XML"),
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"{name}.*{why}"):
@@ -242,6 +280,8 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
         ("none.json", json.dumps(good), "holds no boxes"),
         ("image.json", json.dumps({**good, "annotations": [{"image_id": 2, "category_id": 3, "bbox": []}]}), "image 2"),
         ("box.json", json.dumps({**good, "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1]}]}), "bbox"),
+        ("large.json", huge("9" * 400), "not a number"),
+        ("larger.json", huge("9" * 5000), "not JSON"),
         ("field.json", json.dumps({**good, "annotations": [{"image_id": 1}]}), "category_id"),
     ):
         (tmp_path / name).write_text(content)
@@ -254,13 +294,20 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
         boxes_csv(tmp_path)
 
 
+def huge(number):
+    return (
+        '{"images": [{"id": 1, "file_name": "a"}], "categories": [{"id": 3, "name": "cat"}], '
+        f'"annotations": [{{"image_id": 1, "category_id": 3, "bbox": [1, 1, 5, {number}]}}]}}'
+    )
+
+
 def test_broken_mammals_are_refused_by_name(tmp_path):
     good = {"hog": np.ones((3, 4), np.float16), "position": np.zeros((3, 2), int), "offsets": np.array([0, 2, 3])}
     table = "image,class,columns,rows,test_folds\na,bison,1,2,\nb,deer,1,1,15\n"
 
     def write(arrays, text):
         np.savez(tmp_path / "hog.npz", **arrays)
-        (tmp_path / "images.csv").write_text(text)
+        (tmp_path / "images.csv").write_text(text, encoding="utf-8", errors="surrogateescape")
 
     write(good, table)
     assert mammals(tmp_path).y.tolist() == ["bison", "deer"]
@@ -271,12 +318,24 @@ def test_broken_mammals_are_refused_by_name(tmp_path):
         (good, table.replace("1,2", "2,2"), "image 'a' has 2 windows"),
         (good, table.replace("class", "kind"), "no column 'class'"),
         (good, table.replace("1,1,15", "1"), "line 3"),
+        (good, table.replace("1,2", "1,²"), "line 2"),
+        (good, table.replace("bison", "b\udcff"), "images.csv.*UTF-8"),
+        ({**good, "offsets": np.array([0, 5, 3])}, table, "hog.npz.*offsets fall"),
     ):
         write(arrays, text)
         with pytest.raises(ValueError, match=why):
             mammals(tmp_path)
     write(good, table)
     content = (tmp_path / "hog.npz").read_bytes()
+    np.savez_compressed(tmp_path / "hog.npz", **{**good, "hog": np.random.default_rng(0).random((3, 400))})
+    packed = bytearray((tmp_path / "hog.npz").read_bytes())
+    packed[200:300] = b"\xff" * 100
+    one = io.BytesIO()
+    np.save(one, good["hog"])
+    for broken in (packed, one.getvalue(), b""):
+        (tmp_path / "hog.npz").write_bytes(broken)
+        with pytest.raises(ValueError, match=r"hog\.npz.*truncated"):
+            mammals(tmp_path)
     (tmp_path / "hog.npz").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"hog\.npz.*truncated"):
         mammals(tmp_path)

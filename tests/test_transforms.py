@@ -30,6 +30,24 @@ def test_a_turn_is_that_of_scipy(angle, height, width, seed):
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", ["u1", "f4", "f8"])
+def test_colours_and_integers_turn_like_floats(kind):
+    images = np.random.default_rng(0).integers(0, 256, (3, 9, 6, 3)).astype(kind)
+    found = rotations(-50, 70, 4).turned(images)
+    for h, angle in enumerate(np.linspace(-50, 70, 4)):
+        expected = [ndimage.rotate(image.astype(float), angle, reshape=False, order=1) for image in images]
+        np.testing.assert_allclose(found[:, h], expected, atol=1e-3 if kind == "f4" else 1e-9)
+
+
+def test_grey_images_in_colour_are_learned_as_they_are(pair):
+    images, y = pair
+    colours = np.stack([images, images, images], axis=3) / np.sqrt(3)  # of the same length, hence the same model
+    problem = Transforms(rotations(-20, 20, 3), n_components=5)
+    grey, colour = (LatentSVM(problem, C=20, tol=1e-5).fit(X, y) for X in (images, colours))
+    assert colour.objective_ == pytest.approx(grey.objective_, rel=1e-3)
+    assert np.array_equal(colour.predict(colours), colour.predict(colours.reshape(len(y), -1)))
+
+
 @pytest.fixture(scope="module")
 def pair():
     """Sevens and ones of scikit-learn's digits, pixels in [0, 1]."""
@@ -165,7 +183,14 @@ def test_wrong_settings_and_inputs_are_named(pair):
         (Transforms([_same, 3]), images, TypeError, "rotations"),
         (Transforms(good, blocks="state"), images, ValueError, "'class and state'"),
         (Transforms(good, n_components=65), images, ValueError, "n_components=65"),
-        (Transforms(good, n_components=0), images, ValueError, "n_components=0"),
+        (Transforms(good, n_components=0), images, ValueError, "whole number from 1, got 0"),
+        (Transforms(good, n_components=0.9), images, ValueError, "whole number from 1, got 0.9"),
+        (Transforms(good, n_components="mle"), images, ValueError, "whole number from 1, got 'mle'"),
+        (Transforms(Rotations((np.nan,))), images, ValueError, "angles must be degrees"),
+        (Transforms(Rotations(())), images, ValueError, "angles must be degrees"),
+        (Transforms(Rotations(5.0)), images, ValueError, "angles must be degrees"),
+        (Transforms(Rotations((5.0,), shape=8)), images, ValueError, "shape must be"),
+        (Transforms(good), images[:, None, None], ValueError, "images are"),
         (Transforms(good, loss="overlap"), images, ValueError, "'exact'"),
         (Transforms(good), images[:, :5].reshape(len(y), -1), ValueError, "40 pixels"),
         (Transforms(rotations(0, 9, 2, shape=(4, 16))), images, ValueError, "leave out shape"),
@@ -182,7 +207,13 @@ def test_wrong_settings_and_inputs_are_named(pair):
     model = LatentSVM(Transforms(good, 5)).fit(images, y)
     with pytest.raises(ValueError, match="expecting 64 features"):
         model.predict(images[:, :7])
-    for arguments, why in (((0, 10, 0), "count"), ((10, 0, 3), "low to high"), ((0, 10, 1), "one angle")):
+    assert rotations(0, 10, np.int64(2)).angles == (0.0, 10.0)
+    for arguments, why in (
+        ((0, 10, 0), "count"),
+        ((0, 0, True), "count"),
+        ((10, 0, 3), "low to high"),
+        ((0, 10, 1), "one angle"),
+    ):
         with pytest.raises(ValueError, match=why):
             rotations(*arguments)
     with pytest.raises(ValueError, match=r"hidden\[0\] is 3"):

@@ -71,6 +71,26 @@ def test_the_same_pixels_give_the_same_description_wherever_they_are():
     np.testing.assert_allclose(at[(58.0, 38.0, 82.0, 62.0)], other[(38.0, 38.0, 62.0, 62.0)], atol=1e-6)
 
 
+def test_a_description_does_not_depend_on_where_the_first_windows_are():
+    """A window at the first corner of its grid of cells sees the pixels before it, as all others do."""
+    image = picture(70, 80)
+    whole = windows(image, [(24, 20)], 5, cells=4)
+    for dy, dx in ((10, 0), (0, 15), (10, 15)):
+        part = windows(image[dy:, dx:], [(24, 20)], 5, cells=4)
+        shift = np.array([dx, dy, dx, dy])
+        at = {tuple(box): row for box, row in zip(part.boxes + shift, part.values, strict=True)}
+        for box, row in zip(whole.boxes, whole.values, strict=True):
+            inside = (box[0] > dx or not dx) and (box[1] > dy or not dy)
+            if inside:
+                np.testing.assert_allclose(at[tuple(box)], row, atol=1e-6)
+
+
+def test_a_window_at_the_corner_of_an_image_is_that_of_scikit_image():
+    image = picture(40, 44)
+    alone = hog(as_grey(image), 9, (10, 11), (2, 2), "L2-Hys")
+    np.testing.assert_allclose(windows(image, [(44, 40)], 8, cells=4).values[0], alone, atol=1e-6)
+
+
 def test_grey_colour_alpha_and_depth_agree():
     grey = picture(40, 50)
     plain = windows(grey, [(32, 32)], 8).values
@@ -92,6 +112,7 @@ def test_images_that_cannot_be_described_are_refused():
         (np.zeros((5, 5, 7)), "1 to 4"),
         (np.zeros((0, 5)), "shape"),
         (np.full((50, 50), np.nan), "NaN"),
+        (np.full((50, 50), 1e300), "from 0 to 1"),
         (np.zeros((50, 50), int), "int64"),
         (np.zeros(5), "shape"),
         (np.zeros((3000, 3000), np.uint8), "larger stride"),
@@ -101,13 +122,18 @@ def test_images_that_cannot_be_described_are_refused():
     for arguments, why in (
         (([], 8), "sizes is empty"),
         (([(0, 4)], 8), "width"),
+        (([(3, 8)], 8), "4 cells: its width must be .* at least 4, got 3"),
+        (([(8, 3)], 8), "4 cells: its height"),
         (([(8, 8)], 0), "stride"),
         (([(8, 8)], 2.5), "stride"),
     ):
         with pytest.raises(ValueError, match=why):
             windows(picture(50, 50), *arguments)
-    with pytest.raises(TypeError, match="pairs"):
-        windows(picture(50, 50), [8], 8)
+    for sizes in ([8], 8, [(8, 8, 8)]):
+        with pytest.raises(TypeError, match="pairs"):
+            windows(picture(50, 50), sizes, 8)
+    with pytest.raises(ValueError, match="image 1 has shape"):
+        windows([picture(50, 50), np.zeros(5)], [(8, 8)], 8)
     with pytest.raises(ValueError, match="cells"):
         windows(picture(50, 50), [(8, 8)], 8, cells=1)
     with pytest.raises(TypeError, match="image 1 is a int"):
@@ -125,6 +151,7 @@ def folder(tmp_path):
 def test_a_folder_is_read_in_order_and_kept_on_disk(folder, tmp_path):
     first = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
     assert len(first) == 3
+    (folder / "cat" / "._a.png").write_bytes(b"a note of the operating system")
     paths = [folder / name for name in ("cat/a.png", "cat/b.png", "dog/a.jpg")]
     again = windows(paths, [(32, 32)], 8)
     assert np.array_equal(first.values, again.values)
@@ -169,6 +196,11 @@ def test_the_nearest_window_of_a_drawn_box():
     assert (shared > 0.85).all()
     drawn[0] = np.nan
     assert boxes.nearest(bags, drawn).hidden.tolist() == [-1, 3]
+    drawn[0] = [900, 900, 950, 950]  # nothing to do with any window
+    assert boxes.nearest(bags, drawn).hidden.tolist() == [-1, 3]
+    drawn[0] = [8, 8, 0, 0]
+    with pytest.raises(ValueError, match="box 0 is"):
+        boxes.nearest(bags, drawn)
 
 
 def test_the_missing_extra_is_named():

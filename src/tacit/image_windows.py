@@ -14,12 +14,16 @@ import numpy as np
 
 from tacit.archive import StorageError, read_archive, write_archive
 from tacit.arrays import Array
-from tacit.datasets.images import ENDINGS, MAX_PIXELS, image_folder, read_image
+from tacit.datasets.images import MAX_PIXELS, image_folder, is_image, read_image
+from tacit.datasets.location import find_place
 from tacit.ragged import Ragged
 from tacit.solvers.loop import Progress
 
 ORIENTATIONS, BLOCK = 9, 2
 MOST_WINDOWS = 100_000
+MOST_VALUE = 1e6
+KIND = 1
+"""Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
 
 def windows(
@@ -45,7 +49,7 @@ def windows(
     images : an array (height, width) or (height, width, channels), grey, grey and alpha, RGB or RGBA, of unsigned
         integers or floats; the path of an image; a folder of images or of one subfolder a class (in the order of
         `tacit.datasets.image_folder`); or a list of arrays and paths
-    sizes : (width, height) of windows, in pixels
+    sizes : (width, height) of windows, in pixels, at least ``cells`` either way
     stride : pixels between neighbouring windows
     cells : cells across a window, and down
     cache : a folder in which the windows of every image file are kept, under a checksum of file and settings; None
@@ -59,7 +63,8 @@ def windows(
     >>> bags.boxes[-1]
     array([ 8.,  8., 40., 40.])
     """
-    setting = _Setting(_checked_sizes(sizes), _whole(stride, "stride", 1), _whole(cells, "cells", BLOCK))
+    cells = _whole(cells, "cells", BLOCK)
+    setting = _Setting(_checked_sizes(sizes, cells), _whole(stride, "stride", 1), cells)
     hog = _hog()
     sources = _sources(images)
     folder = None if cache is None else _cache_folder(cache)
@@ -67,7 +72,8 @@ def windows(
     parts = []
     try:
         for i, source in enumerate(sources):
-            parts.append(_described(source, setting, hog, folder, max_pixels))
+            name = f"image {i}" if isinstance(source, np.ndarray) else repr(str(source))
+            parts.append(_described(source, name, setting, hog, folder, max_pixels))
             progress.show(time.perf_counter() - began, i + 1, "images described")
     finally:
         progress.close()
@@ -96,10 +102,10 @@ def _sources(images: Any) -> list[Any]:
             )
         return [images]
     if isinstance(images, (str, os.PathLike)):
-        place = Path(images)
+        place = find_place(images)
         if not place.is_dir():
             return [place]
-        flat = sorted(file for file in place.iterdir() if file.suffix.lower() in ENDINGS)
+        flat = sorted(file for file in place.iterdir() if is_image(file))
         return list(flat) or list(image_folder(place).files)
     if not isinstance(images, Iterable):
         raise TypeError(f"an image, a path or a list of them is needed, got {images!r}")
@@ -112,14 +118,13 @@ def _sources(images: Any) -> list[Any]:
     return sources
 
 
-def _described(source: Any, setting: _Setting, hog: Any, folder: Path | None, max_pixels: int) -> _Described:
+def _described(source: Any, name: str, setting: _Setting, hog: Any, folder: Path | None, max_pixels: int) -> _Described:
     if isinstance(source, np.ndarray):
-        return _describe(source, setting, hog, "the image")
-    name = repr(str(source))
+        return _describe(source, setting, hog, name)
     pixels = read_image(source, max_pixels)
     if folder is None:
         return _describe(pixels, setting, hog, name)
-    key = hashlib.sha256(f"{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
+    key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
     kept = folder / f"{key}.windows"
     if kept.exists():
         try:
@@ -160,15 +165,17 @@ def _gradients(grey: Array, size: tuple[int, int], lefts: Array, tops: Array, ce
     """The HOG of windows at all pairs of tops and lefts, row by row.
 
     Windows whose corners are whole cells apart share one grid of cells: the image is described once for every place
-    of a corner within a cell, not once for every window.
+    of a corner within a cell, not once for every window. Every grid begins a cell before the image, which is mirrored
+    there: a gradient across the edge of a window is that of the image, and none across the edge of the image.
     """
     across, down = size[0] // cells, size[1] // cells
     blocks = cells - BLOCK + 1
+    mirrored = np.pad(grey, ((down, 0), (across, 0)), "reflect")
     out = np.empty((tops.size, lefts.size, blocks * blocks * BLOCK * BLOCK * ORIENTATIONS), np.float32)
     for dy in np.unique(tops % down):
         for dx in np.unique(lefts % across):
             grid = hog(
-                grey[dy:, dx:],
+                mirrored[dy:, dx:],
                 orientations=ORIENTATIONS,
                 pixels_per_cell=(down, across),
                 cells_per_block=(BLOCK, BLOCK),
@@ -177,9 +184,9 @@ def _gradients(grey: Array, size: tuple[int, int], lefts: Array, tops: Array, ce
             )
             rows, columns = np.flatnonzero(tops % down == dy), np.flatnonzero(lefts % across == dx)
             for row in rows:
-                top = tops[row] // down
+                top = tops[row] // down + 1
                 for column in columns:
-                    left = lefts[column] // across
+                    left = lefts[column] // across + 1
                     out[row, column] = grid[top : top + blocks, left : left + blocks].ravel()
     return out.reshape(-1, out.shape[2])
 
@@ -202,6 +209,8 @@ def as_grey(image: Array, name: str = "the image") -> Array:
         raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
     if not np.isfinite(pixels).all():
         raise ValueError(f"{name} holds NaN or infinity; fill the gap")
+    if np.abs(pixels).max() > MOST_VALUE:
+        raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
     if pixels.ndim == 2:
         return np.asarray(pixels)
     channels = pixels.shape[2]
@@ -213,11 +222,13 @@ def as_grey(image: Array, name: str = "the image") -> Array:
     return np.asarray(grey * alpha + (1 - alpha))
 
 
-def _checked_sizes(sizes: Any) -> tuple[tuple[int, int], ...]:
+def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     try:
-        pairs = tuple((_whole(w, "a window's width", 1), _whole(h, "a window's height", 1)) for w, h in sizes)
-    except TypeError as error:
+        given = [(w, h) for w, h in sizes]
+    except (TypeError, ValueError) as error:
         raise TypeError(f"sizes must be pairs (width, height) such as [(64, 64), (96, 64)], got {sizes!r}") from error
+    width, height = (f"a window of {cells} cells: its {side}" for side in ("width", "height"))
+    pairs = tuple((_whole(w, width, cells), _whole(h, height, cells)) for w, h in given)
     if not pairs:
         raise ValueError("sizes is empty: give at least one (width, height)")
     return pairs

@@ -1,7 +1,9 @@
 """Boxes of objects in images: CSV tables, VOC XML, COCO JSON, all read into one table.
 
 A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
-``x_max − x_min`` pixels across. Formats that count otherwise are converted.
+``x_max − x_min`` pixels across. Formats that count otherwise are converted. Paths are looked for here, then below the
+folder that the environment variable TACIT_DATA names. Names of images are handed on as they are written and never
+opened: before you join names of a table that you do not trust to a folder, look for ``..`` in them.
 """
 
 from __future__ import annotations
@@ -18,10 +20,11 @@ from xml.parsers import expat
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.location import find_file
+from tacit.datasets.location import find_file, find_place
 
 _CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
+_MOST_PIXELS = 1e9
 
 
 class BoxTable(NamedTuple):
@@ -53,7 +56,7 @@ def boxes_csv(path: str | os.PathLike[str]) -> BoxTable:
             for row in reader:
                 where = f"{str(place)!r}, line {reader.line_num}"
                 corners = [_number(row[name], f"{where}: {name}") for name in _CORNERS]
-                size = [_number(row.get(name) or -1, f"{where}: {name}") for name in ("width", "height")]
+                size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
                 rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{str(place)!r} is not a table of text in UTF-8 ({error})") from error
@@ -74,7 +77,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     ...     boxes_voc(folder).boxes
     array([[ 0.,  0., 10., 20.]])
     """
-    place = Path(path)
+    place = find_place(path)
     files = sorted(place.glob("*.xml")) if place.is_dir() else [find_file(place, "a VOC annotation")]
     if not files:
         raise FileNotFoundError(f"{str(place)!r} has no *.xml files")
@@ -98,7 +101,7 @@ def boxes_coco(path: str | os.PathLike[str]) -> BoxTable:
     place = find_file(path, "a COCO annotation file")
     try:
         content = json.loads(place.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{str(place)!r} is truncated or not JSON ({error})") from error
     lists = {name: content.get(name) if isinstance(content, dict) else None for name in ("images", "categories")}
     notes = content.get("annotations") if isinstance(content, dict) else None
@@ -119,7 +122,7 @@ class _Row(NamedTuple):
     file: str
     name: str
     corners: Sequence[float]
-    size: Sequence[float]
+    size: Sequence[int]
 
 
 def _voc_rows(file: Path) -> Iterable[_Row]:
@@ -127,7 +130,7 @@ def _voc_rows(file: Path) -> Iterable[_Row]:
     if root.tag != "annotation":
         raise ValueError(f"{str(file)!r} holds <{root.tag}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
-    size = [_number(root.findtext(f"size/{name}") or -1, f"{str(file)!r}: {name}") for name in ("width", "height")]
+    size = [_size(root.findtext(f"size/{name}"), f"{str(file)!r}: {name}") for name in ("width", "height")]
     for i, thing in enumerate(root.iter("object")):
         where = f"{str(file)!r}, object {i}"
         left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in _CORNERS)
@@ -141,15 +144,15 @@ def _safe_tree(file: Path) -> ElementTree.Element:
     content = file.read_bytes()
 
     def refuse(*_: Any) -> None:
-        raise ValueError(f"{str(file)!r} declares a document type, which annotations do not need; it is refused")
+        raise ValueError("it declares a document type, which annotations do not need")
 
     guard = expat.ParserCreate()
     guard.StartDoctypeDeclHandler = refuse
     try:
         guard.Parse(content, True)
         return ElementTree.fromstring(content)
-    except (expat.ExpatError, ElementTree.ParseError, LookupError) as error:
-        raise ValueError(f"{str(file)!r} is truncated or not XML ({error})") from error
+    except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
+        raise ValueError(f"{str(file)!r} is truncated, not XML, or refused ({error})") from error
 
 
 def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
@@ -163,7 +166,7 @@ def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, st
     if not isinstance(box, list) or len(box) != 4:
         raise ValueError(f"{where} has the bbox {box!r}; COCO has [x, y, width, height]")
     left, top, width, height = (_number(value, f"{where}: bbox") for value in box)
-    size = [_number(image.get(name) or -1, f"{where}: {name}") for name in ("width", "height")]
+    size = [_size(image.get(name), f"{where}: {name}") for name in ("width", "height")]
     name = names[note["category_id"]]
     return _Row(where, str(image["file_name"]), name, (left, top, left + width, top + height), size)
 
@@ -171,17 +174,27 @@ def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, st
 def _number(text: Any, where: str) -> float:
     try:
         value = float(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{where} is {text!r}, not a number")
+        raise ValueError(f"{where} is {str(text)[:80]!r}, not a number")
     return value
+
+
+def _size(text: Any, where: str) -> int:
+    """Pixels across or down, −1 where nobody wrote them: nothing, or 0."""
+    value = _number(text or 0, where)
+    if value > _MOST_PIXELS:
+        raise ValueError(f"{where} is {value:g}; no image has that many pixels")
+    return int(value) if value >= 1 else -1
 
 
 def _table(place: Path, rows: list[_Row]) -> BoxTable:
     if not rows:
         raise ValueError(f"{str(place)!r} holds no boxes")
     for row in rows:
+        if not row.file:
+            raise ValueError(f"{row.where}: the box has no image; write the name of its file")
         left, top, right, bottom = row.corners
         if not (left < right and top < bottom):
             raise ValueError(
@@ -194,5 +207,5 @@ def _table(place: Path, rows: list[_Row]) -> BoxTable:
         np.array([row.file for row in rows]),
         np.array([row.name for row in rows]),
         np.array([row.corners for row in rows], dtype=np.float64),
-        np.array([row.size for row in rows], dtype=np.float64).astype(np.int64),
+        np.array([row.size for row in rows], dtype=np.int64),
     )

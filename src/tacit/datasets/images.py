@@ -14,6 +14,8 @@ from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 
 T = TypeVar("T")
+FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
+"""What is opened, whatever the name of a file says: some of Pillow's other formats start a program to be read."""
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MAX_PIXELS = 50_000_000
 """Larger images are refused before they are unpacked: a small file can hold a picture that fills the memory."""
@@ -48,7 +50,7 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
         for kind in sorted(place.iterdir())
         if kind.is_dir() and not kind.name.startswith(".")
         for file in sorted(kind.iterdir())
-        if file.suffix.lower() in ENDINGS
+        if is_image(file)
     ]
     if not files:
         raise FileNotFoundError(
@@ -57,8 +59,14 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
     return ImageFiles(files, np.array([file.parent.name for file in files]))
 
 
+def is_image(file: Path) -> bool:
+    """Whether a file is an image by its name; names that start with a dot are notes of an operating system."""
+    return file.suffix.lower() in ENDINGS and not file.name.startswith(".")
+
+
 def read_image(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Array:
-    """The pixels of an image: (height, width) or (height, width, channels), uint8 or uint16, as the file has them.
+    """The pixels of an image: (height, width) or (height, width, channels), uint8, uint16 or float32, as the file has
+    them.
 
     Palettes become colours; of several frames the first is taken; a camera's note of how it was held is not applied,
     so that boxes keep their place. A file that is corrupt, truncated, no image, or larger than ``max_pixels`` is
@@ -86,7 +94,7 @@ def _opened(path: str | os.PathLike[str], max_pixels: int, look: Callable[[Any],
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with Image.open(place) as image:
+            with Image.open(place, formats=FORMATS) as image:
                 if image.width * image.height > max_pixels:
                     raise Image.DecompressionBombError(
                         f"{image.width} × {image.height} pixels where max_pixels={max_pixels} allows fewer"

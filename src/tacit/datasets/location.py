@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 
 VARIABLE = "TACIT_DATA"
+MOST_BYTES = 1 << 31
+"""Packed files that promise more are not unpacked: a few bytes of them can fill the memory."""
 
 
 def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
-    """``folder`` itself, or ``name`` below ``$TACIT_DATA`` if it is None; an error says what to set.
+    """``folder``, here or below ``$TACIT_DATA``, or ``name`` below that if it is None; an error says what to set.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as home:
@@ -22,7 +24,7 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
             f"no folder given and {VARIABLE} is not set: pass folder=..., or set {VARIABLE} to the folder that "
             f"holds {name!r}"
         )
-    place = Path(folder) if folder is not None else Path(str(home)) / name
+    place = find_place(folder) if folder is not None else Path(str(home)) / name
     if not place.is_dir():
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
         raise FileNotFoundError(f"there is no folder {str(place)!r}{why}")
@@ -31,8 +33,14 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
 
 def find_file(path: str | os.PathLike[str], what: str) -> Path:
     """The path of a file that is there; the error says what was looked for."""
-    place = Path(path)
+    place = find_place(path)
     if not place.is_file():
         kind = "a folder" if place.is_dir() else "missing"
         raise FileNotFoundError(f"{str(place)!r} is {kind}, and should be {what}")
     return place
+
+
+def find_place(path: str | os.PathLike[str]) -> Path:
+    """The path itself, or the same below ``$TACIT_DATA`` if it is there alone."""
+    place, home = Path(path), os.environ.get(VARIABLE)
+    return Path(home) / place if home and not place.exists() and (Path(home) / place).exists() else place

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import os
 import zipfile
+import zlib
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.location import find_file, find_folder
+from tacit.datasets.location import MOST_BYTES, find_file, find_folder
 from tacit.ragged import Ragged
 
 _ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
@@ -52,7 +53,10 @@ def mammals(folder: str | os.PathLike[str] | None = None) -> Mammals:
             f"{str(place)!r}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows "
             f"and {len(position)} positions, which do not go together"
         )
-    X = Ragged(hog.astype(np.float32), offsets)
+    try:
+        X = Ragged(hog.astype(np.float32), offsets)
+    except ValueError as error:
+        raise ValueError(f"{str(place / 'hog.npz')!r} does not hold bags of windows: {error}") from error
     for i, row in enumerate(rows):
         if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
             raise ValueError(
@@ -66,12 +70,16 @@ def mammals(folder: str | os.PathLike[str] | None = None) -> Mammals:
 def _arrays(path: os.PathLike[str]) -> tuple[Array, ...]:
     place = find_file(path, "the archive of windows")
     try:
+        with zipfile.ZipFile(place) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > MOST_BYTES:
+            raise ValueError(f"it unpacks to {size} bytes; at most {MOST_BYTES} are read")
         with place.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             missing = [name for name in _ARRAYS if name not in archive.files]
             if missing:
                 raise ValueError(f"it has no array {missing[0]!r}, only {archive.files}")
             found = tuple(archive[name] for name in _ARRAYS)
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, OSError, MemoryError, zlib.error, zipfile.BadZipFile) as error:
         raise ValueError(f"{str(place)!r} is truncated or not the archive of windows: {error}") from error
     for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
         if array.ndim != ndim or array.dtype.kind not in "iuf":
@@ -81,13 +89,17 @@ def _arrays(path: os.PathLike[str]) -> tuple[Array, ...]:
 
 def _rows(path: os.PathLike[str]) -> list[dict[str, str]]:
     place = find_file(path, "the table of images")
-    with place.open(newline="", encoding="utf-8") as stream:
-        reader = csv.DictReader(stream)
-        missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            raise ValueError(f"{str(place)!r} has no column {missing[0]!r}; its columns are {reader.fieldnames}")
-        rows = list(reader)
+    try:
+        with place.open(newline="", encoding="utf-8") as stream:
+            reader = csv.DictReader(stream)
+            columns, rows = reader.fieldnames or (), list(reader)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{str(place)!r} is not a table of text in UTF-8 ({error})") from error
+    missing = [name for name in _COLUMNS if name not in columns]
+    if missing:
+        raise ValueError(f"{str(place)!r} has no column {missing[0]!r}; its columns are {list(columns)}")
     for i, row in enumerate(rows):
-        if not ((row["columns"] or "").isdigit() and (row["rows"] or "").isdigit() and row["test_folds"] is not None):
+        is_whole = all((row[name] or "").isdecimal() for name in ("columns", "rows"))
+        if not is_whole or row["test_folds"] is None:
             raise ValueError(f"{str(place)!r}, line {i + 2} is {list(row.values())}: truncated or changed")
     return rows

@@ -13,10 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.location import find_file, find_folder
+from tacit.datasets.location import MOST_BYTES, find_file, find_folder
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-MOST_BYTES = 1 << 33
+MOST_DIMENSIONS = 32
+DEFLATE = 1032
+"""Deflate packs no more than this many bytes into one."""
 _PARTS = {"train": "train", "test": "t10k"}
 
 
@@ -59,6 +61,8 @@ def mnist(
         )
     if digits is None:
         return Images(X, y)
+    if isinstance(digits, (str, int)):
+        raise TypeError(f"digits is a list such as (3, 8), got {digits!r}")
     missing = [digit for digit in digits if digit not in np.unique(y)]
     if missing:
         raise ValueError(f"digits names {missing[0]!r}, which is none of the labels {np.unique(y).tolist()}")
@@ -80,7 +84,8 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
     with gzip.open(place) if place.suffix == ".gz" else place.open("rb") as stream:
         try:
             start = stream.read(4)
-            if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or start[3] == 0:
+            is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
+            if not is_idx or not 1 <= start[3] <= MOST_DIMENSIONS:
                 raise ValueError(f"{str(place)!r} is not an idx file: it starts with {start!r}")
             sizes = stream.read(4 * start[3])
             if len(sizes) < 4 * start[3]:
@@ -88,8 +93,13 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
             shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             kind = np.dtype(_TYPES[start[2]])
             expected = math.prod(shape) * kind.itemsize
+            room = place.stat().st_size * (DEFLATE if place.suffix == ".gz" else 1)
+            if expected > room:
+                raise ValueError(f"{str(place)!r} is too short for {expected} bytes of {shape}: truncated or changed")
             if expected > MOST_BYTES:
-                raise ValueError(f"{str(place)!r} promises {expected} bytes of shape {shape}: truncated or changed")
+                raise ValueError(
+                    f"{str(place)!r} unpacks to {expected} bytes of {shape}; at most {MOST_BYTES} are read"
+                )
             content = stream.read(expected + 1)
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise ValueError(f"{str(place)!r} is truncated or not a gzip file ({error}); fetch it again") from error
@@ -102,7 +112,7 @@ def read_idx(path: str | os.PathLike[str]) -> Array:
 def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     """Write an array as an idx file, packed if the name ends in ``.gz``: the inverse of `read_idx`."""
     codes = {np.dtype(name).newbyteorder("="): code for code, name in _TYPES.items()}
-    if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= 255:
+    if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= MOST_DIMENSIONS:
         raise ValueError(f"idx files hold {', '.join(map(str, codes))}, got {array.dtype} of {array.ndim} dimensions")
     code = codes[array.dtype.newbyteorder("=")]
     header = bytes([0, 0, code, array.ndim]) + np.array(array.shape, ">u4").tobytes()

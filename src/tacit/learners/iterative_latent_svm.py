@@ -92,11 +92,17 @@ class Rounds(Descent):
         seen = np.append(now.seen, mark)
         return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
 
-    def better(self, best: Position | None, now: Position) -> RoundPosition:
-        """The best round so far; objectives of different rounds do not compare otherwise."""
+    def better(self, best: Position | None, now: Position) -> Position:
+        """The best round so far; in the first one the best position, measured against its own hidden values.
+
+        The objective of the first round counts labels alone, so it is lower than any that follows: it does not compare.
+        """
         assert isinstance(now, RoundPosition)
-        if not np.isfinite(now.best_objective):  # not even the first round has ended
-            return now
+        if not getattr(self.oracle, "loss_needs_hidden", False):
+            return super().better(best, now)
+        if not np.isfinite(now.best_objective):
+            own = self._against(now.target).objective(now.w, now.target)
+            return super().better(best, replace(now, objective=own, gap=np.inf))
         return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)
 
     def _against(self, code: Array) -> Descent:

@@ -143,7 +143,9 @@ class RunLog:
             "objectives": np.array([run.objective for run in record.runs]),
             "statuses": np.array([run.status.name for run in record.runs], dtype="U12"),
             "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
-            "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(len(lines), -1),
+            "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(
+                len(lines), len(Iteration._fields) - 2
+            ),
             "is_in": np.packbits(np.array([line.is_in for line in lines], dtype=bool).reshape(-1, n), axis=1),
             "targets": np.array(record.targets),
         }

@@ -127,6 +127,13 @@ class EnumerableOracle(ABC):
         states = np.full(self.n_samples, -1) if hidden is None else hidden
         return LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, states), None)
 
+    def _loss_marks(self) -> tuple[Array | None, ...]:
+        """Arrays that tell the loss from another, for `digest`."""
+        table = self._losses or (None, None)
+        if self._hidden_loss is None or self._labels is None:
+            return table
+        return *table, *self._hidden_loss.marks(self.n_labels, self.offsets, self._labels)
+
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
         view = copy.copy(self)

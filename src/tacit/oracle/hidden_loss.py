@@ -20,6 +20,9 @@ class PairLoss(Protocol):
     def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
         """(n_labels, states): the loss of every cell against these labels and hidden values (−1: unknown)."""
 
+    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+        """Arrays that tell this loss from another, for `digest`."""
+
 
 class HiddenLoss:
     """``Δ(y_i, h_i, y, h) = 1`` if ``y ≠ y_i``, else ``D_i[h_i, h]``; only the label counts where h_i is unknown.
@@ -50,6 +53,9 @@ class HiddenLoss:
         fill_losses(self.flat, self.starts[self.kinds], offsets, labels, states, out)
         return out
 
+    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+        return self.kinds, self.starts, self.flat
+
 
 class CalledLoss:
     """A user's function ``(true label, true h, label, h)`` → loss; only the label counts where the true h is unknown.
@@ -79,6 +85,11 @@ class CalledLoss:
                     f"{out[true, offsets[i] + h]} for sample {i}; the truth must cost nothing"
                 )
         return out
+
+    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+        """What it costs against the first and against the last hidden values: not all, which could take long."""
+        last = np.diff(offsets) - 1
+        return tuple(self.table(n_labels, offsets, labels, states) for states in (np.zeros_like(last), last))
 
     def _called(self, i: int, *outputs: Any) -> float:
         answer = self.function(*outputs)

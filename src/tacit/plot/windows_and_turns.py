@@ -57,9 +57,10 @@ def found_windows(
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             _show(ax, images[i])
             is_in = bool(step.is_in[i])
-            _outline(ax, bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")
+            outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
             if truth is not None and np.isfinite(truth[i]).all():
-                _outline(ax, truth[i], GREEN, ":")
+                outlines.append((truth[i], GREEN, ":"))
+            _outline(ax, outlines)
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -69,7 +70,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
 
     Parameters
     ----------
-    images : (n, height, width)
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     hidden : (n,) the hidden value of each: the position of its angle
     rotations : the angles, `tacit.problems.rotations(...)`
     titles : one an image; None writes the angle
@@ -80,7 +81,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     >>> len(figure.axes)
     6
     """
-    images, hidden = np.asarray(images), np.asarray(hidden)
+    images, hidden = _as_shown(images), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     figure, axes = pyplot().subplots(
         2, len(images), figsize=(max(3.0, 0.9 * len(images)), 2.3), squeeze=False, layout="constrained"
@@ -99,7 +100,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
 
     Parameters
     ----------
-    images : (n, height, width)
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     y : (n,) labels
     hidden : (n,) the hidden value of each image: the position of its angle
     rotations : the angles, `tacit.problems.rotations(...)`
@@ -110,7 +111,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     >>> [ax.get_title() for ax in figure.axes[:2]]
     ['0', '1']
     """
-    images, y, hidden = np.asarray(images), np.asarray(y), np.asarray(hidden)
+    images, y, hidden = _as_shown(images), np.asarray(y), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     classes = np.unique(y)
     figure, axes = pyplot().subplots(
@@ -178,8 +179,14 @@ def _name_rows(axes: Array) -> None:
         ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
 
 
+def _as_shown(images: Any) -> Array:
+    """Colours from 0 to 255 become those from 0 to 1: turned and mean ones are floats, which matplotlib cuts at 1."""
+    table: Array = np.asarray(images)
+    return np.asarray(table / 255) if table.ndim == 4 and table.dtype == np.uint8 else table
+
+
 def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
-    if images.ndim != 3 or hidden.shape != (len(images),) or not len(images):
+    if images.ndim not in (3, 4) or hidden.shape != (len(images),) or not len(images):
         raise ValueError(
             f"images (n, height, width) and one hidden value each are needed, got {images.shape} and {hidden.shape}"
         )
@@ -207,7 +214,10 @@ def _show(ax: Any, image: Any) -> None:
     ax.set_axis_off()
 
 
-def _outline(ax: Any, box: Array, colour: str, style: str) -> None:
-    x0, y0, x1, y1 = box
-    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], style, color="white", lw=3.0, clip_on=False)
-    ax.plot([x0, x1, x1, x0, x0], [y0, y0, y1, y1, y0], style, color=colour, lw=1.8, clip_on=False)
+def _outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
+    """Boxes by colour and style; first white lines, which show on any photo, so that they hide no other box."""
+    corners = [((x0, x1, x1, x0, x0), (y0, y0, y1, y1, y0)) for (x0, y0, x1, y1), _, _ in outlines]
+    for x, y in corners:
+        ax.plot(x, y, "-", color="white", lw=3.0, clip_on=False)
+    for (x, y), (_, colour, style) in zip(corners, outlines, strict=True):
+        ax.plot(x, y, style, color=colour, lw=1.8, clip_on=False)

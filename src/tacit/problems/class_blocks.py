@@ -217,8 +217,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        pairs = getattr(self._hidden_loss, "flat", None)
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)), pairs)
+        return checksum(self._rows, self.offsets, self._labels, self._hidden, *self._loss_marks())
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)

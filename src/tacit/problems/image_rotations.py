@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,19 +27,19 @@ def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None
     >>> rotations(-60, 60, 11).states
     array([-60., -48., -36., -24., -12.,   0.,  12.,  24.,  36.,  48.,  60.])
     """
-    if not isinstance(count, int) or count < 1:
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
         raise ValueError(f"count must be a whole number from 1, got {count!r}")
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise ValueError(f"angles run from low to high, in degrees, got low={low!r} and high={high!r}")
     if count == 1 and low != high:
         raise ValueError(f"one angle cannot span {low} to {high}: raise count, or give low = high")
-    return Rotations(tuple(np.linspace(low, high, count).tolist()), shape)
+    return Rotations(tuple(np.linspace(low, high, int(count)).tolist()), shape)
 
 
 class Rotations(BaseEstimator):  # type: ignore[misc]
-    """Turns of an image about its middle, by bilinear interpolation, black outside.
+    """Turns of an image about its middle, by bilinear interpolation, black outside; channels turn together.
 
-    The numbers are those of ``scipy.ndimage.rotate(image, angle, reshape=False, order=1)``.
+    The numbers are those of ``scipy.ndimage.rotate(image, angle, reshape=False, order=1)`` on floats.
 
     Parameters
     ----------
@@ -59,12 +60,27 @@ class Rotations(BaseEstimator):  # type: ignore[misc]
         """The angles."""
         return np.asarray(self.angles, dtype=np.float64)
 
-    def input_shape(self, X: Array) -> tuple[int, int]:
-        """(height, width) of these images, (n, height, width) or flat rows."""
-        if X.ndim == 3:
-            if self.shape is not None and tuple(self.shape) != X.shape[1:]:
+    def check(self) -> None:
+        """Refuse angles and shapes that cannot be."""
+        try:
+            angles = np.asarray(self.angles, dtype=np.float64)
+        except (TypeError, ValueError):
+            angles = np.empty(0)
+        if angles.ndim != 1 or not angles.size or not np.isfinite(angles).all():
+            raise ValueError(f"angles must be degrees, one or more, such as (-30.0, 0.0, 30.0), got {self.angles!r}")
+        if self.shape is not None and (np.shape(self.shape) != (2,) or min(self.shape) < 1):
+            raise ValueError(f"shape must be (height, width), got {self.shape!r}")
+
+    def input_shape(self, X: Array) -> tuple[int, ...]:
+        """(height, width) or (height, width, channels) of these images, (n, height, width, …) or flat rows."""
+        if X.ndim in (3, 4):
+            if self.shape is not None and tuple(self.shape) != X.shape[1:3]:
                 raise ValueError(f"images of shape {X.shape[1:]}, but rotations(shape={self.shape}); leave out shape")
-            return X.shape[1], X.shape[2]
+            return X.shape[1:]
+        if X.ndim != 2:
+            raise ValueError(
+                f"X has shape {X.shape}; images are (n, height, width), (n, height, width, channels) or flat rows"
+            )
         side = math.isqrt(X.shape[1])
         height, width = (side, side) if self.shape is None else self.shape
         if height * width != X.shape[1]:
@@ -74,16 +90,17 @@ class Rotations(BaseEstimator):  # type: ignore[misc]
             )
         return height, width
 
-    def maps(self, shape: tuple[int, int]) -> list[Any]:
-        """One CSR matrix an angle, (pixels, pixels): ``rows @ matrix`` turns flat images."""
-        return [_turn(angle, *shape) for angle in self.angles]
+    def maps(self, shape: tuple[int, ...]) -> list[Any]:
+        """One CSR matrix an angle, (numbers, numbers): ``rows @ matrix`` turns flat images of this shape."""
+        turns = [_turn(angle, *shape[:2]) for angle in self.angles]
+        return [sparse.kron(turn, sparse.eye_array(*shape[2:]), "csr") for turn in turns] if shape[2:] else turns
 
     def turned(self, X: Array) -> Array:
-        """(n, angles, height, width): every image at every angle."""
-        height, width = self.input_shape(X)
+        """(n, angles, height, width, …): every image at every angle."""
+        self.check()
+        shape = self.input_shape(X)
         flat = X.reshape(len(X), -1)
-        parts = [np.asarray(flat @ turn).reshape(len(X), height, width) for turn in self.maps((height, width))]
-        return np.stack(parts, axis=1)
+        return np.stack([np.asarray(flat @ turn).reshape(len(X), *shape) for turn in self.maps(shape)], axis=1)
 
 
 def _turn(angle: float, height: int, width: int) -> Any:

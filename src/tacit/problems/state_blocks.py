@@ -62,5 +62,4 @@ class StateBlocks(EnumerableOracle):
         return out
 
     def digest(self) -> str:
-        pairs = getattr(self._hidden_loss, "flat", None)
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *(self._losses or (None, None)), pairs)
+        return checksum(self._rows, self.offsets, self._labels, self._hidden, *self._loss_marks())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +26,8 @@ class Transforms(ClassProblem):
     ``φ(x, h)`` is the input under transformation h, reduced to `n_components` principal components. The hidden value is
     the position of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
     every sample are kept, reduced: O(n·T·K·components) a pass and as much memory. Rotations are linear, so turning and
-    reducing is one matrix product; no turned image is ever made.
+    reducing is one matrix product; no turned image is ever made. Images to turn are (n, height, width), with
+    channels in a last dimension if they have colours, or flat rows (see `rotations`).
 
     The principal components are those of the training inputs *as they come*, untransformed, in double precision; the
     mean is taken off. Inputs are not scaled: divide pixels yourself, since C means nothing without their scale.
@@ -97,7 +99,10 @@ class Transforms(ClassProblem):
         shape = self._input_shape(X)
         facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
         if self.n_components is not None:
-            if not 1 <= self.n_components <= min(len(X), int(np.prod(shape))):
+            is_whole = isinstance(self.n_components, Integral) and not isinstance(self.n_components, bool)
+            if not is_whole or self.n_components < 1:
+                raise ValueError(f"n_components must be None or a whole number from 1, got {self.n_components!r}")
+            if self.n_components > min(len(X), int(np.prod(shape))):
                 raise ValueError(
                     f"n_components={self.n_components!r} principal components of {len(X)} samples of "
                     f"{int(np.prod(shape))} numbers; at most the smaller of the two can be kept"
@@ -141,6 +146,7 @@ class Transforms(ClassProblem):
             raise ValueError(f"blocks must be 'class' or 'class and state', got {self.blocks!r}")
         self.check_loss(classes)
         if isinstance(self.transforms, Rotations):
+            self.transforms.check()
             return
         if (
             not isinstance(self.transforms, Sequence)

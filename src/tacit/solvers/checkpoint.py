@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint={str(path)!r} exists and is not a checkpoint; name another file, or remove it first"
             )
-        self._facts = dict(facts)
+        self._facts = {name: _without_addresses(fact) for name, fact in facts.items()}
         self._due = 0.0
 
     def is_due(self) -> bool:
@@ -67,6 +68,11 @@ class Checkpoint:
                 "Resume with the same data and parameters, or start anew with resume=False"
             )
         return {name.removeprefix("state."): value for name, value in arrays.items() if name.startswith("state.")}
+
+
+def _without_addresses(fact: Any) -> Any:
+    """A fact without the places of functions in memory, which are others in every process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", fact) if isinstance(fact, str) else fact
 
 
 def describe(task: Task) -> dict[str, Any]:

@@ -160,7 +160,9 @@ def _expected(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, 
     )
     by_visits = (visits[:, None, None] * inverse[None]).reshape(n * n, n)
     d_before = np.matmul(windows.before.compress.T, _slopes(windows.before, visits, by_visits, moves, emissions))
-    d_after = np.matmul(windows.after.compress.T, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions))
+    d_after = np.matmul(
+        windows.after.compress.T, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions)
+    )
     d_after[: n * n] = d_after[turned]
     emitting = before * emissions.T[:, None, :]
     ahead = emissions.T[:, :, None] * after.T

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from tacit.arrays import Array
 from tacit.ragged import Ragged
@@ -115,10 +116,8 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
         gap = windows.observed - values
         misfit = float((gap**2).sum())
         roots = np.sqrt(moves), np.sqrt(emissions)
-        jacobian = np.concatenate(
-            [_root_slopes(roots[0], slopes[: moves.size]), _root_slopes(roots[1], slopes[moves.size :])]
-        )[free]
-        gram, pull = jacobian @ jacobian.T, jacobian @ gap.ravel()
+        chain = block_diag(*(_by_roots(row) for part in roots for row in part))[free]
+        gram, pull = chain @ (slopes @ slopes.T) @ chain.T, chain @ (slopes @ gap.ravel())
         found = None
         while found is None and damping < 1e6:
             ridge = damping * (np.diag(gram) + 1e-2 * np.trace(gram) / free.size + 1e-300)
@@ -164,14 +163,14 @@ def _expected(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, 
         windows.after.compress.T, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions)
     )
     d_after[: n * n] = d_after[turned]
-    emitting = before * emissions.T[:, None, :]
-    ahead = emissions.T[:, :, None] * after.T
-    slopes = np.matmul(d_before[:, None], ahead) + np.matmul(emitting, d_after.transpose(0, 2, 1)[:, None])
+    weighted = (windows.weights * emissions).T
+    emitting = before * weighted[:, None, :]
+    slopes = np.matmul(d_before[:, None], weighted[:, :, None] * after.T)
+    slopes += np.matmul(emitting, d_after.transpose(0, 2, 1)[:, None])
     at = np.arange(k)
-    slopes[n * n :].reshape(n, k, k, *slopes.shape[2:])[:, at, at] += np.einsum("rj,cj->jrc", before, after)[:, None]
-    slopes *= windows.weights[:, None, None]
-    values = np.matmul(emitting, after.T) * windows.weights[:, None, None]
-    return values, slopes.reshape(len(slopes), -1)
+    pairs = np.einsum("s,rj,cj->jsrc", windows.weights, before, after)
+    slopes[n * n :].reshape(n, k, k, *slopes.shape[2:])[:, at, at] += pairs
+    return np.matmul(emitting, after.T), slopes.reshape(len(slopes), -1)
 
 
 def _grow(side: Contexts, first: Array, matrix: Array, emissions: Array) -> Array:
@@ -204,11 +203,9 @@ def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissi
     return slopes
 
 
-def _root_slopes(roots: Array, slopes: Array) -> Array:
-    """Slopes by the square roots of rows that are scaled to sum to one, from the slopes by the rows."""
-    by_entry = slopes.reshape(*roots.shape, -1)
-    mean = np.matmul((roots**2)[:, None], by_entry)
-    return np.asarray((2 * roots[:, :, None] * (by_entry - mean)).reshape(slopes.shape))
+def _by_roots(roots: Array) -> Array:
+    """Slopes of a distribution by the square roots that are squared and scaled to make it."""
+    return np.asarray(2 * roots[:, None] * (np.eye(roots.size) - roots**2))
 
 
 def _moved(roots: Array, change: Array) -> Array:

@@ -49,7 +49,7 @@ class Contexts(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """Counted windows in compressed form; ``observed`` is (symbols, r, r), divided like ``weights`` by frequency."""
+    """Counted windows in compressed form; ``observed`` is (r, symbols, r), each symbol times its ``weights``."""
 
     before: Contexts
     after: Contexts
@@ -61,7 +61,7 @@ def is_small(n_states: int, n_symbols: int) -> bool:
     """Whether a model of this size is matched in reasonable time and memory.
 
     >>> is_small(10, 20), is_small(20, 20), is_small(60, 20)
-    (True, True, False)
+    (True, False, False)
     """
     n, k = n_states + 2, n_symbols + 2
     return n * (n + k) * k * n * n <= LARGEST
@@ -92,7 +92,7 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
     return Windows(
         _contexts([text[:-1] for text in prefixes], [text[-1:] for text in prefixes], prefixes, left),
         _contexts([text[1:] for text in suffixes], [text[:1] for text in suffixes], suffixes, right),
-        np.matmul(left.T, shifted) * symbol_weights[:, None, None],
+        np.ascontiguousarray(np.matmul(left.T, shifted).transpose(1, 0, 2)) * symbol_weights[:, None],
         symbol_weights,
     )
 
@@ -116,8 +116,9 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
         gap = windows.observed - values
         misfit = float((gap**2).sum())
         roots = np.sqrt(moves), np.sqrt(emissions)
-        chain = block_diag(*(_by_roots(row) for part in roots for row in part))[free]
-        gram, pull = chain @ (slopes @ slopes.T) @ chain.T, chain @ (slopes @ gap.ravel())
+        chain = block_diag(*(_by_roots(row) for part in roots for row in part))[np.ix_(free, free)]
+        steep = slopes[free]
+        gram, pull = chain @ (steep @ steep.T) @ chain.T, chain @ (steep @ gap.ravel())
         found = None
         while found is None and damping < 1e6:
             ridge = damping * (np.diag(gram) + 1e-2 * np.trace(gram) / free.size + 1e-300)
@@ -140,37 +141,36 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
 
 
 def _expected_values(windows: Windows, moves: Array, emissions: Array) -> Array:
-    """(symbols, r, r) compressed windows that an HMM expects."""
+    """(r, symbols, r) compressed windows that an HMM expects."""
     visits = np.linalg.inv(np.eye(len(moves)) - moves)[0]
     before = windows.before.compress.T @ _grow(windows.before, visits, moves, emissions)
     after = windows.after.compress.T @ _grow(windows.after, np.ones(len(moves)), moves.T, emissions)
-    return np.asarray(np.matmul(before * emissions.T[:, None, :], after.T) * windows.weights[:, None, None])
+    return np.asarray((before[:, None] * (windows.weights * emissions).T) @ after.T)
 
 
 def _expected(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, Array]:
-    """The same, and its slopes (n² + n·symbols, symbols·r²) by every move and emission."""
+    """The same, and its slopes (n² + n·symbols, r·symbols·r) by every move and emission."""
     n, k = emissions.shape
     inverse = np.linalg.inv(np.eye(n) - moves)
     visits, ones = inverse[0], np.ones(n)
-    turned = np.arange(n * n).reshape(n, n).T.ravel()
-    before, after = (
-        side.compress.T @ _grow(side, first, matrix, emissions)
-        for side, first, matrix in ((windows.before, visits, moves), (windows.after, ones, moves.T))
-    )
     by_visits = (visits[:, None, None] * inverse[None]).reshape(n * n, n)
-    d_before = np.matmul(windows.before.compress.T, _slopes(windows.before, visits, by_visits, moves, emissions))
-    d_after = np.matmul(
-        windows.after.compress.T, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions)
+    (before, d_before), (after, d_after) = (
+        (side.compress.T @ vectors, np.matmul(side.compress.T, slopes))
+        for side, (vectors, slopes) in (
+            (windows.before, _slopes(windows.before, visits, by_visits, moves, emissions)),
+            (windows.after, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions)),
+        )
     )
-    d_after[: n * n] = d_after[turned]
+    d_after[: n * n] = d_after[np.arange(n * n).reshape(n, n).T.ravel()]
     weighted = (windows.weights * emissions).T
-    emitting = before * weighted[:, None, :]
-    slopes = np.matmul(d_before[:, None], weighted[:, :, None] * after.T)
-    slopes += np.matmul(emitting, d_after.transpose(0, 2, 1)[:, None])
-    at = np.arange(k)
-    pairs = np.einsum("s,rj,cj->jsrc", windows.weights, before, after)
-    slopes[n * n :].reshape(n, k, k, *slopes.shape[2:])[:, at, at] += pairs
-    return np.matmul(emitting, after.T), slopes.reshape(len(slopes), -1)
+    emitting = before[:, None] * weighted
+    ahead = (weighted[:, None] * after).reshape(-1, n)
+    slopes = (d_before.reshape(-1, n) @ ahead.T).reshape(len(d_before), -1, len(after))
+    slopes += np.matmul(emitting.reshape(-1, n), d_after.transpose(0, 2, 1))
+    by_emission = slopes[n * n :].reshape(n, k, len(before), k, len(after))
+    for symbol, weight in enumerate(windows.weights):
+        by_emission[:, symbol, :, symbol] += weight * np.einsum("rj,cj->jrc", before, after)
+    return emitting @ after.T, slopes.reshape(len(slopes), -1)
 
 
 def _grow(side: Contexts, first: Array, matrix: Array, emissions: Array) -> Array:
@@ -182,8 +182,8 @@ def _grow(side: Contexts, first: Array, matrix: Array, emissions: Array) -> Arra
     return vectors
 
 
-def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissions: Array) -> Array:
-    """(n² + n·symbols, contexts, n) slopes of `_grow` by every entry of the matrix and of the emissions."""
+def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissions: Array) -> tuple[Array, Array]:
+    """What `_grow` gives, and its slopes (n² + n·symbols, contexts, n) by every entry of matrix and emissions."""
     n, k = emissions.shape
     vectors = _grow(side, first, matrix, emissions)
     slopes = np.zeros((n * n + n * k, *vectors.shape))
@@ -200,7 +200,7 @@ def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissi
         by_matrix = change[: n * n].reshape(n, n, at.size, n)
         by_matrix[:, states, :, states] += (vectors[shorter] * emitted).T
         slopes[:, at] = change
-    return slopes
+    return vectors, slopes
 
 
 def _by_roots(roots: Array) -> Array:

@@ -102,6 +102,11 @@ class SpectralHMM(StringDensity):
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
+        if strings.values.size == 0:
+            raise ValueError(
+                f"all {len(strings)} sequences are empty, so no hidden state shows; add others, or use "
+                "SpectralAutomaton, which learns from alphabet= alone"
+            )
         rng = check_random_state(self.random_state)
         counting = Counting("substring", self.length, self.size, None, SCALINGS[0])
         with threadpool_limits(1):

@@ -350,7 +350,7 @@ def test_wrong_calls_are_named(automaton):
         WeightedAutomaton.from_hmm([0.5, 0.2], np.eye(2), [[1.0], [1.0]], [0.1, 0.1])
     with pytest.raises(ValueError, match=r"row 1 of emissionprob sums to 1, its least entry is -0.5"):
         WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[0.5, 0.5], [1.5, -0.5]], [0.1, 0.1])
-    with pytest.raises(ValueError, match=r"stopprob has 1.1 \(state 1\)"):
+    with pytest.raises(ValueError, match=r"stopprob is \[0.1, 1.1\]; probabilities lie between"):
         WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[1.0], [1.0]], [0.1, 1.1])
     for wrong in (-1, 1.5):
         with pytest.raises(ValueError, match=f"n_samples must be a whole number from 0, got {wrong}"):

@@ -313,10 +313,10 @@ class WeightedAutomaton:
                 f"startprob {start.shape}, transmat {move.shape}, emissionprob {emit.shape} and stopprob {stop.shape} "
                 "do not fit; n states need (n,), (n, n), (n, symbols) and (n,)"
             )
-        going = np.append(np.column_stack([stop, 1 - stop]), [[empty, 1 - empty]], axis=0)
-        check_distributions(
-            startprob=start[None], transmat=move, emissionprob=emit, stopprob=going[:-1], empty=going[-1:]
-        )
+        check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
+        for name, chances in (("stopprob", stop), ("empty", np.array([empty]))):
+            if not ((chances >= 0) & (chances <= 1)).all():
+                raise ValueError(f"{name} is {chances.tolist()}; probabilities lie between 0 and 1")
         transitions = np.zeros((emit.shape[1], n + 1, n + 1))
         transitions[:, 0, 1:] = (1 - empty) * start * emit.T
         transitions[:, 1:, 1:] = ((1 - stop)[:, None] * move) * emit.T[:, None, :]

@@ -34,8 +34,6 @@ def check_distributions(**parts: Array) -> None:
         wrong = ~(np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-6))
         if wrong.any():
             at = int(np.argmax(wrong))
-            if name in ("stopprob", "empty"):
-                raise ValueError(f"{name} has {rows[at, 0]:.6g} (state {at}); a probability lies between 0 and 1")
             raise ValueError(
                 f"row {at} of {name} sums to {rows[at].sum():.6g}, its least entry is {rows[at].min():.6g}; give "
                 "probabilities that sum to one"

@@ -28,8 +28,8 @@ STEPS, ENOUGH = 15, 1e-3
 """Steps at the most, and the relative fall of the misfit below which they end."""
 FLOOR = 1e-4
 """Least probability that a step starts from: at zero nothing would ever move."""
-LARGEST = 10_000_000
-"""Entries of the slopes at the most: they grow with the fourth power of the number of states."""
+LARGEST = 4_000_000_000
+"""Products of slopes a step at the most: they grow with the sixth power of the number of states."""
 
 
 class Contexts(NamedTuple):
@@ -58,13 +58,13 @@ class Windows(NamedTuple):
 
 
 def is_small(n_states: int, n_symbols: int) -> bool:
-    """Whether a model of this size is matched in reasonable time and memory.
+    """Whether a model of this size is matched in seconds.
 
-    >>> is_small(10, 20), is_small(20, 20), is_small(60, 20)
-    (True, False, False)
+    >>> is_small(10, 20), is_small(16, 20), is_small(20, 20)
+    (True, True, False)
     """
     n, k = n_states + 2, n_symbols + 2
-    return n * (n + k) * k * n * n <= LARGEST
+    return (n * (n + k)) ** 2 * k * n * n <= LARGEST
 
 
 def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array | None = None) -> Windows:

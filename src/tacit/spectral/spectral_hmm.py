@@ -28,12 +28,12 @@ RIVALS, SHORT = 2, 5
 
 
 class SpectralHMM(StringDensity):
-    """A hidden Markov model of sequences that end, learned without a random start.
+    """A hidden Markov model of sequences that end, learned from counts and then by EM.
 
     Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
     transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
     nearest distributions). Least squares moves the best of them to where they fit the counts of short windows
-    (`tacit.spectral.moment_matching`), unless the model is too large for that, from about 20 states and 20 symbols on;
+    (`tacit.spectral.moment_matching`), unless the model is too large for that, beyond about 16 states and 20 symbols;
     the likelihood of the strings chooses. ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a
     poor optimum. The model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences
     have a probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.

@@ -319,6 +319,13 @@ def test_empty_sequences_alone():
         SpectralHMM(1, alphabet=["a"]).fit([[], []])
 
 
+def test_strings_of_one_symbol_show_no_moves():
+    with pytest.raises(ValueError, match="no string of the counts has two symbols in a row"):
+        SpectralHMM(1).fit([["a"], ["b"], []])
+    model = SpectralAutomaton(1, verbose=0).fit([["a"], ["b"], []] * 10)
+    assert np.exp(model.score_samples([["a"], ["b"], []])).sum() == pytest.approx(1, abs=0.05)
+
+
 def test_a_single_sequence_is_enough():
     model = SpectralAutomaton(2, verbose=0).fit([["a", "b", "a"]])
     assert np.isfinite(model.score([["a", "b", "a"], ["b"]]))

@@ -24,7 +24,7 @@ from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
 RIVALS, SHORT = 2, 5
-"""How many of the best recovered HMMs are matched to the counts, and compete in how many EM steps for being refined."""
+"""How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
 
 
 class SpectralHMM(StringDensity):
@@ -144,8 +144,9 @@ class SpectralHMM(StringDensity):
         best = _by_likelihood(tree, starts)
         if is_small(self.n_states, k):
             windows = count_windows(strings, k, self.n_states, moments.weights)
-            matched = [(_matched(windows, start, empty), error) for start, error in best[:RIVALS]]
-            best = _by_likelihood(tree, matched + best[:RIVALS])
+            rivals = best[: 1 if self.refine is None else RIVALS]
+            matched = [(_matched(windows, start, empty), error) for start, error in rivals]
+            best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
         steps = min(SHORT, self.max_iter)

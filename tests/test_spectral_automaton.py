@@ -123,6 +123,22 @@ def test_values_below_zero_are_shown_but_never_returned_as_probabilities():
     assert not odd.is_probabilistic
 
 
+def test_automata_are_values(automaton):
+    given = np.array([0.2, 0.3, 0.5])
+    mine = WeightedAutomaton(given, automaton.transitions, automaton.final, ["a", "b"])
+    given[0] = 9
+    assert mine.initial[0] == 0.2
+    for part in (mine.initial, mine.transitions, mine.final, mine.symbols, mine.to_prefix().final):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = part[1]
+
+
+def test_expected_occurrences_may_be_above_one(automaton):
+    often = automaton.to_substring()
+    assert often.value([""])[0] > 1
+    assert often.count_improper(["", "a"]) == 0
+
+
 def test_samples_follow_the_distribution(automaton):
     drawn = ["".join(word) for word in automaton.sample(20_000, random_state=0)]
     for word in ("", "a", "b", "ab"):
@@ -330,5 +346,14 @@ def test_wrong_calls_are_named(automaton):
         automaton.hankel(["a"], [""])
     with pytest.raises(ValueError, match=r"startprob \(2,\), transmat \(1, 1\)"):
         WeightedAutomaton.from_hmm([0.5, 0.5], [[1.0]], [[1.0], [1.0]], [0.1, 0.1])
+    with pytest.raises(ValueError, match=r"row 0 of startprob sums to 0.7, its least entry is 0.2"):
+        WeightedAutomaton.from_hmm([0.5, 0.2], np.eye(2), [[1.0], [1.0]], [0.1, 0.1])
+    with pytest.raises(ValueError, match=r"row 1 of emissionprob sums to 1, its least entry is -0.5"):
+        WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[0.5, 0.5], [1.5, -0.5]], [0.1, 0.1])
+    with pytest.raises(ValueError, match=r"stopprob is \[0.1, 1.1\]; probabilities lie between"):
+        WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[1.0], [1.0]], [0.1, 1.1])
+    for wrong in (-1, 1.5):
+        with pytest.raises(ValueError, match=f"n_samples must be a whole number from 0, got {wrong}"):
+            automaton.sample(wrong)
     with pytest.raises(ValueError, match="it is no distribution"):
         WeightedAutomaton([1.0], [[[0.0]]], [0.0]).sample(1)

@@ -15,8 +15,8 @@ from tacit.arrays import Array
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel
-from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, factored
-from tacit.spectral.next_symbol import draw
+from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, check_distributions, factored
+from tacit.spectral.next_symbol import draw, read_size
 from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
 from tacit.spectral.symbols import decode, encode
@@ -29,8 +29,9 @@ EXACT = 1e-9
 class WeightedAutomaton:
     """A function on strings, ``f(x) = initialᵀ transitions[x_1] … transitions[x_m] final``.
 
-    A value: nothing changes it, methods return new ones. What f stands for is said by `statistics`: the probability of
-    a string, of a beginning ("prefix"), or the expected number of occurrences ("substring", f(λ) = E|x| + 1).
+    A value: nothing changes it (its arrays are read-only copies), methods return new ones. What f stands for is said by
+    `statistics`: the probability of a string, of a beginning ("prefix"), or the expected number of occurrences
+    ("substring", f(λ) = E|x| + 1).
     An automaton need not be a distribution: f may be below zero for some strings, as spectral estimates are. Such a
     value is no probability: `prob` gives 0 for it and `log_prob` −inf, `value` shows it and `count_improper` counts.
     Sequences are lists of symbols; one with a symbol outside `symbols` has f = 0. Products are rescaled at every step,
@@ -59,7 +60,7 @@ class WeightedAutomaton:
 
     def __post_init__(self) -> None:
         initial, transitions, final = (
-            np.asarray(v, dtype=np.float64) for v in (self.initial, self.transitions, self.final)
+            np.array(v, dtype=np.float64, order="C") for v in (self.initial, self.transitions, self.final)
         )
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
@@ -73,7 +74,7 @@ class WeightedAutomaton:
             if not np.isfinite(part).all():
                 place = tuple(int(i) for i in np.argwhere(~np.isfinite(part))[0])
                 raise ValueError(f"{name}{list(place)} is {part[place]}; weights are finite numbers")
-        symbols = np.arange(len(transitions)) if self.symbols is None else np.asarray(self.symbols)
+        symbols = np.arange(len(transitions)) if self.symbols is None else np.array(self.symbols)
         if symbols.shape != (len(transitions),) or np.unique(symbols).size != symbols.size:
             raise ValueError(
                 f"{len(transitions)} transition matrices need as many different symbols, got {self.symbols!r}"
@@ -82,10 +83,11 @@ class WeightedAutomaton:
             raise ValueError(f"statistics must be one of {', '.join(STATISTICS)}, got {self.statistics!r}")
         for name, value in (
             ("initial", initial),
-            ("transitions", np.ascontiguousarray(transitions)),
+            ("transitions", transitions),
             ("final", final),
             ("symbols", symbols),
         ):
+            value.setflags(write=False)
             object.__setattr__(self, name, value)
 
     @property
@@ -131,13 +133,17 @@ class WeightedAutomaton:
         return np.asarray(np.exp(self.log_prob(sequences, of)))
 
     def count_improper(self, sequences: Any) -> int:
-        """How many of the sequences have an f that is no probability: below or at zero, or above one."""
+        """How many of the sequences have an f that is no probability: below or at zero, or above one.
+
+        Expected occurrences ("substring") may well be above one.
+        """
         return self.count_improper_codes(encode(sequences, self.symbols))
 
     def count_improper_codes(self, strings: Ragged) -> int:
         """`count_improper` of strings of the numbers of symbols."""
         sign, log_size = self._signed(strings, None)
-        return int(((sign <= 0) | (log_size > EXACT)).sum())
+        most = np.inf if self.statistics == "substring" else EXACT
+        return int(((sign <= 0) | (log_size > most)).sum())
 
     def perplexity(self, sequences: Any) -> float:
         """exp(−mean log-probability a symbol), the end of each sequence counted as one; infinite if one has none."""
@@ -188,7 +194,7 @@ class WeightedAutomaton:
                 states[choice == s] = states[choice == s] @ self.transitions[s]
             return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
 
-        start = (np.tile(self.to_string().initial, (n_samples, 1)),)
+        start = (np.tile(self.to_string().initial, (read_size(n_samples), 1)),)
         strings = draw(start, chances, follow, n_samples, check_random_state(random_state), max_length)
         return decode(strings, self.symbols)
 
@@ -307,6 +313,10 @@ class WeightedAutomaton:
                 f"startprob {start.shape}, transmat {move.shape}, emissionprob {emit.shape} and stopprob {stop.shape} "
                 "do not fit; n states need (n,), (n, n), (n, symbols) and (n,)"
             )
+        check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
+        for name, chances in (("stopprob", stop), ("empty", np.array([empty]))):
+            if not ((chances >= 0) & (chances <= 1)).all():
+                raise ValueError(f"{name} is {chances.tolist()}; probabilities lie between 0 and 1")
         transitions = np.zeros((emit.shape[1], n + 1, n + 1))
         transitions[:, 0, 1:] = (1 - empty) * start * emit.T
         transitions[:, 1:, 1:] = ((1 - stop)[:, None] * move) * emit.T[:, None, :]

@@ -28,6 +28,18 @@ class HiddenMarkovModel(NamedTuple):
     empty: float
 
 
+def check_distributions(**parts: Array) -> None:
+    """An error for the first row of these parts that is no distribution."""
+    for name, rows in parts.items():
+        wrong = ~(np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-6))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            raise ValueError(
+                f"row {at} of {name} sums to {rows[at].sum():.6g}, its least entry is {rows[at].min():.6g}; give "
+                "probabilities that sum to one"
+            )
+
+
 def factored(initial: Array, transitions: Array, final: Array) -> HiddenMarkovModel | None:
     """The HMM of an automaton with one start state, never entered again, whose ``A_σ[i, j] = T[i, j]·O[j, σ]``.
 

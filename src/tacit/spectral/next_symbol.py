@@ -9,6 +9,7 @@ afresh from the last symbol.
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -119,6 +120,13 @@ def of_probabilities(initial: Array, transitions: Array, final: Array, table: Ar
     """The same for a probabilistic automaton: every prefix has weight one, and all states count alike afresh."""
     ones = np.ones(initial.size)
     return next_symbol(initial, transitions, final, ones, ones, table, mixing)
+
+
+def read_size(n_samples: Any) -> int:
+    """How many strings to draw; an error for what is no number of strings."""
+    if not isinstance(n_samples, Integral) or int(n_samples) < 0:
+        raise ValueError(f"n_samples must be a whole number from 0, got {n_samples!r}")
+    return int(n_samples)
 
 
 def draw(

@@ -44,8 +44,7 @@ def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0)
     Parameters
     ----------
     scaling : rows and columns are divided by this power of their sums; ½ makes the singular values those of a
-    canonical
-        correlation analysis
+        canonical correlation analysis
     seed : of the start of the iterative SVD, for large blocks
     """
     rows_weight, columns_weight = weigh(hankel.block, scaling)

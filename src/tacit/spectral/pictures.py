@@ -13,6 +13,8 @@ from tacit.spectral.hankel import Hankel
 
 MOST_STATES = 12
 """Above this a graph is a tangle."""
+BESIDE_LOOP = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
+"""Turns the arrow into a start away from the loop of the same state, which stands outward."""
 
 
 def singular_values(model: Any, ax: Any = None) -> Any:
@@ -115,7 +117,8 @@ def graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
         label = "" if is_hmm else _top(automaton.transitions[:, i, j], automaton.symbols)
         _arrow(ax, places[i], places[j], sizes[i], sizes[j], float(moves[i, j]), label)
     for i in np.flatnonzero(start >= least):
-        out = places[i] * 1.0 + (places[i] if start.size > 1 else np.array([0.0, 1.0])) * (sizes[i] + 0.28)
+        aside = BESIDE_LOOP @ (places[i] if start.size > 1 else np.array([0.0, 1.0]))
+        out = places[i] + aside * (sizes[i] + 0.28)
         ax.annotate(
             "",
             places[i] + (out - places[i]) * (sizes[i] + 0.02) / np.linalg.norm(out - places[i]),

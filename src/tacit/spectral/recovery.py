@@ -56,6 +56,11 @@ def recover(
         )
     ahead = (shifted @ (columns[:, None] * right)).reshape(hankel.n_symbols, block.shape[0], n_states)
     tensor = np.matmul(left.T * rows, ahead).transpose(1, 0, 2)
+    if not tensor.any():
+        raise ValueError(
+            "no string of the counts has two symbols in a row, so moves between states do not show; give longer "
+            "strings, or use SpectralAutomaton"
+        )
     weights = (frequency + 1e-3) ** -0.5
     found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, SWEEPS))[:KEPT]
     single = hankel.suffixes.lengths[1:] == 1

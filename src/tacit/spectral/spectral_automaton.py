@@ -157,6 +157,8 @@ class SpectralAutomaton(StringDensity):
         """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
         parts = []
         for name, part in zip(("prefixes", "suffixes"), self.basis, strict=True):
+            if len(part) == 0:
+                raise ValueError(f"basis {name} is an empty list; give one string or more, or basis='frequent'")
             codes = encode(part, symbols)
             known = [i for i in range(len(codes)) if (codes[i] >= 0).all()]
             if not any(codes.lengths[i] for i in known):

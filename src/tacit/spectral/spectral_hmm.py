@@ -14,33 +14,36 @@ from tacit.arrays import Array
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
+from tacit.spectral.moment_matching import Windows, count_windows, is_small, match
 from tacit.spectral.moments import Counting, Moments
-from tacit.spectral.prefix_tree import find, grow
+from tacit.spectral.prefix_tree import PrefixTree, find, grow
 from tacit.spectral.recovery import Recovered, recover
 from tacit.spectral.selection import Shown
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
-RIVALS, SHORT = 3, 5
-"""How many of the best recovered HMMs compete in how many EM steps for being refined."""
+RIVALS, SHORT = 2, 5
+"""How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
 
 
 class SpectralHMM(StringDensity):
-    """A hidden Markov model of sequences that end, learned without a random start.
+    """A hidden Markov model of sequences that end, learned from counts and then by EM.
 
     Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
     transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
-    nearest distributions). ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a poor optimum. The
-    model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences have a
-    probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
+    nearest distributions). Least squares moves the best of them to where they fit the counts of short windows
+    (`tacit.spectral.moment_matching`), unless the model is too large for that, beyond about 16 states and 20 symbols;
+    the likelihood of the strings chooses. ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a
+    poor optimum. The model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences
+    have a probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
 
     Parameters
     ----------
     n_states : number of hidden states
     length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
         bigrams and trigrams alone
-    refine : "em", or None for the algebra alone
+    refine : "em", or None for what the counts of short substrings give, without a step of EM
     max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
     smoothing : how often every transition, emission and stop is counted besides the data, all together
     alphabet : the symbols to expect; None is those that occur
@@ -99,6 +102,11 @@ class SpectralHMM(StringDensity):
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
+        if strings.values.size == 0:
+            raise ValueError(
+                f"all {len(strings)} sequences are empty, so no hidden state shows; add others, or use "
+                "SpectralAutomaton, which learns from alphabet= alone"
+            )
         rng = check_random_state(self.random_state)
         counting = Counting("substring", self.length, self.size, None, SCALINGS[0])
         with threadpool_limits(1):
@@ -133,8 +141,12 @@ class SpectralHMM(StringDensity):
             for one in recover(hankel, beginnings, seen / seen.sum(), self.n_states, scaling, rng)
         ]
         starts = [(_proper(one, empty), one.error) for one in found]
-        values = [expect(tree, start).log_likelihood for start, _ in starts]
-        best: list[tuple[Parameters, float]] = [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
+        best = _by_likelihood(tree, starts)
+        if is_small(self.n_states, k):
+            windows = count_windows(strings, k, self.n_states, moments.weights)
+            rivals = best[: 1 if self.refine is None else RIVALS]
+            matched = [(_matched(windows, start, empty), error) for start, error in rivals]
+            best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
         steps = min(SHORT, self.max_iter)
@@ -176,6 +188,21 @@ def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
     leaving[1:] += extra / leaving.shape[1] + 1e-300
     leaving /= leaving.sum(axis=1, keepdims=True)
     return _automaton(leaving[:, :-1], (emission / emission.sum(axis=0)).T, leaving[:, -1])
+
+
+def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> list[tuple[Parameters, float]]:
+    """The HMMs under which the strings are most likely first."""
+    values = [expect(tree, start).log_likelihood for start, _ in starts]
+    return [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
+
+
+def _matched(windows: Windows, start: Parameters, empty: float) -> Parameters:
+    """The HMM near this one that fits the windows; the share of empty strings is known and stays."""
+    by_state = start.moves[:, :, 1:].sum(axis=1)
+    leaving = np.hstack([start.moves.sum(axis=0)[:, 1:], start.final[:, None]])
+    leaving, emission = match(windows, leaving, (by_state / by_state.sum(axis=0)).T)
+    leaving[0] = np.append((1 - empty) * leaving[0, :-1] / leaving[0, :-1].sum(), empty)
+    return _automaton(leaving[:, :-1], emission, leaving[:, -1])
 
 
 def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:

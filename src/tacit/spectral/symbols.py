@@ -47,14 +47,15 @@ def read_sequences(sequences: Any) -> Ragged:
 def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
     """The symbols: those the user lists, which must contain all that occur, or all that occur, the most frequent first.
 
-    By frequency, as then another name for a symbol changes nothing.
+    By frequency, and equally frequent ones by how late they stand, as then another name for a symbol changes nothing.
 
     >>> read_alphabet(None, read_sequences(["cab", "bc", "b"])).tolist()
     ['b', 'c', 'a']
     """
     if alphabet is None:
-        found, times = np.unique(sequences.values, return_counts=True)
-        found = found[np.argsort(-times, kind="stable")]
+        found, codes, times = np.unique(sequences.values, return_inverse=True, return_counts=True)
+        places = np.arange(codes.size) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+        found = found[np.lexsort((np.bincount(codes, places, minlength=found.size), -times))]
         if found.size == 0:
             raise ValueError(
                 "all sequences are empty, so there is no symbol to learn; add others, or list symbols in alphabet=[...]"

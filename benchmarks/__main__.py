@@ -11,7 +11,7 @@ import pkgutil
 import sys
 
 import benchmarks
-from benchmarks.harness import publish
+from benchmarks.harness import Skipped, publish
 
 
 def main(wanted: list[str], full: bool = False) -> None:
@@ -22,12 +22,15 @@ def main(wanted: list[str], full: bool = False) -> None:
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     for name in wanted or names:
         run = importlib.import_module(f"benchmarks.{name}").run
-        if not full:
-            publish(name, run())
-        elif "full" in inspect.signature(run).parameters:
-            publish(f"{name}_full", run(full=True))
-        elif name in wanted:
+        has_long = "full" in inspect.signature(run).parameters
+        if full and not has_long and name in wanted:
             sys.exit(f"the benchmark {name} has no long version: leave out --full")
+        if full and not has_long:
+            continue
+        try:
+            publish(f"{name}_full" if full else name, run(full=True) if full else run())
+        except Skipped as reason:
+            print(f"{name} skipped: {reason}")
 
 
 if __name__ == "__main__":

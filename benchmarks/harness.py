@@ -30,6 +30,17 @@ class Page:
     notes: list[str] = field(default_factory=list)
 
 
+class Skipped(Exception):
+    """Why a benchmark cannot run here; its page stays as it is."""
+
+
+def real_data() -> Path:
+    """The folder of the real data, which are not part of the repository."""
+    if "TACIT_DATA" not in os.environ:
+        raise Skipped("TACIT_DATA is not set, and the data are not part of the repository")
+    return Path(os.environ["TACIT_DATA"])
+
+
 def interleave(calls: Mapping[str, Callable[[], Any]], rounds: int = 20) -> dict[str, list[float]]:
     """Seconds of each call, one after the other in every round, after a round that warms up."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
 import tacit
-from benchmarks.harness import Page, interleave, ratio
+from benchmarks.harness import Page, interleave, ratio, real_data
 from tacit import Ragged, StructuredSVM
 from tacit.problems import Chain
 from tacit.solvers import FrankWolfe
@@ -31,11 +31,7 @@ def run() -> Page:
         "crfsuite's perceptron, preparing not slower than fitting; best C by cross-validation ≤ .200. One BLAS thread.",
         ["learner", "seconds", "× perceptron", "preparing", "gap", "test error"],
     )
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
-        page.notes.append("TACIT_DATA is not set: nothing was measured.")
-        return page
-    with np.load(Path(folder) / "letters" / "letters.npz") as data:
+    with np.load(real_data() / "letters" / "letters.npz") as data:
         words, tags = Ragged(data["pixels"], data["offsets"]), Ragged(data["letters"], data["offsets"])
         train, test = np.flatnonzero(data["folds"] == 1), np.flatnonzero(data["folds"] != 1)
     X, y, X_test, y_test = words[train], tags[train], words[test], tags[test]

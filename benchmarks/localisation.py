@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 import warnings
@@ -15,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page
+from benchmarks.harness import Page, real_data
 from tacit import IterativeLatentSVM, LatentSVM, SelfPaced, StructuredSVM, windows
 from tacit.boxes import nearest, overlap
 from tacit.datasets import boxes_csv, find_folder
@@ -42,9 +41,7 @@ def run() -> Page:
         "splits), on test images.",
         ["data", "learner", "IoU ≥ 0.5, %", "mean IoU", "class accuracy, %", "CPU seconds a fit"],
     )
-    if "TACIT_DATA" not in os.environ:
-        page.notes.append("skipped: TACIT_DATA is not set, and the data are not part of the repository")
-        return page
+    real_data()
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name in SIZES:

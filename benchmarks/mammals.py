@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page
+from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced
 from tacit.datasets import mammals
 from tacit.problems import Candidates
@@ -46,9 +45,7 @@ def run() -> Page:
             "CPU seconds a fit (highest)",
         ],
     )
-    if "TACIT_DATA" not in os.environ:
-        page.notes.append("skipped: TACIT_DATA is not set, and the data are not part of the repository")
-        return page
+    real_data()
     with threadpool_limits(1, user_api="blas"):
         fits = {
             name: [[_fit(fold, seed, pace) for seed in range(STARTS)] for fold in range(5)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page
+from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced, StructuredSVM
 from tacit.datasets import mnist
 from tacit.problems import Transforms, rotations
@@ -55,9 +54,7 @@ def run() -> Page:
             "self-paced",
         ],
     )
-    if "TACIT_DATA" not in os.environ:
-        page.notes.append("skipped: TACIT_DATA is not set, and the data are not part of the repository")
-        return page
+    real_data()
     with threadpool_limits(1, user_api="blas"):
         fits = {pair: _measure(pair) for pair in PAIRS}
     for pair, blocks, C in itertools.product(PAIRS, BLOCKS, CS):

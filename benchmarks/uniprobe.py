@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from pathlib import Path
@@ -13,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page
+from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced
 from tacit.datasets import uniprobe
 from tacit.datasets.dna import Halves
@@ -58,14 +57,11 @@ def run(full: bool = False) -> Page:
             "seconds a start",
         ],
     )
-    folder = os.environ.get("TACIT_DATA")
-    if folder is None:
-        page.notes.append("skipped: TACIT_DATA is not set, and the data are not part of the repository")
-        return page
+    folder = real_data() / "uniprobe"
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for protein in PROTEINS:
-            measure(page, Path(folder) / "uniprobe", protein, folds)
+            measure(page, folder, protein, folds)
     page.notes.append(
         "A run is stuck if it ends with a training error above 45 % (thesis: 18 of 100 runs of CCCP, 1 of self-paced "
         f"learning). Ties: within C·ε = {C * EPSILON:g}. The held-out loss still falls at the largest width tried."

@@ -180,7 +180,7 @@ class Descent:
             max_iter=self.max_inner,
             start=start,
             planes=now.planes if len(now.planes) else None,
-            callbacks=[lambda step: step.bound > above],
+            callbacks=[lambda step: bool(step.bound > above)],
             rng=self.rng("solve", now.iteration),
         )
         if solution.status is Status.INTERRUPTED:  # half a solve is no position to go on from
@@ -209,6 +209,8 @@ class Descent:
         """
         limit = end.objective - self.significant
         for target in getattr(self.oracle, "shifted", lambda code: ())(end.target):
+            if not self._changed(target, end.target):
+                continue
             solution = self._solve(replace(end, target=target), self.weights, end.w, above=limit)
             found = self.oracle.impute(solution.w, prefer=target).code
             objective = self.objective(solution.w, found)

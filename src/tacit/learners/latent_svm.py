@@ -139,9 +139,9 @@ class LatentSVM(Learner):
             log = RunLog(descent, self._checkpoint(descent, schema))
             if not log.resume():
                 log.open(self._start(descent, oracle, y))
-            cut = self._runs(log, oracle, y)
+            n_starts = 1 if self._is_fixed(oracle) else self.n_init
+            cut = self._runs(log, n_starts, oracle, y)
         self._keep(log.record, schema, oracle)
-        n_starts = 1 if self._is_fixed(oracle) else self.n_init
         if cut is not None:
             self.status_ = cut
         if self.status_ is not Status.CONVERGED:
@@ -180,9 +180,8 @@ class LatentSVM(Learner):
         settings = (self._solver, self.tol, self.max_inner, self.rescaling, self.pace, self.escape, self.shift)
         return Descent(oracle, weights, *settings, seed)
 
-    def _runs(self, log: RunLog, oracle: Any, y: Any) -> Status | None:
+    def _runs(self, log: RunLog, n_starts: int, oracle: Any, y: Any) -> Status | None:
         """All starts, from where the log is; why it ended early, if it did."""
-        n_starts = 1 if self._is_fixed(oracle) else self.n_init
         progress = Progress(self.verbose, n_starts * self.max_iter)
         clock = time.perf_counter()
         try:
@@ -222,7 +221,7 @@ class LatentSVM(Learner):
         facts = {
             "features, labels and losses": descent.oracle.digest(),
             "sample weights and C": checksum(descent.weights),
-            "classes": schema.classes.tolist(),
+            "classes": repr(schema.classes.tolist()),
             "seed": descent.seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in _COMPARED},
             "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _mark(self.init),
@@ -274,9 +273,9 @@ def _mark(values: Any) -> str:
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
     values = np.asarray(values)
-    return (
-        checksum(values) if values.dtype != object else checksum(np.array([repr(value) for value in values.tolist()]))
-    )
+    if values.dtype == object:
+        values = np.array([repr(value) for value in values.tolist()])
+    return checksum(values)
 
 
 def _advice(status: Status, objective: float, n_runs: int, n_starts: int, n_iterations: int) -> str:

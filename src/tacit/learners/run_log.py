@@ -59,7 +59,8 @@ class RunLog:
 
     @property
     def start(self) -> int:
-        return len(self.record.runs) if hasattr(self, "record") else 0
+        """The number of the present run."""
+        return len(self.record.runs)
 
     @property
     def seconds(self) -> float:

@@ -30,17 +30,9 @@ class Recalling:
             raise AttributeError(name)
         return getattr(self.oracle, name)
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        if rows is not None or rescaling != "margin" or rivals:
-            return self.oracle.augmented(w, rows, target=target, rescaling=rescaling, rivals=rivals)
+    def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
+        if rows is not None or asked:
+            return self.oracle.augmented(w, rows, **asked)
         question = w.tobytes() if w.any() else b""
         answer = self._answers.pop(question, None)
         if answer is None:

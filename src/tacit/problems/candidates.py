@@ -11,12 +11,12 @@ from tacit.boxes import overlap
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.enumerable import check_hidden
 from tacit.oracle.hidden_loss import by_kind
-from tacit.problems.class_blocks import ClassProblem
+from tacit.problems.class_blocks import TableProblem
 from tacit.problems.ragged_input import read_ragged
 from tacit.ragged import Ragged
 
 
-class Candidates(ClassProblem):
+class Candidates(TableProblem):
     """Each sample is a bag of candidate vectors (boxes, windows, sentences); ``s(y, h) = w_y·x_h + b_y``.
 
     The hidden value is the position of the candidate within its bag. Bags come as a list of arrays, an object array, a

@@ -29,16 +29,12 @@ Tables too small for threads to pay are cut to this size; larger ones gain more 
 
 
 class ClassProblem(Problem):
-    """Classification with one weight block per class. A subclass reads the input and says how rows form samples."""
+    """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
 
     def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
         self.loss = loss
         self.classes = classes
         self.fit_intercept = fit_intercept
-
-    @abstractmethod
-    def rows(self, X: Any) -> tuple[Any, Array]:
-        """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
 
     @abstractmethod
     def known_hidden(self, hidden: Any, offsets: Array) -> Array:
@@ -61,25 +57,6 @@ class ClassProblem(Problem):
     def _sees_hidden(self) -> bool:
         named = isinstance(self.loss, str) and self.loss in self.hidden_losses
         return named or (callable(self.loss) and self.has_hidden)
-
-    def schema(self, X: Any, y: Any) -> Schema:
-        table, offsets = self.rows(self.read(X))
-        classes = read_classes(self.classes, y, offsets.size - 1)
-        self.check_loss(classes)
-        blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
-        if self.fit_intercept:
-            blocks["intercept"] = (len(classes),)
-        return Schema(classes, table.shape[1], blocks)
-
-    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
-        X = self.read(X)
-        table, offsets = self.rows(X)
-        name = type(self).__name__
-        if table.shape[1] != schema.n_features:
-            raise ValueError(
-                f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
-            )
-        return ClassBlocks(table, schema, offsets, **self.bound_facts(X, y, schema, offsets, hidden))
 
     def bound_facts(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
         """What an oracle is told about its samples beside their features: labels, losses, known hidden values."""
@@ -128,6 +105,33 @@ class ClassProblem(Problem):
         tags.estimator_type = "classifier"
         tags.classifier_tags = ClassifierTags()
         return tags
+
+
+class TableProblem(ClassProblem):
+    """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
+
+    @abstractmethod
+    def rows(self, X: Any) -> tuple[Any, Array]:
+        """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        table, offsets = self.rows(self.read(X))
+        classes = read_classes(self.classes, y, offsets.size - 1)
+        self.check_loss(classes)
+        blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
+        if self.fit_intercept:
+            blocks["intercept"] = (len(classes),)
+        return Schema(classes, table.shape[1], blocks)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
+        X = self.read(X)
+        table, offsets = self.rows(X)
+        name = type(self).__name__
+        if table.shape[1] != schema.n_features:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
+            )
+        return ClassBlocks(table, schema, offsets, **self.bound_facts(X, y, schema, offsets, hidden))
 
 
 class ClassBlocks(EnumerableOracle):

@@ -10,10 +10,10 @@ from sklearn.utils import check_array
 
 from tacit.arrays import Array, as_csr, first_non_finite
 from tacit.oracle import Example
-from tacit.problems.class_blocks import ClassProblem
+from tacit.problems.class_blocks import TableProblem
 
 
-class Multiclass(ClassProblem):
+class Multiclass(TableProblem):
     """Multi-class classification, ``s(y) = w_y·x + b_y`` (Crammer & Singer 2001).
 
     ``X`` is a dense or scipy-sparse table. O(n·K·d) a pass. Intercepts are weights of a constant feature 1, so they

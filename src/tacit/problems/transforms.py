@@ -138,9 +138,6 @@ class Transforms(ClassProblem):
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         return exact_loss(np.diff(offsets))
 
-    def rows(self, X: Any) -> tuple[Any, Array]:
-        raise NotImplementedError("views of inputs need the schema's components")
-
     def _check(self, classes: Array) -> None:
         if self.blocks not in ("class", "class and state"):
             raise ValueError(f"blocks must be 'class' or 'class and state', got {self.blocks!r}")

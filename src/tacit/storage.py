@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,27 +22,27 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.penalties",
+    "tacit.running",
     "tacit.spectral",
 )
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
     """Write a fitted learner: its parameters and the learned ``facts``."""
-    if not is_own(model):
-        raise StorageError(
-            f"{type(model).__name__} is not a learner of tacit, so tacit.load could not restore it; "
-            "save coef_ and schema_ yourself, or pickle it"
-        )
+    name = type(model).__name__
+    if _find_class(name) not in (None, type(model)):
+        raise StorageError(f"{type(model)} has the name of a class of tacit, which tacit.load would restore; rename it")
     arrays: dict[str, Array] = {}
     header = {
-        "learner": type(model).__name__,
+        "learner": name,
         "params": _pack_params(model, arrays, "param"),
         "facts": {name: _pack(value, arrays, f"fact.{name}") for name, value in facts.items()},
     }
     write_archive(path, "model", header, arrays)
 
 
-def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
+def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[type] = ()) -> Any:
     """Restore a learner that `save` wrote. Loading never runs code from the file.
 
     Parameters
@@ -50,6 +50,7 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     path : the file
     problem : needed, and only allowed, when the model was trained on a problem of your own; a solver of your own is
         not restored
+    classes : classes of your own that the file may hold: a learner, the lines of its history
 
     >>> import tempfile, tacit
     >>> from sklearn.datasets import load_iris
@@ -61,11 +62,12 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     True
     """
     header, arrays = read_archive(path, "model")
+    unpack = _Unpacker(arrays, {kind.__name__: kind for kind in classes})
     try:
-        params = {name: _unpack(value, arrays) for name, value in header["params"].items()}
-        facts = {name: _unpack(value, arrays) for name, value in header["facts"].items()}
+        kind = unpack.find_class(header["learner"])
+        params = {name: unpack(value) for name, value in header["params"].items()}
+        facts = {name: unpack(value) for name, value in header["facts"].items()}
         facts = {name: None if isinstance(value, _Foreign) else value for name, value in facts.items()}
-        kind = _own_class(header["learner"])
     except (KeyError, TypeError, AttributeError, RuntimeError) as error:
         raise StorageError(f"{str(path)!r} is not a tacit model: {error!r} is missing or malformed") from error
     if not hasattr(kind, "save"):
@@ -143,7 +145,7 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         if not is_own(value):
             return {"$foreign": name}
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
-    if (hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__")) and is_own(value):
+    if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
         parts = {name: _pack(getattr(value, name), arrays, f"{path}.{name}") for name in fields}
         return {"$object": type(value).__name__, "parts": parts}
@@ -158,41 +160,50 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
     raise StorageError(f"{path} is {value!r}: a {type(value).__name__} cannot be saved; use numbers, strings or arrays")
 
 
-def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
-    if isinstance(value, list):
-        return [_unpack(part, arrays) for part in value]
-    if not isinstance(value, dict):
-        return value
-    if "$array" in value:
-        return arrays[value["$array"]]
-    if "$ragged" in value:
-        return Ragged(_unpack(value["$ragged"], arrays), arrays[value["offsets"]], _unpack(value.get("boxes"), arrays))
-    if "$enum" in value:
-        return _own_class(value["$enum"])[value["name"]]
-    if "$strings" in value:
-        return np.array(value["$strings"], dtype=object)
-    if "$objects" in value:
-        column = np.empty(len(value["$objects"]), dtype=object)
-        for i, part in enumerate(value["$objects"]):
-            column[i] = _unpack(part, arrays)
-        return column
-    if "$foreign" in value:
-        return _Foreign(value["$foreign"])
-    if "$tuple" in value:
-        return tuple(_unpack(part, arrays) for part in value["$tuple"])
-    if "$dict" in value:
-        return {key: _unpack(part, arrays) for key, part in value["$dict"].items()}
-    if "$pairs" in value:
-        return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$pairs"]}
-    kind = _own_class(value["$object"])
-    return kind(**{name: _unpack(part, arrays) for name, part in value["parts"].items()})
+class _Unpacker:
+    """The inverse of `_pack`; classes are tacit's own, or among those that the user handed over."""
 
+    def __init__(self, arrays: Mapping[str, Array], handed_over: Mapping[str, type]) -> None:
+        self._arrays = arrays
+        self._handed_over = handed_over
 
-def _own_class(name: str) -> Any:
-    kind = _find_class(name)
-    if kind is None:
-        raise StorageError(f"the file names {name!r}, which is not a class that this tacit restores")
-    return kind
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        if "$array" in value:
+            return self._arrays[value["$array"]]
+        if "$ragged" in value:
+            return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
+        if "$enum" in value:
+            return self.find_class(value["$enum"])[value["name"]]
+        if "$strings" in value:
+            return np.array(value["$strings"], dtype=object)
+        if "$objects" in value:
+            column = np.empty(len(value["$objects"]), dtype=object)
+            for i, part in enumerate(value["$objects"]):
+                column[i] = self(part)
+            return column
+        if "$foreign" in value:
+            return _Foreign(value["$foreign"])
+        if "$tuple" in value:
+            return tuple(self(part) for part in value["$tuple"])
+        if "$dict" in value:
+            return {key: self(part) for key, part in value["$dict"].items()}
+        if "$pairs" in value:
+            return {self(k): self(v) for k, v in value["$pairs"]}
+        kind = self.find_class(value["$object"])
+        return kind(**{name: self(part) for name, part in value["parts"].items()})
+
+    def find_class(self, name: str) -> Any:
+        kind = _find_class(name) or self._handed_over.get(name)
+        if kind is None:
+            raise StorageError(
+                f"the file names {name!r}, which is not a class of this tacit; if it is yours, hand it over: "
+                f"tacit.load(path, classes=[{name}])"
+            )
+        return kind
 
 
 def _find_class(name: str) -> Any:

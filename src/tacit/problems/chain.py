@@ -40,6 +40,8 @@ class Chain(Problem):
     (['a', 'a', 'b'], (2, 2))
     """
 
+    reads_once = True
+
     def __init__(
         self,
         loss: Any = "hamming",
@@ -58,7 +60,7 @@ class Chain(Problem):
         return read_ragged(X, "sequence", "token")
 
     def schema(self, X: Any, y: Any) -> Schema:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
         self._allowed(classes)
@@ -71,7 +73,7 @@ class Chain(Problem):
         return Schema(classes, sequences.values.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         d = sequences.values.shape[1]
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")

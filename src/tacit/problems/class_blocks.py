@@ -19,8 +19,9 @@ from tacit.arrays import Array, Rows
 from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import CalledLoss
+from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.class_dual import ClassDual
 
 SMALL_PRODUCT = 900_000
@@ -31,14 +32,16 @@ Tables too small for threads to pay are cut to this size; larger ones gain more 
 class ClassProblem(Problem):
     """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
 
+    reads_once = True
+
     def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
         self.loss = loss
         self.classes = classes
         self.fit_intercept = fit_intercept
 
     @abstractmethod
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
-        """Given hidden values, checked, −1 where unknown."""
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        """What is known of hidden values, checked."""
 
     has_hidden = True
     hidden_losses: tuple[str, ...] = ()
@@ -115,7 +118,7 @@ class TableProblem(ClassProblem):
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
 
     def schema(self, X: Any, y: Any) -> Schema:
-        table, offsets = self.rows(self.read(X))
+        table, offsets = self.rows(self.checked(X))
         classes = read_classes(self.classes, y, offsets.size - 1)
         self.check_loss(classes)
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
@@ -124,7 +127,7 @@ class TableProblem(ClassProblem):
         return Schema(classes, table.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
-        X = self.read(X)
+        X = self.checked(X)
         table, offsets = self.rows(X)
         name = type(self).__name__
         if table.shape[1] != schema.n_features:
@@ -182,8 +185,8 @@ class ClassBlocks(EnumerableOracle):
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
 
-    def hidden_unknown(self) -> Array:
-        return self._several_states()  # a class has every state
+    def existing(self, labels: Array, rows: Rows = None) -> None:
+        return None  # every class has every state
 
     @property
     def table(self) -> Any:
@@ -221,7 +224,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *self._loss_marks())
+        return checksum(self._rows, self.offsets, *self.known_marks())
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)

@@ -59,6 +59,8 @@ class Motif(Problem):
     (array([ 1, -1]), array([5]))
     """
 
+    reads_once = True
+
     def __init__(
         self, width: int, background: int = 3, strands: str = "one", loss: Any = "0/1", classes: Any = None
     ) -> None:
@@ -81,7 +83,7 @@ class Motif(Problem):
         return sequences
 
     def schema(self, X: Any, y: Any) -> Schema:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
             raise ValueError(
@@ -94,7 +96,7 @@ class Motif(Problem):
         return Schema(classes, 1, {"motif": (self.width, 4), "background": (4**self.background,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         if schema.blocks["motif"] != (self.width, 4) or schema.blocks["background"] != (4**self.background,):
             width, words = schema.blocks["motif"][0], schema.blocks["background"][0]
             raise ValueError(

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from tacit.arrays import Array, first_non_finite
 from tacit.labels import read_classes
 from tacit.oracle import Example, PairLoss, Schema
-from tacit.oracle.enumerable import check_hidden
+from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.class_blocks import ClassBlocks, ClassProblem
 from tacit.problems.image_rotations import Rotations
@@ -93,7 +93,7 @@ class Transforms(ClassProblem):
         return np.asarray(X)
 
     def schema(self, X: Any, y: Any) -> Schema:
-        X = self.read(X)
+        X = self.checked(X)
         classes = read_classes(self.classes, y, len(X))
         self._check(classes)
         shape = self._input_shape(X)
@@ -118,7 +118,7 @@ class Transforms(ClassProblem):
         return Schema(classes, int(np.prod(shape)), blocks, facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks | StateBlocks:
-        X = self.read(X)
+        X = self.checked(X)
         shape = tuple(schema.facts["shape"].tolist())
         if int(np.prod(X.shape[1:])) != schema.n_features or (X.ndim > 2 and X.shape[1:] != shape):
             raise ValueError(
@@ -132,8 +132,8 @@ class Transforms(ClassProblem):
             return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **facts)
         return StateBlocks(views, schema, offsets, **facts)
 
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
-        return check_hidden(hidden, np.diff(offsets))
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        return read_hidden(hidden, np.diff(offsets))
 
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         return exact_loss(np.diff(offsets))

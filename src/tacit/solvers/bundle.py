@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
-from tacit.penalties import Quadratic
+from tacit.penalties import Penalty
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -61,6 +61,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         if self.drop_after < 1:
             raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
         state = BundleState(task.oracle.n_params)
+        state.bound = task.floor
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
             state.add(code, task.plane(code), task.penalty)
@@ -74,7 +75,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state = copy.copy(state)
         penalty = task.penalty
         if self.proximal:
-            penalty = penalty.pulled(state.pull, state.best[0])
+            penalty = penalty.near(state.best[0], state.pull)
             if not state.just_raised:
                 state.raise_bound(state.weigh(task.penalty), task.penalty)
             state.just_raised = not state.just_raised
@@ -122,7 +123,7 @@ class BundleState(Patience):
         self.codes: tuple[Array, ...] = ()
         self.ages = np.zeros(0, dtype=np.int64)
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = 0.0
+        self.bound = -np.inf
         self.pull = 1.0
         self.just_raised = True
 
@@ -179,13 +180,13 @@ class BundleState(Patience):
         if not objective >= self.best[1]:
             self.best = w, objective
 
-    def add(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
+    def add(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the same is there already."""
         alike = np.flatnonzero(self.offsets == plane.offset)
         if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
             self.append(code, plane, penalty)
 
-    def append(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
+    def append(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         m = len(self.codes)
         if m == len(self._offsets):
             self._move(np.arange(m), 2 * m)
@@ -199,17 +200,14 @@ class BundleState(Patience):
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 
-    def weigh(self, penalty: Quadratic) -> Array:
+    def weigh(self, penalty: Penalty) -> Array:
         """The dual weights of the planes: max over the simplex of the model's dual under this penalty."""
-        pull = penalty.pull
-        gains = self.offsets
-        if pull and penalty.centre is not None:
-            gains = gains + pull / (1 + pull) * (self.slopes @ penalty.centre)
-        root = np.sqrt(penalty.metric * (1 + pull))
+        gains = penalty.dual_offsets(self.slopes, self.offsets)
         room = ACCURACY * (self.best[1] - self.bound)
-        return maximise_on_simplex(self.slopes, root, self.gram / (1 + pull), gains, self.best[1], room)
+        gram = self.gram / penalty.stiffness
+        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, self.best[1], room)
 
-    def raise_bound(self, alpha: Array, penalty: Quadratic) -> Array:
+    def raise_bound(self, alpha: Array, penalty: Penalty) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
 
         Returns the weighted slope.
@@ -220,7 +218,7 @@ class BundleState(Patience):
         self.bound = max(self.bound, bound)
         return np.asarray(slope)
 
-    def tune(self, w: Array, penalty: Quadratic) -> None:
+    def tune(self, w: Array, penalty: Penalty) -> None:
         """Adapt the pull to where the model's value at the next point lies between bound and best objective."""
         model = penalty.value(w) + float((self.slopes @ w + self.offsets).max())
         level = self.bound + LEVEL * (self.best[1] - self.bound)

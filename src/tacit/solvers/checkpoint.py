@@ -13,7 +13,8 @@ import numpy as np
 
 from tacit.archive import kind_of, read_archive, write_archive
 from tacit.oracle import Task
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
+from tacit.penalties import Penalty
 
 SHARE = 0.05
 """Writing may take this share of the running time."""
@@ -27,11 +28,15 @@ class Checkpoint:
     path : where
     facts : what a run must agree on to be resumed (`describe` of the task, C, the problem's parameters), by name
     resume : go on from the file if it exists; otherwise it is overwritten
+    every_step : write after every step, however long that takes, for runs of few long steps
     """
 
-    def __init__(self, path: str | Path, facts: Mapping[str, Any], resume: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, facts: Mapping[str, Any], resume: bool = False, every_step: bool = False
+    ) -> None:
         self.path = Path(path)
         self.resume = resume
+        self.every_step = every_step
         if not self.path.parent.is_dir():
             raise ValueError(f"checkpoint={str(path)!r}: the folder {str(self.path.parent)!r} does not exist; make it")
         if self.path.exists() and kind_of(self.path) != "checkpoint" and (not resume or not self.path.is_file()):
@@ -42,7 +47,7 @@ class Checkpoint:
         self._due = 0.0
 
     def is_due(self) -> bool:
-        return time.perf_counter() >= self._due
+        return self.every_step or time.perf_counter() >= self._due
 
     def write(self, snapshot: Mapping[str, Any]) -> None:
         """Keep a state: arrays and numbers. A disk that cannot take it costs a warning, not the run."""
@@ -83,5 +88,12 @@ def describe(task: Task) -> dict[str, Any]:
         "rescaling": task.rescaling,
         "labels": checksum(task.target),
         "sample weights and C": checksum(task.weights),
+        "penalty": describe_penalty(task.penalty, task.oracle.n_params),
         "features, labels and losses": task.oracle.digest(),
     }
+
+
+def describe_penalty(penalty: Penalty, n_params: int) -> str:
+    """What tells a penalty from another: its kind, and where it leads."""
+    probe = np.linspace(0.5, 1.5, n_params)
+    return f"{type(penalty).__name__} {checksum(penalty.primal(probe), np.array(penalty.value(probe)))}"

@@ -56,6 +56,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
             raise ValueError(f"batch_size must be a whole number, at least 1, got {self.batch_size!r}")
         state = SubgradientState(task.oracle.n_params, int(rng.integers(2**31)))
+        state.bound = task.floor
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.certify(task, warm.w)
@@ -100,7 +101,7 @@ class SubgradientState:
         self.offset = 0.0
         self.passes, self.certified, self.next_certificate, self.trust = 0, 0, 1, 0
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = 0.0
+        self.bound = -np.inf
         self.codes: tuple[Array, ...] = ()
 
     @property

@@ -200,8 +200,8 @@ class _Unpacker:
         kind = _find_class(name) or self._handed_over.get(name)
         if kind is None:
             raise StorageError(
-                f"the file names {name!r}, which is not a class of this tacit; if it is yours, hand it over: "
-                f"tacit.load(path, classes=[{name}])"
+                f"the file names {name!r}, which is not a class that this tacit restores; if it is yours, hand it "
+                f"over: tacit.load(path, classes=[{name}])"
             )
         return kind
 

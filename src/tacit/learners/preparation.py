@@ -15,6 +15,7 @@ from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_lab
 from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import Penalty, Quadratic
 from tacit.solvers import Bundle
+from tacit.solvers.checkpoint import Checkpoint
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
@@ -62,6 +63,19 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
+
+
+def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:
+    """The checkpoint of a learner that has one; a run resumes only with the same data and parameters.
+
+    For learners whose parameters say all there is to compare: each by its representation.
+    """
+    if getattr(learner, "checkpoint", None) is None:
+        return None
+    free = (*learner._not_saved, "n_jobs", "verbose")
+    compared = {name: value for name, value in learner.get_params(deep=False).items() if name not in free}
+    facts = {"features, labels and losses": oracle.digest(), **{name: repr(value) for name, value in compared.items()}}
+    return Checkpoint(learner.checkpoint, facts, learner.resume)
 
 
 def check_running(learner: Any) -> None:

@@ -42,8 +42,8 @@ class EnumerableOracle(ABC):
     offsets : (n + 1,) where each sample's states begin
     n_params : length of w
     labels : (n,) position of y_i in classes, `len(classes)` for a label never seen; None when predicting
-    hidden : what is known of the state of each sample: (n,) numbers, −1 where unknown, or a `KnownHidden`; None for
-        nothing
+    hidden : what is known of the state of each sample, as `read_hidden` takes it: the state, −1 where it is unknown, or
+        those that are allowed; None for nothing
     losses : the loss of every output; None when predicting
     hidden_loss : a loss that looks at the hidden value, instead of ``losses``: it is measured against ``hidden``
     has_hidden : whether the state means something to the user
@@ -62,7 +62,7 @@ class EnumerableOracle(ABC):
         n_params: int,
         *,
         labels: Array | None = None,
-        hidden: Array | KnownHidden | None = None,
+        hidden: Any = None,
         losses: LossTable | None = None,
         hidden_loss: PairLoss | None = None,
         has_hidden: bool = True,
@@ -74,7 +74,7 @@ class EnumerableOracle(ABC):
         self.n_labels = len(classes)
         self.has_hidden = has_hidden
         self._labels = labels
-        self._hidden, self._allowed = KnownHidden.of(hidden, self.n_samples)
+        self._hidden, self._allowed = KnownHidden.of(hidden, np.diff(offsets))
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
         self._losses = None if losses is None else checked_losses(losses)
@@ -97,10 +97,10 @@ class EnumerableOracle(ABC):
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i Ψ(x_i, labels_i, states_i), one cell a row, states counted within the sample."""
 
-    def with_hidden(self, hidden: Array | KnownHidden | None) -> Self:
+    def with_hidden(self, hidden: Any) -> Self:
         """The same data with these hidden values known (−1: unknown)."""
         view = copy.copy(self)
-        view._hidden, view._allowed = KnownHidden.of(hidden, self.n_samples)
+        view._hidden, view._allowed = KnownHidden.of(hidden, np.diff(self.offsets))
         if self._hidden_loss is not None:
             view._losses = self._measured(Reference(view._hidden, view._allowed))
         return view

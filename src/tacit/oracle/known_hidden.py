@@ -41,11 +41,11 @@ class KnownHidden(NamedTuple):
     allowed: Array | None = None
 
     @classmethod
-    def of(cls, hidden: Array | KnownHidden | None, n: int) -> KnownHidden:
-        """From states alone, or from nothing."""
+    def of(cls, hidden: Any, sizes: Array) -> KnownHidden:
+        """From whatever `read_hidden` takes, from nothing (None), or from what was read before."""
         if isinstance(hidden, KnownHidden):
             return hidden
-        return cls(np.full(n, -1) if hidden is None else np.asarray(hidden))
+        return cls(np.full(sizes.size, -1)) if hidden is None else read_hidden(hidden, sizes)
 
 
 def read_hidden(hidden: Any, sizes: Array, name: str = "values") -> KnownHidden:

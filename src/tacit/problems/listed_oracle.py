@@ -107,7 +107,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         view._bound = self._bound._replace(functions=self._bound.functions.without("augmented"))
         return view
 
-    def with_hidden(self, hidden: Array | KnownHidden | None) -> Self:
+    def with_hidden(self, hidden: Any) -> Self:
         view = super().with_hidden(hidden)
         view._truth = view._find_truth()
         return view

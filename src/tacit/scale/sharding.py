@@ -20,8 +20,8 @@ from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
 from tacit.oracle.capabilities import Expectations
 
-BLOCK_OPERATIONS = 4_000_000
-"""Multiplications that one block of rows takes at least: about two milliseconds, a hundred times what a call costs."""
+BLOCK_OPERATIONS = 2_000_000
+"""Multiplications that one block of rows takes at least: about half a millisecond, ten times what a call costs."""
 
 MAX_BLOCKS = 64
 """Blocks that rows are cut into at the most: as many threads can share a pass."""

@@ -60,8 +60,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
         if self.drop_after < 1:
             raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
-        state = BundleState(task.oracle.n_params)
-        state.bound = task.floor
+        state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
             state.add(code, task.plane(code), task.penalty)
@@ -94,7 +93,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
-        state = BundleState(task.oracle.n_params)
+        state = BundleState(task.oracle.n_params, task.floor)
         for code in snapshot["codes"]:
             if not task.oracle.accepts(code):
                 raise ValueError("the checkpoint holds outputs that these samples do not have; start with resume=False")
@@ -115,15 +114,16 @@ class BundleState(Patience):
     that the old state knows of, so an interrupted step leaves the old state whole.
     """
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, floor: float = 0.0) -> None:
         super().__init__()
+        self.floor = floor  # what the objective is never below
         self._slopes = np.empty((32, d))
         self._offsets = np.empty(32)
         self._gram = np.empty((32, 32))
         self.codes: tuple[Array, ...] = ()
         self.ages = np.zeros(0, dtype=np.int64)
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = -np.inf
+        self.bound = floor
         self.pull = 1.0
         self.just_raised = True
 
@@ -202,10 +202,10 @@ class BundleState(Patience):
 
     def weigh(self, penalty: Penalty) -> Array:
         """The dual weights of the planes: max over the simplex of the model's dual under this penalty."""
-        gains = penalty.dual_offsets(self.slopes, self.offsets)
+        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         room = ACCURACY * (self.best[1] - self.bound)
-        gram = self.gram / penalty.stiffness
-        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, self.best[1], room)
+        gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
+        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, room)
 
     def raise_bound(self, alpha: Array, penalty: Penalty) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.

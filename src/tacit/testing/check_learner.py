@@ -63,7 +63,21 @@ def check_learner(learner: Learner) -> None:
         say(model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_} above objective_ {model.objective_}")
     if model.traits.is_convex:
         _check_convex(name, learner, model, X, y, known)
+    if hidden is not None:
+        _check_hidden(name, learner, X, y)
     _check_refusals(name, learner, X, y, known)
+
+
+def _check_hidden(name: str, learner: Learner, X: Any, y: Any) -> None:
+    """Without hidden values a learner learns, or says that it needs them."""
+    try:
+        model = clone(learner).fit(X, y)
+    except ValueError as error:
+        say(learner.traits.needs_hidden, f"{name}: fit without hidden values raised {error!r}")
+        say("hidden" in str(error), f"{name}: the error for unknown hidden values does not speak of them: {error}")
+    else:
+        say(not learner.traits.needs_hidden, f"{name}: it says that it needs hidden values, and fits without them")
+        say(len(model.predict(X)) == len(y), f"{name}: fitted without hidden values, it cannot predict")
 
 
 def _with(learner: Learner, **params: Any) -> Any:

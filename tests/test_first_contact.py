@@ -61,3 +61,8 @@ def test_errors_on_the_command_line_are_one_line(tmp_path, capsys):
         main(["--version"])
     assert stop.value.code == 0
     assert tacit.__version__ in capsys.readouterr().out
+
+
+def test_the_package_runs_as_a_module():
+    run = subprocess.run([sys.executable, "-m", "tacit", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"tacit {tacit.__version__}"

@@ -40,7 +40,3 @@ def _use_files_only() -> None:
     except ImportError:
         return
     matplotlib.use("Agg")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

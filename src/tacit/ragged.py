@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.arrays import Array, as_csr
+from tacit.arrays import Array, as_csr, find_uneven
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -348,7 +348,7 @@ def _as_rows(sample: Any, i: int) -> Array:
         if rows.dtype == object:
             rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"bag {i} is not a table of numbers: {error}; all its rows need the same length") from error
+        raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or error}") from error
     if rows.ndim == 0:
         raise ValueError(f"bag {i} is the single value {sample!r}; a bag is an array of rows")
     if rows.dtype.kind not in "biuf":

@@ -3,7 +3,8 @@
 Readers of data sets take a folder, or look below the one that the environment variable TACIT_DATA names.
 """
 
-from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc
+from tacit.datasets.box_writers import write_boxes_coco, write_boxes_csv, write_boxes_voc
+from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, join_boxes
 from tacit.datasets.dna import planted_motif, uniprobe
 from tacit.datasets.images import ImageFiles, image_folder, image_size, read_image
 from tacit.datasets.location import find_folder
@@ -21,11 +22,15 @@ __all__ = [
     "find_folder",
     "image_folder",
     "image_size",
+    "join_boxes",
     "mammals",
     "mnist",
     "planted_motif",
     "read_idx",
     "read_image",
     "uniprobe",
+    "write_boxes_coco",
+    "write_boxes_csv",
+    "write_boxes_voc",
     "write_idx",
 ]

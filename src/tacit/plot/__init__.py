@@ -9,7 +9,7 @@ from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
-from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, turned_images
+from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
 __all__ = [
     "box_statistics",
@@ -24,6 +24,7 @@ __all__ = [
     "letter_heights",
     "logo",
     "mean_images",
+    "predicted_boxes",
     "pyplot",
     "turned_images",
 ]

@@ -10,12 +10,15 @@ from tacit.datasets.images import ImageFiles, image_folder, image_size, read_ima
 from tacit.datasets.location import find_folder
 from tacit.datasets.mammals import Mammals, mammals
 from tacit.datasets.mnist import Images, mnist, read_idx, write_idx
+from tacit.datasets.pautomac import Pautomac, PautomacStrings, pautomac, read_pautomac
 
 __all__ = [
     "BoxTable",
     "ImageFiles",
     "Images",
     "Mammals",
+    "Pautomac",
+    "PautomacStrings",
     "boxes_coco",
     "boxes_csv",
     "boxes_voc",
@@ -25,9 +28,11 @@ __all__ = [
     "join_boxes",
     "mammals",
     "mnist",
+    "pautomac",
     "planted_motif",
     "read_idx",
     "read_image",
+    "read_pautomac",
     "uniprobe",
     "write_boxes_coco",
     "write_boxes_csv",

@@ -148,7 +148,7 @@ class SpectralAutomaton(StringDensity):
         self.n_corrected_ = self.spectral_.count_improper_codes(whole.strings)
         if model.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
-        if isinstance(self.n_states, Integral) and self.n_states_ < self.n_states:
+        if isinstance(self.n_states, Integral) and self.n_states_ < int(self.n_states):
             warnings.warn(
                 f"n_states={self.n_states} became {self.n_states_}: the counts of these strings tell no more states "
                 f"apart; ask for {self.n_states_}, give more strings, or raise length and size",

@@ -19,6 +19,8 @@ def test_readme_example_runs(block, bags, capsys):
     names = {"values": X.values, "offsets": X.offsets, "y": y, "which": hidden, "costs": 1 - np.eye(3)}
     exec(block, names)
     model = names["model"]
+    if "PerSample" in block:
+        assert model.predict(names["X"]).tolist() == names["y"]
     assert model.gap_ <= 1e-3 * (model.C if isinstance(model, LatentSVM) else model.objective_)
     plt.close("all")
 

@@ -6,6 +6,7 @@ Readers of data sets take a folder, or look below the one that the environment v
 from tacit.datasets.box_writers import write_boxes_coco, write_boxes_csv, write_boxes_voc
 from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, join_boxes
 from tacit.datasets.dna import planted_motif, uniprobe
+from tacit.datasets.drawn_digits import DrawnDigits, drawn_digits
 from tacit.datasets.images import ImageFiles, image_folder, image_size, read_image
 from tacit.datasets.location import find_folder
 from tacit.datasets.mammals import Mammals, mammals
@@ -14,6 +15,7 @@ from tacit.datasets.pautomac import Pautomac, PautomacStrings, pautomac, read_pa
 
 __all__ = [
     "BoxTable",
+    "DrawnDigits",
     "ImageFiles",
     "Images",
     "Mammals",
@@ -22,6 +24,7 @@ __all__ = [
     "boxes_coco",
     "boxes_csv",
     "boxes_voc",
+    "drawn_digits",
     "find_folder",
     "image_folder",
     "image_size",

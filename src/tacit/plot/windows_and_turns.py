@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.boxes import FoundBoxes
 from tacit.datasets.images import read_image
-from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, history_of, plain_axes, pyplot
+from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, history_of, plain_axes, pyplot
 from tacit.problems.image_rotations import Rotations
 from tacit.ragged import Ragged
 
@@ -135,7 +135,7 @@ def _name_lines(figure: Any, has_labels: bool, has_truth: bool) -> None:
 
 
 def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Sequence[Any] | None = None) -> Any:
-    """Images before (above) and after (below) the turn that was found for each.
+    """Images as they are (above), and turned back by what was found for each (below).
 
     Parameters
     ----------
@@ -153,19 +153,19 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     images, hidden = _as_shown(images), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     figure, axes = pyplot().subplots(
-        2, len(images), figsize=(max(3.0, 0.9 * len(images)), 2.3), squeeze=False, layout="constrained"
+        2, len(images), figsize=(max(3.0, 1.05 * len(images)), 2.7), squeeze=False, layout="constrained"
     )
     words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
     for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
         _show(pair[0], before)
         _show(pair[1], then)
-        pair[1].set_title(str(word), fontsize=8, color=INK)
+        pair[1].set_title(str(word), fontsize=10, color=INK)
     _name_rows(axes)
     return figure
 
 
 def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> Any:
-    """The mean image of every class as the images are (above), and after their hidden turns (below): sharper is better.
+    """The mean image of every class as the images are (above), and turned back (below): sharper is better.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     after = _turned(images, hidden, rotations)
     classes = np.unique(y)
     figure, axes = pyplot().subplots(
-        2, len(classes), figsize=(max(3.6, 1.5 * len(classes)), 3.4), squeeze=False, layout="constrained"
+        2, len(classes), figsize=(max(3.6, 1.05 * len(classes)), 2.7), squeeze=False, layout="constrained"
     )
     for column, label in zip(axes.T, classes, strict=True):
         for ax, table in zip(column, (images, after), strict=True):
@@ -244,8 +244,8 @@ def coverage(share: Array, side: int = 64) -> Array:
 
 
 def _name_rows(axes: Array) -> None:
-    for ax, word in zip(axes[:, 0], ("as they are", "turned"), strict=True):
-        ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
+    for ax, word in zip(axes[:, 0], ("as they are", "turned back"), strict=True):
+        ax.text(-0.14, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=10, color=INK)
 
 
 def _as_shown(images: Any) -> Array:

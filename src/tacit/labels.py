@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from tacit.arrays import Array
+from tacit.arrays import Array, find_uneven
 
 
 def read_labels(y: Any, n: int) -> Array:
@@ -88,4 +88,7 @@ def _plain(values: Any) -> Array:
         return np.asarray(values.to_numpy())
     if isinstance(values, (list, tuple)) and len({isinstance(v, str) for v in values}) > 1:
         return np.array(values, dtype=object)
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"y does not hold one label per sample: {find_uneven(values, 'entry') or error}") from error

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import ClassifierTags
 
-from tacit.arrays import Array, Rows
+from tacit.arrays import Array, Rows, find_uneven
 from tacit.kernels import kernel
 from tacit.labels import find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
@@ -265,7 +265,8 @@ def read_costs(loss: Any, classes: Array, others: tuple[str, ...] = ()) -> Array
     try:
         costs = np.asarray(loss, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {error}") from error
+        why = find_uneven(loss) or error
+        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {why}") from error
     if costs.shape != (k, k):
         raise ValueError(
             f"the cost matrix has shape {costs.shape}, the data have {k} classes {classes.tolist()}; "

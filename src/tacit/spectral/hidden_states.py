@@ -43,7 +43,8 @@ def state_proba(model: HiddenMarkovModel, strings: Ragged) -> Ragged:
     unary, transition, filled = _scores(model, strings)
     nodes = np.zeros(unary.shape)
     if len(nodes):
-        forward_backward(unary, filled, transition, np.empty(filled.size - 1), nodes, np.empty((0, 1, 1)))
+        no_edges, no_sums = np.empty((0, 1, 1)), (np.zeros(0), np.zeros(transition.shape))
+        forward_backward(unary, filled, transition, np.empty(filled.size - 1), nodes, no_edges, *no_sums)
     return Ragged(nodes, strings.offsets)
 
 

@@ -27,7 +27,7 @@ def planted_motif(
     *,
     noise: float = 0.0,
     strands: str = "one",
-    background: int = 3,
+    background: int | None = None,
     seed: int = 0,
 ) -> Planted:
     """Random sequences, every other one with a motif at a random start.
@@ -38,7 +38,8 @@ def planted_motif(
     motif : letters A, C, G, T
     noise : probability that a letter of a planted motif is drawn anew
     strands : "both" plants the reverse complement in half of the positives; hidden is then (n, 2), start and strand
-    background : starts are those of `tacit.problems.Motif` with this background, 0 … length − width − background − 1
+    background : None for starts 0 … length − width; a number for those that `tacit.problems.Motif` looks at with this
+        background and ``features="literature"``, which leaves out the last ones
 
     >>> X, y, start = planted_motif(4, 20, "GGGGGG", seed=1)
     >>> X[y == 1][0], start
@@ -47,11 +48,10 @@ def planted_motif(
     letters = np.array(["ACGT".find(letter) for letter in motif.upper()])
     if letters.size == 0 or (letters < 0).any():
         raise ValueError(f"motif must be letters A, C, G and T, got {motif!r}")
-    starts = length - letters.size - background
+    starts = length - letters.size + 1 if background is None else length - letters.size - background
     if starts < 1:
         raise ValueError(
-            f"length={length} leaves no room for a motif of {letters.size} letters; "
-            f"give {letters.size + background + 1} or more"
+            f"length={length} leaves no room for a motif of {letters.size} letters; give {length + 1 - starts} or more"
         )
     if strands not in ("one", "both"):
         raise ValueError(f"strands must be 'one' or 'both', got {strands!r}")

@@ -323,13 +323,13 @@ def test_features_that_say_nothing_leave_the_losses():
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (FrankWolfe(block_size=0), "block_size must be a whole number, at least 1, got 0"),
-        (FrankWolfe(cache=-1), "cache must be a whole number, at least 0, got -1"),
-        (FrankWolfe(sweeps=0), "sweeps must be a whole number, at least 1, got 0"),
-        (Subgradient(batch_size=0), "batch_size must be a whole number, at least 1, got 0"),
-        (Subgradient(batch_size=2.5), "batch_size must be a whole number, at least 1, got 2.5"),
-        (FrankWolfe(block_size="x"), "block_size must be a whole number, at least 1, got 'x'"),
-        (FrankWolfe(gap_sampling="yes"), "gap_sampling must be True or False, got 'yes'"),
+        (FrankWolfe(block_size=0), "block_size must be a whole number from 1, got block_size=0"),
+        (FrankWolfe(cache=-1), "cache must be a whole number from 0, got cache=-1"),
+        (FrankWolfe(sweeps=0), "sweeps must be a whole number from 1, got sweeps=0"),
+        (Subgradient(batch_size=0), "batch_size must be a whole number from 1, got batch_size=0"),
+        (Subgradient(batch_size=2.5), "batch_size must be a whole number from 1, got batch_size=2.5"),
+        (FrankWolfe(block_size="x"), "block_size must be a whole number from 1, got block_size='x'"),
+        (FrankWolfe(gap_sampling="yes"), "gap_sampling must be True or False, got gap_sampling='yes'"),
     ],
 )
 def test_parameters_out_of_range_are_refused(solver, message):

@@ -258,7 +258,7 @@ def test_many_sequences_bind_without_an_object_each():
         (Motif(0), ["ACGTACGT"] * 2, [0, 1], "width must be a whole number from 1, got width=0"),
         (Motif(2.5), ["ACGTACGT"] * 2, [0, 1], "got width=2.5"),
         (Motif(4, background=9), ["ACGTACGT"] * 2, [0, 1], "background must be a whole number from 1 to 8"),
-        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands must be 'one' or 'both', got 'two'"),
+        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands must be 'one' or 'both', got strands='two'"),
         (Motif(4, loss=[[0, 1, 1]] * 3), ["ACGTACGT"] * 2, [0, 1], "cost matrix has shape"),
     ],
 )

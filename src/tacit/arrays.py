@@ -32,7 +32,13 @@ def smallest_integers(largest: int) -> np.dtype[Any]:
 
 def as_csr(values: Any) -> Any:
     """A scipy-sparse matrix or array as CSR with sorted, summed entries; the caller's object is left alone."""
-    matrix = sparse.csr_array(values)
+    try:
+        matrix = sparse.csr_array(values)
+        matrix.check_format(full_check=True)  # kernels, and SciPy itself, go where the indices say
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"a sparse matrix that is not one: {error}; build it anew") from error
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"a sparse matrix of {matrix.dtype}, not of numbers; encode it first")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -61,6 +67,16 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
         if places.size:
             return start + int(places[0, 0]), int(places[0, 1])
     return None
+
+
+def is_table(values: Any, ndim: int, kinds: str) -> bool:
+    """Whether something is an array of so many dimensions, of numbers of these kinds, all finite.
+
+    >>> is_table(np.ones(3), 1, "f"), is_table(np.array([np.nan]), 1, "f"), is_table([1.0], 1, "f")
+    (True, False, False)
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == ndim and values.dtype.kind in kinds
+    return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
 
 
 def narrow(values: Any) -> Any:

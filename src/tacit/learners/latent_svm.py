@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tacit.oracle import Problem, hidden_values, is_sequence, require
 from tacit.oracle.enumerable import checksum
 from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
+from tacit.parameters import whole_number
 from tacit.ragged import Ragged
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, choose
@@ -139,7 +139,7 @@ class LatentSVM(Learner):
             log = RunLog(descent, self._checkpoint(descent, schema))
             if not log.resume():
                 log.open(self._start(descent, oracle, y))
-            n_starts = 1 if self._is_fixed(oracle) else self.n_init
+            n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
             cut = self._runs(log, n_starts, oracle, y)
         self._keep(log.record, schema, oracle)
         if cut is not None:
@@ -177,12 +177,20 @@ class LatentSVM(Learner):
             )
 
     def _descent(self, oracle: Any, weights: Array, seed: int) -> Descent:
-        settings = (self._solver, self.tol, self.max_inner, self.rescaling, self.pace, self.escape, self.shift)
+        settings = (
+            self._solver,
+            float(self.tol),
+            int(self.max_inner),
+            self.rescaling,
+            self.pace,
+            self.escape,
+            self.shift,
+        )
         return Descent(oracle, weights, *settings, seed)
 
     def _runs(self, log: RunLog, n_starts: int, oracle: Any, y: Any) -> Status | None:
         """All starts, from where the log is; why it ended early, if it did."""
-        progress = Progress(self.verbose, n_starts * self.max_iter)
+        progress = Progress(self.verbose, n_starts * int(self.max_iter))
         clock = time.perf_counter()
         try:
             while log.start < n_starts:
@@ -250,16 +258,11 @@ class LatentSVM(Learner):
         return descent.begin(oracle.impute(np.zeros(oracle.n_params), prefer=prefer).code)
 
     def _solver(self, task: Any) -> Solver:
-        return choose(task, self.tol) if isinstance(self.solver, str) else self.solver or Bundle()
+        return choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
 
     def _check(self) -> None:
-        for name in ("n_init", "max_inner"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
-        for name in ("escape", "shift"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        whole_number("n_init", self.n_init)
+        whole_number("max_inner", self.max_inner)
         if self.init is None or (isinstance(self.init, str) and self.init not in ("hidden", "weights")):
             raise ValueError(f"init must be 'hidden', 'weights' or hidden values, got {self.init!r}")
         if self.pace is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit import storage
 from tacit.arrays import Array
 from tacit.oracle import Oracle, Problem, Schema, hidden_values, is_sequence, require
+from tacit.parameters import whole_number
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace")
@@ -61,11 +61,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         if k == 1:
             return self._best(X)[1]
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number from 1, got {k!r}")
-        oracle = self._bind(X)
+        k = whole_number("k", k, 1, 10_000)
+        oracle: Any = self._bind(X)
         require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
-        codes, scores = oracle.ranked(self.coef_, oracle.predict(self.coef_).code, int(k))
+        codes, scores = oracle.ranked(self.coef_, oracle.predict(self.coef_).code, k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
         if columns[0] is None:
             return None

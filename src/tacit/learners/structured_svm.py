@@ -110,12 +110,12 @@ class StructuredSVM(Learner):
         old = self._warm(schema) if self.warm_start else Warm()
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, rescaling=self.rescaling)
-            solver = choose(task, self.tol) if isinstance(self.solver, str) else self.solver or Bundle()
+            solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
             solution = minimise(
                 task,
                 solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
+                tol=float(self.tol),
+                max_iter=int(self.max_iter),
                 start=old.w,
                 planes=old.planes,
                 dual=old.dual,

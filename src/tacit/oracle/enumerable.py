@@ -85,10 +85,11 @@ class EnumerableOracle(ABC):
         self._hidden = hidden
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
-        self._losses = None if losses is None else checked_losses(losses)
+        self._sizes = np.diff(offsets)
+        self._losses = None if losses is None else self._checked(losses)
         if hidden_loss is not None:
             self._losses = self._measured(hidden)
-        most_states = int(np.max(np.diff(offsets), initial=1))
+        most_states = int(np.max(self._sizes, initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
         self._whole = list(self._cut(slice(0, self.n_samples)))
@@ -108,7 +109,7 @@ class EnumerableOracle(ABC):
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same data with these hidden values given (−1: unknown)."""
         view = copy.copy(self)
-        view._hidden = hidden
+        view._hidden = None if hidden is None else check_hidden(hidden, self._sizes)
         if self._hidden_loss is not None:
             view._losses = self._measured(hidden)
         return view
@@ -125,7 +126,12 @@ class EnumerableOracle(ABC):
         if self._labels is None or self._hidden_loss is None:
             raise ValueError("a loss on the hidden value is measured against labels: bind with y")
         states = np.full(self.n_samples, -1) if hidden is None else hidden
-        return LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, states), None)
+        return self._checked(
+            LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, states), None)
+        )
+
+    def _checked(self, losses: LossTable) -> LossTable:
+        return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
     def _loss_marks(self) -> tuple[Array | None, ...]:
         """Arrays that tell the loss from another, for `digest`."""
@@ -137,7 +143,7 @@ class EnumerableOracle(ABC):
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
         view = copy.copy(self)
-        view._losses = checked_losses(losses)
+        view._losses = self._checked(losses)
         return view
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -166,10 +172,11 @@ class EnumerableOracle(ABC):
         labels = self._known_labels(rows)
         n = labels.size
         given = np.full(n, -1) if self._hidden is None else _take(self._hidden, rows)
-        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels)
+        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels, rows)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
-            cells.best_states(self.scores(w, part), starts, labels[out], given[out], wish[out], state[out], value[out])
+            scores = self._scored(w, part, starts)
+            cells.best_states(scores, starts, labels[out], given[out], wish[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def draw(self, rng: np.random.Generator) -> Array:
@@ -205,7 +212,7 @@ class EnumerableOracle(ABC):
         return Assignment(codes, values)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         value = np.empty(label.size)
         for out, part, starts in self._blocks(rows):
             scores = self.scores(w, part)
@@ -216,19 +223,19 @@ class EnumerableOracle(ABC):
         """(rows, n_labels): the highest score under each label, over the hidden values."""
         value = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            cells.best_by_label(self.scores(w, part), starts, value[out])
+            cells.best_by_label(self._scored(w, part, starts), starts, value[out])
         return value
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         table, column = self._loss_table()
         if column is not None:
             return np.asarray(table.take(label * table.shape[1] + _take(column, rows)))
         return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
-        return self.gather(label, state, np.ascontiguousarray(coef, dtype=np.float64), rows)
+        label, state = self.split(code, rows)
+        return self.gather(label, state, one_coef_each(coef, label.size), rows)
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
@@ -252,7 +259,7 @@ class EnumerableOracle(ABC):
         return self._join(found, state)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         return self.classes[label], (state if self.has_hidden else None)
 
     def states(self, rows: Rows) -> Any:
@@ -310,8 +317,8 @@ class EnumerableOracle(ABC):
         label, state, value = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n)
         if not self.has_hidden and losses.column is not None and anchor is None and not rivals:
             columns = _take(losses.column, rows)
-            for out, part, _ in self._blocks(rows):
-                cells.best_labels(self.scores(w, part), losses.table, columns[out], label[out], value[out])
+            for out, part, starts in self._blocks(rows):
+                cells.best_labels(self._scored(w, part, starts), losses.table, columns[out], label[out], value[out])
             return Assignment(self._join(label, state), value)
         left_out = self._known_labels(rows) if rivals else np.full(n, -1)
         table, column = losses
@@ -319,7 +326,7 @@ class EnumerableOracle(ABC):
         anchors = value if anchor is None else anchor
         for out, part, starts in self._blocks(rows):
             cells.best_cells(
-                self.scores(w, part),
+                self._scored(w, part, starts),
                 starts,
                 table if column is not None else np.ascontiguousarray(table[:, self.states(part)]),
                 columns[out],
@@ -375,19 +382,36 @@ class EnumerableOracle(ABC):
             raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
         return self._losses
 
-    def _wishes(self, prefer: Array, labels: Array) -> Array:
-        wished, state = self.split(np.maximum(prefer, 0))
+    def _wishes(self, prefer: Array, labels: Array, rows: Rows) -> Array:
+        wished, state = self.split(np.maximum(prefer, 0), rows)
         return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
 
-    def split(self, code: Array) -> tuple[Array, Array]:
-        """Labels (positions among the classes) and states of a code."""
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """Labels (positions among the classes) and states of a code of these rows; kernels go where they say."""
         code = np.asarray(code, dtype=np.int64)
+        sizes = _take(self._sizes, rows)
+        if code.shape != sizes.shape:
+            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        outside = code >= (sizes * self.n_labels if self.has_hidden else self.n_labels)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
         if not self.has_hidden:
             return code, np.zeros_like(code)
         state, label = np.divmod(code, self.n_labels)
         return label, state
+
+    def _scored(self, w: Array, rows: Rows, starts: Array) -> Array:
+        """`scores`, in the shape that kernels rely on."""
+        scores = self.scores(w, rows)
+        if scores.shape != (self.n_labels, starts[-1] - starts[0]):
+            raise ValueError(
+                f"{type(self).__name__}.scores gives the shape {scores.shape} for {self.n_labels} labels and "
+                f"{starts[-1] - starts[0]} states; it must give (labels, states)"
+            )
+        return scores
 
     def _join(self, label: Array, state: Array) -> Array:
         if not self.has_hidden:
@@ -417,12 +441,27 @@ def check_hidden(hidden: Any, sizes: Array) -> Array:
     return given
 
 
-def checked_losses(losses: LossTable) -> LossTable:
+def one_coef_each(coef: Any, n: int) -> Array:
+    """One coefficient for each of n samples, as kernels read them."""
+    each: Array = np.ascontiguousarray(coef, dtype=np.float64)
+    if each.shape != (n,):
+        raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
+    return each
+
+
+def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:
+    """A loss table that fits its samples: one column per state, or columns that there are, one for each row."""
     table = np.ascontiguousarray(losses.table, dtype=np.float64)
+    if table.ndim != 2 or len(table) != n_labels or (losses.column is None and table.shape[1] != n_states):
+        raise ValueError(f"a loss table of shape {table.shape} for {n_labels} labels and {n_states} states")
     if not np.isfinite(table).all() or (table < 0).any():
         bad = table[~np.isfinite(table) | (table < 0)][0]
         raise ValueError(f"a loss of {bad}: losses must be finite and not negative")
-    column = None if losses.column is None else np.ascontiguousarray(losses.column, dtype=np.int64)
+    if losses.column is None:
+        return LossTable(table, None)
+    column = np.ascontiguousarray(losses.column, dtype=np.int64)
+    if column.shape != (n_rows,) or not ((column >= 0) & (column < table.shape[1])).all():
+        raise ValueError(f"the columns of a loss table are {n_rows} numbers from 0 to {table.shape[1] - 1}")
     return LossTable(table, column)
 
 

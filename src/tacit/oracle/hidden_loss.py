@@ -49,6 +49,9 @@ class HiddenLoss:
 
     def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
         """(n_labels, states): the loss of every cell against these labels and hidden values (−1: unknown)."""
+        sizes = np.diff(offsets)
+        if self.kinds.shape != sizes.shape or (np.diff(self.starts)[self.kinds] != sizes**2).any():
+            raise ValueError("the tables of a loss on hidden values do not fit these samples: one (h, h) for each kind")
         out = np.ones((n_labels, int(offsets[-1])))
         fill_losses(self.flat, self.starts[self.kinds], offsets, labels, states, out)
         return out

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import TARGET, Assignment
+from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.output_table import OutputTable
 from tacit.problems.user_functions import Cost, Output, UserFunctions, as_column, as_samples, is_scalar, key_of
 
@@ -92,7 +93,7 @@ class FunctionCalls:
     def block_features(self, code: Array, coef: Array, rows: Rows = None) -> list[Array]:
         """The sum of features of every block of samples that has any of the rows, in order."""
         entries = self._entries(code, rows)
-        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        coef = one_coef_each(coef, entries.size)
         cuts = np.unique(np.searchsorted(self._indices(rows), self.block_starts()))
         return self._table.sums(entries, coef, cuts)
 

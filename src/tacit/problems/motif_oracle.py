@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arrays import Array, Rows
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.enumerable import checksum, one_coef_each
 from tacit.problems import motif_kernels as kernels
 from tacit.problems.words import find_words
 from tacit.ragged import Ragged
@@ -131,10 +131,19 @@ class MotifOracle(EnumerableOracle):
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): the words outside both windows cancel, so O(width) a row."""
         words, pieces = self._zeros()
         ids, parts, starts, _ = self._cut_words(rows)
-        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        coef = one_coef_each(coef, starts.size)
         for output, sign in ((code, 1.0), (target, -1.0)):
             kernels.add_moves(
-                ids, parts, starts, self._pieces.places, self._width, *self.split(output), coef, sign, words, pieces
+                ids,
+                parts,
+                starts,
+                self._pieces.places,
+                self._width,
+                *self.split(output, rows),
+                coef,
+                sign,
+                words,
+                pieces,
             )
         return self._fold(words, pieces)
 
@@ -154,12 +163,12 @@ class MotifOracle(EnumerableOracle):
         labels = self._known_labels(rows)
         given = np.full(labels.size, -1) if self._hidden is None else _take(self._hidden, rows)
         given = np.where(labels == 1, given, 0)  # background alone has one state: nothing to search
-        wish = None if prefer is None else self._wishes(prefer, labels)
+        wish = None if prefer is None else self._wishes(prefer, labels, rows)
         nowhere, value, state = self._search(w, rows, given, wish)
         return Assignment(self._join(labels, state), np.where(labels == 1, value, nowhere))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        labels, states = self.split(code)
+        labels, states = self.split(code, rows)
         nowhere, value, _ = self._search(w, rows, states)
         return np.where(labels == 1, value, nowhere)
 
@@ -194,7 +203,7 @@ class MotifOracle(EnumerableOracle):
         return self._join(found, states)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        labels, states = self.split(code)
+        labels, states = self.split(code, rows)
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,9 +15,13 @@ from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import Assignment, Oracle
+from tacit.parameters import is_whole, shorten
 from tacit.scale.processes import on_processes
 
 T = TypeVar("T")
+
+MAX_THREADS = 1024
+"""More would only wait for each other, and cost the memory of their stacks."""
 
 
 class _OneBlasThread:
@@ -51,9 +54,7 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
 
     Oracles that say that they run Python functions (``runs_python``) get processes instead, once that pays.
     """
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}")
-    threads = effective_n_jobs(n_jobs) if n_jobs is not None else 1
+    threads = count_threads(n_jobs)
     if threads == 1:
         yield oracle
         return
@@ -63,6 +64,18 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
         return
     with ThreadPoolExecutor(threads) as pool, _one_blas_thread:
         yield Threaded(oracle, pool, threads)
+
+
+def count_threads(n_jobs: Any) -> int:
+    """How many threads or processes ``n_jobs`` asks for: None for one, −1 for as many as there are cores."""
+    if n_jobs is None:
+        return 1
+    if not is_whole(n_jobs) or n_jobs == 0 or n_jobs > MAX_THREADS:
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0 (-1 for all cores), at most {MAX_THREADS}, got "
+            f"n_jobs={shorten(n_jobs)}"
+        )
+    return int(effective_n_jobs(int(n_jobs)))
 
 
 class Threaded:

@@ -42,6 +42,7 @@ class BlockPlanes(Dual):
         super().__init__(task.weights)
         self.task = task
         n, d = task.oracle.n_samples, task.oracle.n_params
+        block_size, cache = (None if size is None else int(size) for size in (block_size, cache))
         if block_size is None:
             block_size = max(1, -(-n * d * (1 + (cache or 0)) // ROOM))
         self.size = min(block_size, n)

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
+from tacit.parameters import switch, whole_number
 from tacit.penalties import Quadratic
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
@@ -58,8 +59,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         self.drop_after = drop_after
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
-        if self.drop_after < 1:
-            raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
+        self.check()
         state = BundleState(task.oracle.n_params)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
@@ -69,6 +69,11 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
             state.visit(task, warm.w)
         state.raise_bound(state.weigh(task.penalty), task.penalty)
         return state
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be."""
+        switch("proximal", self.proximal)
+        whole_number("drop_after", self.drop_after)
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         state = copy.copy(state)
@@ -81,7 +86,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         alpha = state.weigh(penalty)
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
         state.tune(w, task.penalty)
-        state.drop(alpha, self.drop_after + state.idle)
+        state.drop(alpha, int(self.drop_after) + state.idle)
         state.visit(task, w)
         state.note_progress()
         return state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.dual import Dual
+from tacit.parameters import switch, whole_number
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.loop import Patience, Warm
@@ -66,12 +66,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         self.sweeps = sweeps
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> FrankWolfeState:
-        for name, least in (("block_size", 1), ("cache", 0), ("sweeps", 1)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < least):
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
-        if not isinstance(self.gap_sampling, (bool, np.bool_)):
-            raise ValueError(f"gap_sampling must be True or False, got {self.gap_sampling!r}")
+        self.check()
         state = FrankWolfeState(self._dual(task, warm), int(rng.integers(2**31)))
         state.certify(task)  # first, so that of equal points the one with dual variables is kept
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
@@ -79,13 +74,21 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             state.touch(task, warm.w)
         return state
 
+    def check(self) -> None:
+        """Refuse parameters that cannot be."""
+        switch("gap_sampling", self.gap_sampling)
+        whole_number("sweeps", self.sweeps)
+        for name, least in (("block_size", 1), ("cache", 0)):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), least)
+
     def step(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
         state = copy.copy(state)
         state.dual_point, state.gaps = state.dual_point.copy(), state.gaps.copy()
         rng = np.random.default_rng((state.seed, state.n_sweeps))
         first = np.inf
         state.n_steps += 1
-        for turn in range(min(self.sweeps, state.n_steps)):  # few at first: a loose tolerance may be met at once
+        for turn in range(min(int(self.sweeps), state.n_steps)):  # few at first: a loose tolerance may be met at once
             total = state.dual_point.sweep(self._order(state, rng), state.gaps)
             state.n_sweeps += 1
             state.take_average()

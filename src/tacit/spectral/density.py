@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import storage
 from tacit.arrays import Array
 from tacit.learners.learner import read_weights
+from tacit.parameters import whole_number
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.next_symbol import NextSymbol, of_probabilities, read_size
+from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences
 
 
@@ -61,7 +62,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
     def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
         """Sequences drawn from the distribution."""
         check_is_fitted(self)
-        strings = self._next().sample(read_size(n_samples), check_random_state(random_state), max_length)
+        n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
+        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
         return decode(strings, self.symbols_)
 
     def save(self, path: str | os.PathLike[str]) -> None:

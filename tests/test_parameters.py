@@ -79,7 +79,7 @@ def test_an_integer_of_any_width_means_the_same(name):
 
 @pytest.mark.parametrize("wrong", [2.0, np.float32(2), True, np.True_, "2", None, [2], 0, -1, np.array(2)])
 def test_what_is_no_whole_number_from_one_is_refused(wrong):
-    sequences, y, start = planted_motif(8, 25, "TGAC", seed=1)
+    sequences, y, _ = planted_motif(8, 25, "TGAC", seed=1)
     models = [
         (StructuredSVM(Motif(wrong)), "width", sequences, y),
         (StructuredSVM(Motif(4, background=wrong)), "background", sequences, y),
@@ -214,9 +214,9 @@ def test_codes_of_strings_that_are_no_symbol_are_refused():
     coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
     model = SpectralAutomaton(2).fit(WORDS)
     for codes in ([10**6], [-5], [3]):
-        with pytest.raises(ValueError, match="codes of . symbols run from"):
+        with pytest.raises(ValueError, match=r"codes of . symbols run from"):
             coin.log_prob_of_codes(Ragged(codes, [0, 1]))
-        with pytest.raises(ValueError, match="codes of . symbols run from"):
+        with pytest.raises(ValueError, match=r"codes of . symbols run from"):
             model.distribution_.log_prob(Ragged(codes, [0, 1]))
     with pytest.raises(ValueError, match="parts of the shapes"):
         model.distribution_._replace(transitions=np.zeros((0, 2, 2))).log_prob(Ragged([0], [0, 1]))

@@ -185,9 +185,27 @@ def shorten(value: Any, most: int = LONGEST_SHOWN) -> str:
     '[0, 1, 2, 3, 4, 5, 6, 7, ...]'
     """
     try:
-        text = " ".join(_shortener.repr(value).split())
+        return one_line(_shortener.repr(value), most)
     except Exception:  # a user's __repr__ may do anything, and an error message must not fail
-        text = f"a {type(value).__name__}"
+        return f"a {type(value).__name__}"
+
+
+def reason(error: BaseException, most: int = 200) -> str:
+    """What an error says, on one line, and cut where it is long; its kind where it says nothing.
+
+    >>> reason(ValueError("no\tsuch")), reason(MemoryError())
+    ('no such', 'MemoryError')
+    """
+    return one_line(str(error), most) or type(error).__name__
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """Text on one line, its middle left out where it is long.
+
+    >>> one_line("far  too long a line", 12)
+    'far ... line'
+    """
+    text = " ".join(text.split())
     if len(text) <= most:
         return text
     half = max(0, most - 3) // 2

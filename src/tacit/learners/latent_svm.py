@@ -260,6 +260,10 @@ class LatentSVM(Learner):
     def _solver(self, task: Any) -> Solver:
         return choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
 
+    def check(self) -> None:
+        self._check()
+        super().check()
+
     def _check(self) -> None:
         whole_number("n_init", self.n_init)
         whole_number("max_inner", self.max_inner)

@@ -118,6 +118,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         facts.pop("dual_", None)  # as large as the training data, and prediction does without
         storage.save(path, self, facts)
 
+    def check(self) -> None:
+        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
+        from tacit.learners.loaded_facts import check_facts
+
+        check_facts(self)
+
     def frozen(self, **params: Any) -> Any:
         """A copy of the fitted model with other parameters that is free of what only the next warm start needs."""
         twin = copy.copy(self)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array, narrow
 from tacit.learners.cccp import Descent, Iteration, Position
+from tacit.learners.loaded_facts import check_position
 from tacit.solvers import Status
 from tacit.solvers.checkpoint import Checkpoint
 
@@ -109,8 +110,13 @@ class RunLog:
     def resume(self) -> bool:
         """Go back to where the checkpoint is; False if there is none."""
         saved = None if self._checkpoint is None else self._checkpoint.read()
-        if saved is None:
+        if saved is None or self._checkpoint is None:
             return False
+        with self._checkpoint.restoring():
+            self._restore(saved)
+        return True
+
+    def _restore(self, saved: dict[str, Any]) -> None:
         self._descent = replace(self._descent, seed=int(saved["seed"]))
         position = self._position(saved, "now.")
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
@@ -127,7 +133,6 @@ class RunLog:
             targets=tuple(saved["targets"]),
         )
         self._clock = time.perf_counter() - (histories[-1][-1].seconds if histories[-1] else 0.0)
-        return True
 
     def _snapshot(self) -> dict[str, Any]:
         record = self.record
@@ -153,7 +158,9 @@ class RunLog:
 
     def _position(self, saved: dict[str, Any], prefix: str) -> Position:
         parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
-        return self._descent.restored({name: value if value.ndim else value.item() for name, value in parts.items()})
+        position = self._descent.restored({name: v if v.ndim else v.item() for name, v in parts.items()})
+        check_position(position, parts, self._descent.oracle)
+        return position
 
     def _line(self, like: Position, numbers: Array, is_in: Array, target: Array) -> Iteration:
         i, seconds, objective, gap, changed, _ = numbers.tolist()

@@ -13,6 +13,7 @@ from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.parameters import switch, whole_number
 from tacit.penalties import Quadratic
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -98,17 +99,17 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
-        state = BundleState(task.oracle.n_params)
-        for code in snapshot["codes"]:
-            if not task.oracle.accepts(code):
-                raise ValueError("the checkpoint holds outputs that these samples do not have; start with resume=False")
+        d = task.oracle.n_params
+        state = BundleState(d)
+        for code in stored_codes(snapshot, "codes", task):
             state.append(code, task.plane(code), task.penalty)
-        state.gram[:] = snapshot["gram"]
-        state.ages = snapshot["ages"].astype(np.int64)
-        state.best = snapshot["w"], float(snapshot["objective"])
-        state.bound, state.pull = float(snapshot["bound"]), float(snapshot["pull"])
-        state.just_raised = bool(snapshot["just_raised"])
-        state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
+        m = len(state.codes)
+        state.gram[:] = stored(snapshot, "gram", (m, m))
+        state.ages = stored(snapshot, "ages", (m,), "iu").astype(np.int64)
+        state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
+        state.bound, state.pull = stored_number(snapshot, "bound"), stored_number(snapshot, "pull", least=0)
+        state.just_raised = bool(stored_number(snapshot, "just_raised"))
+        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
 

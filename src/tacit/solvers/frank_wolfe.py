@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tacit.archive import StorageError
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.dual import Dual
 from tacit.parameters import switch, whole_number
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 
 HALF = 0.5
@@ -113,19 +115,20 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             key, _, rest = name.partition(".")
             if rest:
                 parts[key][rest] = values
-        dual = self._empty(task)
-        dual.load(parts["dual"])
-        state = FrankWolfeState(dual, int(snapshot["seed"]))
-        state.average.load(parts["average"])
+        dual = _loaded(self._empty(task), parts["dual"])
+        state = FrankWolfeState(dual, int(stored_number(snapshot, "seed", 0)))
+        state.average = _loaded(state.average, parts["average"])
         if parts["best"]:
-            state.best_dual = self._empty(task)
-            state.best_dual.load(parts["best"])
-        state.best = snapshot["w"], float(snapshot["objective"])
-        state.bound = float(snapshot["bound"])
-        state.n_steps, state.n_sweeps = int(snapshot["n_steps"]), int(snapshot["n_sweeps"])
-        state.gaps, state.is_active = snapshot["gaps"], snapshot["is_active"].astype(bool)
-        state.codes = tuple(snapshot["codes"])
-        state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
+            state.best_dual = _loaded(self._empty(task), parts["best"])
+        state.best = stored(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
+        state.bound = stored_number(snapshot, "bound")
+        state.n_steps, state.n_sweeps = (int(stored_number(snapshot, name, 0)) for name in ("n_steps", "n_sweeps"))
+        state.is_active = stored(snapshot, "is_active", (dual.n_blocks,), "b")
+        state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
+        if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
+            raise StorageError(f"gaps of shape {state.gaps.shape} for {dual.n_blocks} blocks, or NaN among them")
+        state.codes = stored_codes(snapshot, "codes", task)
+        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
     def _dual(self, task: Task, warm: Warm) -> Any:
@@ -154,6 +157,19 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             return rng.permutation(active)
         chances = UNIFORM / active.size + (1 - UNIFORM) * gaps / gaps.sum()
         return rng.choice(active, active.size, p=chances / chances.sum())
+
+
+def _loaded(dual: Any, parts: Mapping[str, Array]) -> Any:
+    """A dual point from its stored parts, refused unless it is one: visits go where it says."""
+    own = dual.state()
+    alike = set(own) == set(parts) and all(np.shape(parts[name]) == own[name].shape for name in own)
+    fits = (
+        dual.fits(parts) if dual.has_variables else alike and not any(np.isnan(part).any() for part in parts.values())
+    )
+    if not fits:
+        raise StorageError("its dual variables are not those of these samples")
+    dual.load(parts)
+    return dual
 
 
 class FrankWolfeState(Patience):

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.oracle import Task
+from tacit.parameters import is_not_negative, number, whole_number
 from tacit.solvers.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
@@ -205,6 +206,8 @@ def minimise(
     ('CONVERGED', True)
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
+    max_iter = whole_number("max_iter", max_iter)
     callbacks = tuple(callbacks)
     clock = time.perf_counter()
     state, history = _begin(task, solver, Warm(start, planes, dual), checkpoint, rng)
@@ -258,10 +261,11 @@ def _begin(
 ) -> tuple[State, list[Step]]:
     """The first state, or the one that a checkpoint holds, and the history up to it."""
     saved = checkpoint.read() if checkpoint is not None else None
-    if saved is None:
+    if saved is None or checkpoint is None:
         return solver.init(task, warm, rng), []
-    history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
-    return solver.restore(task, saved), history
+    with checkpoint.restoring():
+        history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
+        return solver.restore(task, saved), history
 
 
 def _saved(state: State, history: list[Step]) -> dict[str, Any]:

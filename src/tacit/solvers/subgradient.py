@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import Task
 from tacit.parameters import whole_number
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Warm
 
 RARELY = 1.25
@@ -83,14 +84,15 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> SubgradientState:
-        state = SubgradientState(task.oracle.n_params, int(snapshot["seed"]))
+        d = task.oracle.n_params
+        state = SubgradientState(d, int(stored_number(snapshot, "seed", 0)))
         for name in ("w", "mean", "slope"):
-            setattr(state, name, snapshot[name])
+            setattr(state, name, stored(snapshot, name, (d,)))
         for name in ("passes", "certified", "next_certificate", "trust"):
-            setattr(state, name, int(snapshot[name]))
-        state.offset, state.bound = float(snapshot["offset"]), float(snapshot["bound"])
-        state.best = snapshot["best"], float(snapshot["objective"])
-        state.codes = tuple(snapshot["codes"])
+            setattr(state, name, int(stored_number(snapshot, name, 0)))
+        state.offset, state.bound = stored_number(snapshot, "offset"), stored_number(snapshot, "bound")
+        state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
+        state.codes = stored_codes(snapshot, "codes", task)
         return state
 
 

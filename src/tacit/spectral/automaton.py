@@ -338,6 +338,9 @@ class WeightedAutomaton:
         """Write the automaton to a file that `tacit.load` reads: arrays and JSON, no pickle."""
         storage.save(path, self, {})
 
+    def check(self) -> None:
+        """Nothing is left to refuse: the constructor does, and nothing changes the parts after it."""
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The fields by name, as the storage of models asks for them."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -10,9 +10,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array
+from tacit.arrays import Array, is_table
 from tacit.parameters import is_not_negative, is_whole, number, one_of, shorten, whole_number
 from tacit.ragged import Ragged
+from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
@@ -184,6 +185,20 @@ class SpectralAutomaton(StringDensity):
             return np.arange(n), np.empty(0, dtype=np.int64)
         order = rng.permutation(n)
         return np.sort(order[size:]), np.sort(order[:size])
+
+    def _check_facts(self) -> None:
+        whole_number("n_states_", self.n_states_)
+        whole_number("n_iter_", self.n_iter_, 0)
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        number("mixing_", self.mixing_, "a share from 0 to 1", lambda share: 0 <= share <= 1)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
+        check_steps(self.history_)
+        if not isinstance(self.held_out_, dict):
+            raise ValueError(f"held_out_ is {shorten(self.held_out_)}, no dict")
+        for rank, value in self.held_out_.items():
+            whole_number("a rank of held_out_", rank)
+            number("a value of held_out_", value, "a number", lambda likelihood: True)
 
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""

@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array
-from tacit.parameters import is_not_negative, number, one_of, whole_number
+from tacit.arrays import Array, is_table
+from tacit.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, expect, improve
+from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
+from tacit.spectral.hidden_markov import check_distributions
 from tacit.spectral.moment_matching import Windows, count_windows, is_small, match
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
@@ -171,6 +172,22 @@ class SpectralHMM(StringDensity):
         self.n_corrected_ = self.spectral_.count_improper_codes(moments.strings)
         self.singular_values_ = moments.factors.singular_values
         self.recovery_error_ = error
+
+    def _check_facts(self) -> None:
+        n, k = len(self.startprob_), len(self.symbols_)
+        shapes = {"startprob_": (n,), "transmat_": (n, n), "emissionprob_": (n, k), "stopprob_": (n,)}
+        for name, shape in shapes.items():
+            part = getattr(self, name)
+            if not is_table(part, len(shape), "f") or part.shape != shape:
+                raise ValueError(f"{name} is {shorten(part)}, not an array of finite numbers of shape {shape}")
+        check_distributions(startprob=self.startprob_[None], transmat=self.transmat_, emissionprob=self.emissionprob_)
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
+        number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
+        switch("converged_", self.converged_)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
+        check_steps(self.history_)
 
     def _check(self) -> None:
         for name in ("n_states", "length", "size", "max_iter"):

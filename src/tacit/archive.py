@@ -139,7 +139,7 @@ def read_archive(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any
     if header.get("kind") != kind:
         found = shorten(str(header.get("kind"))).strip("'")
         raise StorageError(f"{shorten(where)} is a {found}, not a {kind}")
-    return header, {name.removesuffix(".npy"): _read_array(blob, name, where) for name, blob in blobs.items()}
+    return header, {name.removesuffix(".npy"): read_array(blob, name, where) for name, blob in blobs.items()}
 
 
 def _read_header(
@@ -185,7 +185,7 @@ def _check_entries(entries: list[zipfile.ZipInfo], size: int) -> None:
         raise StorageError(f"its header has more than {MAX_HEADER} bytes; it was not made by tacit")
 
 
-def _read_array(blob: bytes, name: str, where: str) -> Array:
+def read_array(blob: bytes, name: str, where: str) -> Array:
     """An array of numbers or strings, exactly as large as its header says."""
     try:
         stream = io.BytesIO(blob)

@@ -12,7 +12,7 @@ from tacit.arrays import Array, narrow
 from tacit.learners.cccp import Descent, Iteration, Position
 from tacit.learners.loaded_facts import check_position
 from tacit.solvers import Status
-from tacit.solvers.checkpoint import Checkpoint
+from tacit.solvers.checkpoint import Checkpoint, stored, stored_number
 
 
 class Run(NamedTuple):
@@ -117,13 +117,14 @@ class RunLog:
         return True
 
     def _restore(self, saved: dict[str, Any]) -> None:
-        self._descent = replace(self._descent, seed=int(saved["seed"]))
+        self._descent = replace(self._descent, seed=int(stored_number(saved, "seed", 0)))
         position = self._position(saved, "now.")
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         masks = np.unpackbits(saved["is_in"], axis=1, count=position.is_in.size).astype(bool)
         for owner, numbers, is_in, target in zip(saved["owners"], saved["lines"], masks, saved["targets"], strict=True):
             histories[owner].append(self._line(position, numbers, is_in, target))
-        ends = zip(saved["objectives"].tolist(), saved["statuses"].tolist(), histories, strict=False)
+        objectives = stored(saved, "objectives", saved["statuses"].shape)
+        ends = zip(objectives.tolist(), saved["statuses"].tolist(), histories, strict=False)
         self.record = Record(
             position=position,
             history=tuple(histories[-1]),

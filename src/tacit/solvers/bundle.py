@@ -113,6 +113,11 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
 
+def overflow() -> FloatingPointError:
+    """What every solver says of features whose squares are beyond double precision."""
+    return FloatingPointError("numbers overflow in the sum of features; scale the features (StandardScaler) or lower C")
+
+
 class BundleState(Patience):
     """The planes of a task, their inner products, the best point and the bound.
 
@@ -199,9 +204,7 @@ class BundleState(Patience):
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
         if not np.isfinite(self._gram[m, m]):
-            raise FloatingPointError(
-                "numbers overflow in the sum of features; scale the features (StandardScaler) or lower C"
-            )
+            raise overflow()
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 

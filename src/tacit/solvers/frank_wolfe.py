@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.dual import Dual
 from tacit.parameters import switch, whole_number
 from tacit.solvers.block_planes import BlockPlanes
-from tacit.solvers.bundle import Bundle
+from tacit.solvers.bundle import Bundle, overflow
 from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 
@@ -92,6 +93,8 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         state.n_steps += 1
         for turn in range(min(int(self.sweeps), state.n_steps)):  # few at first: a loose tolerance may be met at once
             total = state.dual_point.sweep(self._order(state, rng), state.gaps)
+            if not math.isfinite(total):
+                raise overflow()
             state.n_sweeps += 1
             state.take_average()
             if turn == 0:

@@ -55,7 +55,8 @@ def run_viterbi(unary, starts, transition, given=()):
 def run_forward_backward(unary, starts, transition):
     tokens, k = unary.shape
     log_partition, nodes, edges = np.empty(starts.size - 1), np.zeros((tokens, k)), np.zeros((tokens, k, k))
-    kernels.forward_backward(unary, starts, transition, log_partition, nodes, edges)
+    nothing = np.zeros(0), np.zeros((k, k))
+    kernels.forward_backward(unary, starts, transition, log_partition, nodes, edges, *nothing)
     return log_partition, nodes, edges
 
 
@@ -257,7 +258,7 @@ def test_tags_outside_the_set_are_named():
 def test_what_chains_cannot_do_is_said_before_any_work():
     with pytest.raises(CapabilityError, match="Chain offers only 'margin'; use rescaling='margin'"):
         StructuredSVM(Chain(), rescaling="slack").fit(X, Y)
-    with pytest.raises(ValueError, match="class_weight needs one label a sample"):
+    with pytest.raises(ValueError, match="class_weight needs one label per sample"):
         StructuredSVM(Chain(), class_weight="balanced").fit(X, Y)
     with pytest.raises(CapabilityError, match="needs `label_scores`, which Chain does not offer"):
         StructuredSVM(Chain()).fit(X, Y).decision_function(X)

@@ -168,7 +168,7 @@ def test_a_file_that_lacks_an_array_or_a_fact_is_refused(saved, kind, tmp_path):
         ("Multiclass", ("facts", "n_features_in_"), 10**30),
         ("Multiclass", ("facts", "n_iter_"), -1),
         ("Multiclass", ("facts", "status_"), "CONVERGED"),
-        ("Multiclass", ("facts", "status_", "name"), "GOOD"),
+        ("Multiclass", ("facts", "status_", "$status"), "GOOD"),
         ("Multiclass", ("facts", "history_"), [1, 2]),
         ("Multiclass", ("facts", "predict"), 3),
         ("Multiclass", ("facts", "__class__"), 3),

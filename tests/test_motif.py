@@ -286,7 +286,7 @@ def test_bad_input(problem, X, y, words):
         ("one", None, "1 are unknown"),
         ("both", [-1, 1], r"shape \(n, 2\)"),
         ("both", [[-1, -1], [1, 2]], r"hidden\[1\] is \[1, 2\], .* 0 or 1 as strand"),
-        ("both", [[-1, -1], [1, -1]], r"hidden\[1\] is \[1, -1\]"),
+        ("both", [[-1, -1], [1, -1]], "1 are unknown"),
         ("both", [[0, 0], [1, 1]], "the negative class"),
         ("both", [[-1, -1], [np.nan, np.nan]], "1 are unknown"),
     ],

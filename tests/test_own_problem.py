@@ -41,7 +41,7 @@ class Shifted(Problem):
         return Schema(np.array([0, 1]), self.read(X).shape[1], {"signal": (X.shape[1],), "place": (3,)})
 
     def bind(self, X, y, schema, *, hidden=None):
-        facts = {"hidden": None if hidden is None else np.asarray(hidden)}
+        facts = {"hidden": hidden}
         if y is not None:
             labels = np.asarray(y, dtype=np.int64)
             if len(labels) != len(X) or len(X) == 0 or len(np.unique(labels)) < 2:

@@ -435,7 +435,7 @@ def test_processes_agree_on_rows_and_hidden_values():
         blocks={"signal": (3,)},
     )  # fmt: skip
     rng = np.random.default_rng(0)
-    alone = problem.bind(X, y, problem.schema(X, y))
+    alone = Processes(problem.bind(X, y, problem.schema(X, y)), 1)
     oracle = problem.bind(X, y, problem.schema(X, y))
     with sharded(oracle, 2) as waiting:
         assert isinstance(waiting, Processes)
@@ -443,7 +443,7 @@ def test_processes_agree_on_rows_and_hidden_values():
     try:
         for rows in (None, slice(10, 50), np.array([0, 1, 30, 59]), slice(5, 5)):
             w = rng.standard_normal(3)
-            coef = rng.standard_normal(alone._indices(rows).size)
+            coef = rng.standard_normal(oracle._indices(rows).size)
             for method in ("predict", "augmented", "impute"):
                 expected, found = getattr(alone, method)(w, rows), getattr(shards, method)(w, rows)
                 assert np.array_equal(expected.code, found.code)

@@ -164,12 +164,23 @@ def test_other_kinds_of_files_are_refused(tmp_path):
         tacit.load(tmp_path / "text")
 
 
-def test_a_users_learner_is_refused_when_saving(iris, tmp_path):
+def test_a_users_learner_is_restored_with_its_class_alone(iris, tmp_path):
     class MySVM(StructuredSVM):
         pass
 
-    with pytest.raises(StorageError, match="MySVM is not a learner of tacit"):
-        MySVM(Multiclass()).fit(*iris).save(tmp_path / "mine")
+    model = MySVM(Multiclass()).fit(*iris)
+    model.save(tmp_path / "mine")
+    loaded = tacit.load(tmp_path / "mine", classes=[MySVM])
+    assert type(loaded) is MySVM
+    assert (loaded.predict(iris[0]) == model.predict(iris[0])).all()
+    with pytest.raises(StorageError, match=r"names 'MySVM'.*classes=\[MySVM\]"):
+        tacit.load(tmp_path / "mine")
+
+
+def test_a_class_that_borrows_a_name_of_tacit_is_refused_when_saving(iris, tmp_path):
+    Borrowed = type("StructuredSVM", (StructuredSVM,), {"__module__": __name__})
+    with pytest.raises(StorageError, match="has the name of a class of tacit"):
+        Borrowed(Multiclass()).fit(*iris).save(tmp_path / "mine")
 
 
 def test_malformed_headers_are_refused(tmp_path):

@@ -19,9 +19,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, plot, problems, solvers, spectral, testing
+    from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
     from tacit.image_windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnyOf",
     "IterativeLatentSVM",
     "LatentSVM",
     "Ragged",
@@ -40,15 +42,18 @@ __all__ = [
     "load",
     "oracle",
     "path",
+    "penalties",
     "plot",
     "problems",
     "solvers",
     "spectral",
+    "storage",
     "testing",
     "windows",
 ]
 
 _HOME = {
+    "AnyOf": "tacit.oracle",
     "IterativeLatentSVM": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",

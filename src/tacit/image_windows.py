@@ -17,7 +17,7 @@ from tacit.arrays import Array
 from tacit.datasets.images import MAX_PIXELS, image_folder, is_image, read_image
 from tacit.datasets.location import find_place
 from tacit.ragged import Ragged
-from tacit.solvers.loop import Progress
+from tacit.running import Progress
 
 ORIENTATIONS, BLOCK = 9, 2
 MOST_WINDOWS = 100_000

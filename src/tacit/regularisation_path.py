@@ -64,7 +64,8 @@ def path(
 ) -> Path:
     """Fit a learner for many C, from the smallest up; each fit starts from the planes and the point of the last one.
 
-    The results are those of separate fits, within their gaps, at a fraction of the oracle passes.
+    The results of a convex learner are those of separate fits, within their gaps, at a fraction of the oracle passes. A
+    latent one takes the hidden values of the last fit as its first start, beside ``n_init`` − 1 others.
 
     Parameters
     ----------

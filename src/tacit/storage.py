@@ -1,17 +1,17 @@
 """Model files: a learner's parameters and learned facts, restored by the names of tacit's own classes.
 
-A file says which of tacit's classes to build and what to give them, and nothing else: it holds no code, and no class
-outside tacit is ever named, imported or built. Whatever is built has a method ``check``, which refuses what it could
-not have been given or have learned (shapes, types, numbers that are not finite, ranges, parts that do not fit each
-other), so a file that was damaged or made by hand ends in one `StorageError`, here and not in a kernel. A class
-without ``check`` is not restored.
+A file says which of tacit's classes to build and what to give them, and nothing else: it holds no code, and no other
+class is ever named, imported or built, but those that the caller of `load` hands over. Whatever is built has a method
+``check``, which refuses what it could not have been given or have learned (shapes, types, numbers that are not finite,
+ranges, parts that do not fit each other), so a file that was damaged or made by hand ends in one `StorageError`, here
+and not in a kernel. A class of tacit without ``check`` is not restored.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,10 @@ from tacit.archive import StorageError, read_archive, remove_unfinished, write_a
 from tacit.arrays import Array
 from tacit.parameters import file_path, reason, shorten
 from tacit.ragged import Ragged
+from tacit.running import Status
 
-_RECORDS = ("EMStep", "Iteration", "Run", "Step")
-"""Lines of histories: the learner that they belong to checks them."""
+_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
+"""Lines of histories and penalties: the learner that they belong to checks them."""
 
 _HOMES = (
     "tacit.learners",
@@ -32,22 +33,20 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.penalties",
     "tacit.spectral",
 )
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
     """Write a fitted learner: its parameters and the learned ``facts``."""
-    if not is_own(model):
-        raise StorageError(
-            f"{type(model).__name__} is not a learner of tacit, so tacit.load could not restore it; "
-            "save coef_ and schema_ yourself, or pickle it"
-        )
-    target = file_path("path", path)
+    target, name = file_path("path", path), type(model).__name__
+    if _find_class(name) not in (None, type(model)):
+        raise StorageError(f"{type(model)} has the name of a class of tacit, which tacit.load would restore; rename it")
     model.check()  # what could not be restored is not written
     arrays: dict[str, Array] = {}
     header = {
-        "learner": type(model).__name__,
+        "learner": name,
         "params": _pack_params(model, arrays, "param"),
         "facts": {name: _pack(value, arrays, f"fact.{name}") for name, value in facts.items()},
     }
@@ -55,7 +54,7 @@ def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> 
     write_archive(target, "model", header, arrays)
 
 
-def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
+def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[type] = ()) -> Any:
     """Restore a learner that `save` wrote. Loading never runs code from the file.
 
     Parameters
@@ -63,6 +62,7 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     path : the file
     problem : needed, and only allowed, when the model was trained on a problem of your own; a solver of your own is
         not restored
+    classes : classes of your own that the file may hold: a learner, the lines of its history
 
     >>> import tempfile, tacit
     >>> from sklearn.datasets import load_iris
@@ -75,11 +75,12 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     """
     header, arrays = read_archive(path, "model")
     where = shorten(str(path))
+    unpack = _Unpacker(arrays, _handed_over(classes))
     try:
-        params = {name: _unpack(value, arrays) for name, value in header["params"].items()}
-        facts = {name: _unpack(value, arrays) for name, value in header["facts"].items()}
+        kind = unpack.find_class(header["learner"])
+        params = {name: unpack(value) for name, value in header["params"].items()}
+        facts = {name: unpack(value) for name, value in header["facts"].items()}
         facts = {name: None if isinstance(value, _Foreign) else value for name, value in facts.items()}
-        kind = _own_class(header["learner"])
     except Exception as error:  # a file may name and nest anything
         raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
     if not hasattr(kind, "save"):
@@ -96,6 +97,17 @@ def load(path: str | os.PathLike[str], problem: Any = None) -> Any:
     except Exception as error:  # what a file holds is refused by whatever cannot use it
         raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
     return model
+
+
+def _handed_over(classes: Iterable[type]) -> dict[str, type]:
+    """The user's classes by name."""
+    if isinstance(classes, type) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
+    listed = list(classes)
+    wrong = [kind for kind in listed if not isinstance(kind, type)]
+    if wrong:
+        raise TypeError(f"classes is a list of classes of your own, and {shorten(wrong[0])} is none")
+    return {kind.__name__: kind for kind in listed}
 
 
 def _give_problem(params: dict[str, Any], problem: Any, where: str) -> None:
@@ -166,15 +178,15 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return {"$ragged": _pack(value.values, arrays, f"{path}.values"), "offsets": f"{path}.offsets", "boxes": boxes}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, _status_class()):
-        return {"$enum": "Status", "name": value.name}
+    if isinstance(value, Status):
+        return {"$status": value.name}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
             return {"$foreign": name}
-        value.check()  # what could not be restored is not written
+        value.check()
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
-    if (hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__")) and is_own(value):
+    if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
         parts = {name: _pack(getattr(value, name), arrays, f"{path}.{name}") for name in fields}
         return {"$object": type(value).__name__, "parts": parts}
@@ -191,56 +203,60 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
     )
 
 
-def _unpack(value: Any, arrays: Mapping[str, Array]) -> Any:
-    if isinstance(value, list):
-        return [_unpack(part, arrays) for part in value]
-    if not isinstance(value, dict):
-        return value
-    if "$array" in value:
-        return arrays[value["$array"]]
-    if "$ragged" in value:
-        return Ragged(_unpack(value["$ragged"], arrays), arrays[value["offsets"]], _unpack(value.get("boxes"), arrays))
-    if "$enum" in value:
-        return _status_class()[value["name"]]
-    if "$strings" in value:
-        if not all(isinstance(part, str) for part in value["$strings"]):
-            raise StorageError("a column of strings holds something else")
-        return np.array(value["$strings"], dtype=object)
-    if "$objects" in value:
-        column = np.empty(len(value["$objects"]), dtype=object)
-        for i, part in enumerate(value["$objects"]):
-            column[i] = _unpack(part, arrays)
-        return column
-    if "$foreign" in value:
-        return _Foreign(value["$foreign"])
-    if "$tuple" in value:
-        return tuple(_unpack(part, arrays) for part in value["$tuple"])
-    if "$dict" in value:
-        return {key: _unpack(part, arrays) for key, part in value["$dict"].items()}
-    if "$pairs" in value:
-        return {_unpack(k, arrays): _unpack(v, arrays) for k, v in value["$pairs"]}
-    kind = _own_class(value["$object"])
-    thing = kind(**{name: _unpack(part, arrays) for name, part in value["parts"].items()})
-    if kind.__name__ not in _RECORDS:
-        thing.check()
-    return thing
+class _Unpacker:
+    """The inverse of `_pack`; classes are tacit's own, or among those that the user handed over."""
 
+    def __init__(self, arrays: Mapping[str, Array], handed_over: Mapping[str, type]) -> None:
+        self._arrays = arrays
+        self._handed_over = handed_over
 
-def _status_class() -> Any:
-    from tacit.solvers.loop import Status
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        if "$array" in value:
+            return self._arrays[value["$array"]]
+        if "$ragged" in value:
+            return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
+        if "$status" in value:
+            return Status[value["$status"]]
+        if "$strings" in value:
+            if not all(isinstance(part, str) for part in value["$strings"]):
+                raise StorageError("a column of strings holds something else")
+            return np.array(value["$strings"], dtype=object)
+        if "$objects" in value:
+            column = np.empty(len(value["$objects"]), dtype=object)
+            for i, part in enumerate(value["$objects"]):
+                column[i] = self(part)
+            return column
+        if "$foreign" in value:
+            return _Foreign(value["$foreign"])
+        if "$tuple" in value:
+            return tuple(self(part) for part in value["$tuple"])
+        if "$dict" in value:
+            return {key: self(part) for key, part in value["$dict"].items()}
+        if "$pairs" in value:
+            return {self(k): self(v) for k, v in value["$pairs"]}
+        kind = self.find_class(value["$object"])
+        thing = kind(**{name: self(part) for name, part in value["parts"].items()})
+        if _find_class(kind.__name__) is kind and kind.__name__ not in _CHECKED_BY_OWNER:
+            thing.check()
+        return thing
 
-    return Status
-
-
-def _own_class(name: str) -> Any:
-    kind = _find_class(name)
-    if kind is None:
-        raise StorageError(f"the file names {shorten(name)}, which is not a class that this tacit restores")
-    return kind
+    def find_class(self, name: str) -> Any:
+        kind = _find_class(name) or self._handed_over.get(name)
+        if kind is None:
+            shown = shorten(name)
+            raise StorageError(
+                f"the file names {shown}, which is not a class that this tacit restores; if it is yours, hand it "
+                f"over: tacit.load(path, classes=[{shown[1:-1]}])"
+            )
+        return kind
 
 
 def _find_class(name: str) -> Any:
-    """A class that tacit itself exports and that checks what it is given, or a record, by its name."""
+    """A class that tacit itself exports and that checks what it is given, by its name."""
     from tacit.oracle import Schema
 
     if name == "Schema":
@@ -249,6 +265,6 @@ def _find_class(name: str) -> Any:
         module = importlib.import_module(home)
         if name in module.__all__:
             found = getattr(module, name)
-            is_restored = isinstance(found, type) and (hasattr(found, "check") or name in _RECORDS)
+            is_restored = isinstance(found, type) and (hasattr(found, "check") or name in _CHECKED_BY_OWNER)
             return found if is_restored else None
     return None

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from tacit.arrays import Array
-from tacit.learners.cccp import Descent, Position
+from tacit.learners.latent.descent import Descent
+from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import require
-from tacit.oracle.enumerable import checksum
-from tacit.oracle.recalling import Recalling
+from tacit.oracle import loss_needs_hidden, require
 
 
 class IterativeLatentSVM(LatentSVM):
@@ -40,77 +35,8 @@ class IterativeLatentSVM(LatentSVM):
     """
 
     def _check_loss(self, oracle: Any) -> None:
-        if getattr(oracle, "loss_needs_hidden", False):
+        if loss_needs_hidden(oracle):
             require(type(self).__name__, self.problem, oracle, ["measured_against"])
 
-    def _descent(self, oracle: Any, weights: Array, seed: int) -> Rounds:
-        plain = super()._descent(oracle, weights, seed)
-        return Rounds(**{name: getattr(plain, name) for name in plain.__dataclass_fields__})
-
-
-@dataclass(frozen=True)
-class RoundPosition(Position):
-    """Where a run is, with the outputs that the loss of its round is measured against, and the best round so far."""
-
-    reference: Array = field(default_factory=lambda: np.empty(0, np.int64))  # empty in the first round
-    seen: Array = field(default_factory=lambda: np.empty(0, "U8"))  # checksums of all hidden values so far
-    best_w: Array = field(default_factory=lambda: np.empty(0))
-    best_target: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    best_objective: float = np.inf
-    best_gap: float = np.inf
-
-
-@dataclass(frozen=True)
-class Rounds(Descent):
-    """A latent task in rounds: when one has converged, the next measures its loss against what that one imputed."""
-
-    rounds: dict[tuple[str, int], Descent] = field(default_factory=dict)  # the present one
-
-    def begin(self, target: Array) -> RoundPosition:
-        return RoundPosition(**vars(super().begin(target)))
-
-    @staticmethod
-    def restored(parts: dict[str, Any]) -> RoundPosition:
-        return RoundPosition(**parts)
-
-    def step(self, now: Position) -> Position:
-        assert isinstance(now, RoundPosition)
-        moved = self._against(now.reference).step(now) if now.reference.size else super().step(now)
-        assert isinstance(moved, RoundPosition)
-        return self._next_round(moved) if moved.is_done else moved
-
-    def _next_round(self, now: RoundPosition) -> RoundPosition:
-        """The end of a round: remember it if it is the best, begin another one unless its hidden values are old."""
-        if not getattr(self.oracle, "loss_needs_hidden", False):
-            return now
-        objective = self._against(now.target).objective(now.w, now.target)
-        if objective < now.best_objective:
-            now = replace(now, best_w=now.w, best_target=now.target, best_objective=objective, best_gap=now.gap)
-        mark = checksum(now.target)
-        if mark in now.seen:
-            return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)
-        seen = np.append(now.seen, mark)
-        return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
-
-    def better(self, best: Position | None, now: Position) -> Position:
-        """The best round so far; in the first one the best position, measured against its own hidden values.
-
-        The objective of the first round counts labels alone, so it is lower than any that follows: it does not compare.
-        """
-        assert isinstance(now, RoundPosition)
-        if not getattr(self.oracle, "loss_needs_hidden", False):
-            return super().better(best, now)
-        if not np.isfinite(now.best_objective):
-            own = self._against(now.target).objective(now.w, now.target)
-            return super().better(best, replace(now, objective=own, gap=np.inf))
-        return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)
-
-    def _against(self, code: Array) -> Descent:
-        """The latent task of a round, the same object as long as the round lasts."""
-        mark = (checksum(code), self.start)
-        if mark not in self.rounds:
-            self.rounds.clear()
-            measured = Recalling(self.oracle.measured_against(code))  # type: ignore[attr-defined]
-            parts = {name: getattr(self, name) for name in Descent.__dataclass_fields__}
-            self.rounds[mark] = Descent(**{**parts, "oracle": measured})
-        return self.rounds[mark]
+    def _one_run(self, descent: Descent) -> Rounds:
+        return Rounds(descent)

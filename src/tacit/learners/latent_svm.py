@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,20 +11,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
-from tacit.learners.cccp import Descent, Iteration, Position
-from tacit.learners.learner import Learner
-from tacit.learners.preparation import prepare
-from tacit.learners.run_log import Record, Run, RunLog
-from tacit.oracle import Problem, hidden_values, is_sequence, require
-from tacit.oracle.enumerable import checksum
+from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.latent.runs import Record, Run, Runs
+from tacit.learners.learner import Learner, Traits
+from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
+from tacit.learners.preparation import Prepared, check_margin, prepare
+from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, require
+from tacit.oracle.digests import checksum
 from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
-from tacit.parameters import whole_number
+from tacit.parameters import shorten, switch, whole_number
+from tacit.penalties import Penalty
 from tacit.ragged import Ragged
+from tacit.running import Progress, Status, run
 from tacit.scale import sharded
-from tacit.solvers import Bundle, Solver, Status, choose
-from tacit.solvers.checkpoint import Checkpoint
-from tacit.solvers.loop import Progress
+from tacit.solvers import Bundle, Solver, choose
+from tacit.solvers.checkpoint import Checkpoint, describe_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
 
@@ -51,13 +51,16 @@ class LatentSVM(Learner):
     n_init : starts; the best by objective is kept, all are in `runs_`; one if `init` gives where to begin
     init : "hidden" draws hidden values, "weights" draws w and imputes; or hidden values to begin with
     tol : stop when an iteration gains less than C · tol; convex tasks are solved to that gap
-    max_iter : outer iterations a start
+    max_iter : outer iterations per start
     max_inner : steps of one convex solve
     rescaling : "margin" or "slack"
     class_weight : None, "balanced", or a factor for C by label
-    escape : leave an optimum of w = 0, which drawn hidden values can lead to, by the way its model points
-    shift : when a start has ended, try its hidden values all moved together, and go on from there if that is better;
-        where the problem knows such moves: those of a `Motif` are up to three letters
+    penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty`
+    warm_start : the first start begins at the present `coef_`, the others as `init` says
+    escape : if a convex task ends at w = 0, as drawn hidden values can make it, impute from the minimiser of its
+        cutting-plane model instead
+    shift : when a start has ended, try moves of all hidden values at once, and go on from one that is better; where the
+        problem knows such moves: those of a `Motif` are up to three letters
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `Iteration`; one that returns True ends the fit
 
@@ -66,8 +69,10 @@ class LatentSVM(Learner):
     coef_, weights_ : the weights, flat and by name
     hidden_ : the hidden value of every training sample, given or imputed
     objective_ : the true objective
-    gap_, bound_ : the certificate of the last convex task: its optimum is at most `gap_` below `objective_`; infinite
-        if that task did not hold all samples
+    inner_gap_ : how far the last convex task may be from its own optimum, its hidden values fixed; infinite if that
+        task did not hold all samples. It says nothing of other hidden values
+    bound_, gap_ : a lower bound on what is minimised, and the distance to it: −inf and inf, because the objective is
+        not convex, unless every hidden value was given
     history_ : one `Iteration` for every outer iteration of the best start
     runs_ : all starts
     status_, n_iter_ : why it stopped, and after how many outer iterations of the best start
@@ -78,6 +83,9 @@ class LatentSVM(Learner):
     >>> model.predict(bags), model.hidden_
     (array(['x', 'y', 'x', 'y'], dtype='<U1'), array([1, 0, 0, 0]))
     """
+
+    traits = Traits(has_objective=True, is_convex=True, is_certified=True)
+    status_: Status
 
     def __init__(
         self,
@@ -91,7 +99,9 @@ class LatentSVM(Learner):
         max_iter: int = 100,
         max_inner: int = 1000,
         rescaling: str = "margin",
+        penalty: Penalty | None = None,
         class_weight: Any = None,
+        warm_start: bool = False,
         escape: bool = True,
         shift: bool = True,
         checkpoint: Any = None,
@@ -111,7 +121,9 @@ class LatentSVM(Learner):
         self.max_iter = max_iter
         self.max_inner = max_inner
         self.rescaling = rescaling
+        self.penalty = penalty
         self.class_weight = class_weight
+        self.warm_start = warm_start
         self.escape = escape
         self.shift = shift
         self.checkpoint = checkpoint
@@ -127,25 +139,35 @@ class LatentSVM(Learner):
         Parameters
         ----------
         X, y : samples and labels, in the form that the problem takes
-        hidden : hidden values that are known, −1 where they are not; known ones are never changed
+        hidden : what is known of hidden values, per sample: the value, −1 for nothing, or those that are allowed (a
+            list or a mask); what is known is never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
         self._check()
-        schema, oracle, weights = prepare(self, X, y, hidden, sample_weight)
+        prepared = prepare(self, X, y, hidden, sample_weight)
+        schema, oracle = prepared.schema, prepared.oracle
         self._check_loss(oracle)
+        n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
         seed = int(check_random_state(self.random_state).randint(2**31))
+        checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
-            descent = self._descent(Recalling(shards), weights, seed)
-            log = RunLog(descent, self._checkpoint(descent, schema))
-            if not log.resume():
-                log.open(self._start(descent, oracle, y))
-            n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
-            cut = self._runs(log, n_starts, oracle, y)
-        self._keep(log.record, schema, oracle)
-        if cut is not None:
-            self.status_ = cut
+            one = self._one_run(self._descent(Recalling(shards), prepared))
+            old = self._old_weights(schema)
+            runs = Runs(
+                one, lambda one: self._first(one, oracle, y, old), n_starts, int(self.max_iter), checkpoint is not None
+            )
+            record, status = run(
+                runs,
+                _begin(runs, seed, checkpoint),
+                callbacks=self.callbacks or (),
+                progress=Progress(self.verbose, None),
+                checkpoint=checkpoint,
+            )
+        self._keep(_closed(runs, record, status), schema, oracle)
+        if status is not Status.CONVERGED:  # cut short: stopped or interrupted
+            self.status_ = status
         if self.status_ is not Status.CONVERGED:
-            message = _advice(self.status_, self.objective_, len(log.record.runs), n_starts, log.record.n_iterations)
+            message = _advice(self.status_, self.objective_, len(self.runs_), n_starts, record.n_iterations)
             warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=2)
         return self
 
@@ -153,20 +175,21 @@ class LatentSVM(Learner):
         """What was learned."""
         position = record.best
         assert position is not None
-        run = min(record.runs, key=lambda run: run.objective)
+        best = min(record.runs, key=lambda run: run.objective)
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
         self.coef_ = position.w
         self.hidden_ = hidden_values(oracle, position.target)
-        self.objective_ = run.objective
-        self.bound_ = run.objective - max(position.gap, 0.0) if position.is_in.all() else -np.inf
-        self.status_, self.history_ = run.status, run.history
-        self.n_iter_ = len(run.history)
+        self.objective_ = best.objective
+        self.inner_gap_ = max(position.gap, 0.0) if position.is_in.all() else np.inf
+        self.bound_ = -np.inf if oracle.hidden_unknown().size else best.objective - self.inner_gap_
+        self.status_, self.history_ = best.status, best.history
+        self.n_iter_ = len(best.history)
         self.runs_ = list(record.runs)
 
     def _check_loss(self, oracle: Any) -> None:
         """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
-        if not getattr(oracle, "loss_needs_hidden", False):
+        if not loss_needs_hidden(oracle):
             return
         unknown = oracle.hidden_unknown()
         if unknown.size:
@@ -176,103 +199,122 @@ class LatentSVM(Learner):
                 "use a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
             )
 
-    def _descent(self, oracle: Any, weights: Array, seed: int) -> Descent:
-        settings = (
-            self._solver,
-            float(self.tol),
-            int(self.max_inner),
-            self.rescaling,
-            self.pace,
-            self.escape,
-            self.shift,
+    def _descent(self, oracle: Any, prepared: Prepared) -> Descent:
+        return Descent(
+            oracle,
+            prepared.weights,
+            prepared.penalty,
+            lambda task: choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle(),
+            tol=float(self.tol),
+            max_inner=int(self.max_inner),
+            rescaling=self.rescaling,
+            pace=self.pace,
+            escape=self.escape,
+            shift=self.shift,
         )
-        return Descent(oracle, weights, *settings, seed)
 
-    def _runs(self, log: RunLog, n_starts: int, oracle: Any, y: Any) -> Status | None:
-        """All starts, from where the log is; why it ended early, if it did."""
-        progress = Progress(self.verbose, n_starts * int(self.max_iter))
-        clock = time.perf_counter()
-        try:
-            while log.start < n_starts:
-                status = self._status(log.record)
-                if status is not None:
-                    following = replace(log.descent, start=log.start + 1)
-                    log.turn(status, self._start(following, oracle, y) if following.start < n_starts else None)
-                    continue
-                line = log.advance()
-                text = f"objective {line.objective:.5g}, {line.samples_in} samples in"
-                progress.show(time.perf_counter() - clock, log.record.n_iterations, text)
-                answers = [callback(line) for callback in self.callbacks or ()]
-                log.write()
-                if any(answer is True for answer in answers):
-                    log.turn(Status.STOPPED)
-                    return Status.STOPPED
-        except KeyboardInterrupt:
-            log.write()
-            if not log.record.runs and not log.record.history:
-                raise
-            if log.record.history:
-                log.turn(self._status(log.record) or Status.INTERRUPTED)
-            return Status.INTERRUPTED
-        finally:
-            progress.close()
-        return None
+    def _one_run(self, descent: Descent) -> Any:
+        """What one start does."""
+        return descent
 
-    def _status(self, record: Record) -> Status | None:
-        if record.position.is_done:
-            return Status.CONVERGED if record.position.is_solved else Status.STALLED
-        return Status.MAX_ITER if len(record.history) >= self.max_iter else None
-
-    def _checkpoint(self, descent: Descent, schema: Any) -> Checkpoint | None:
+    def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         facts = {
-            "features, labels and losses": descent.oracle.digest(),
-            "sample weights and C": checksum(descent.weights),
-            "classes": repr(schema.classes.tolist()),
-            "seed": descent.seed if self.random_state is not None else "any",
+            "features, labels and losses": prepared.oracle.digest(),
+            "sample weights and C": checksum(prepared.weights),
+            "penalty": describe_penalty(prepared.penalty, prepared.oracle.n_params),
+            "classes": repr(prepared.schema.classes.tolist()),
+            "seed": seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in _COMPARED},
             "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _mark(self.init),
         }
-        return Checkpoint(self.checkpoint, facts, self.resume)
+        return Checkpoint(self.checkpoint, facts, self.resume, every_step=True)
 
     def _is_fixed(self, oracle: Any) -> bool:
         """Whether every start would be the same: hidden values to begin with are given, or all are known."""
         return not isinstance(self.init, str) or not oracle.hidden_unknown().size
 
-    def _start(self, descent: Descent, oracle: Any, y: Any) -> Position:
-        rng = descent.rng("start")
+    def _old_weights(self, schema: Any) -> Array | None:
+        """The present weights, if a warm start is asked for and they are weights of the same things."""
+        if not self.warm_start or not hasattr(self, "coef_"):
+            return None
+        same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
+        return self.coef_ if same else None
+
+    def _first(self, one: Any, oracle: Any, y: Any, old: Array | None) -> Position:
+        """Where a run begins."""
+        descent: Descent = getattr(one, "descent", one)
+        zero = np.zeros(oracle.n_params)
         if not oracle.hidden_unknown().size:
-            return descent.begin(oracle.impute(np.zeros(oracle.n_params)).code)
+            return self._begun(one, oracle.impute(zero).code)
+        if old is not None and descent.start == 0:
+            return self._begun(one, oracle.impute(old).code, old)
+        rng = descent.rng("start")
         if isinstance(self.init, str) and self.init == "weights":
-            w = rng.standard_normal(oracle.n_params)
-            return descent.begin(oracle.impute(w).code)
+            return self._begun(one, oracle.impute(rng.standard_normal(oracle.n_params)).code)
         if isinstance(self.init, str):
             require(f"{type(self).__name__}(init='hidden')", self.problem, oracle, ["draw"], "use init='weights'")
-            return descent.begin(oracle.draw(rng))
+            return self._begun(one, oracle.draw(rng))
         try:
-            prefer = oracle.encode(self.init) if is_sequence(oracle) else oracle.encode(y, self.init)
+            prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
         except (ValueError, TypeError) as error:
-            what = "all tags of every sequence" if is_sequence(oracle) else "a hidden value for every sample"
+            what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
-        return descent.begin(oracle.impute(np.zeros(oracle.n_params), prefer=prefer).code)
+        return self._begun(one, oracle.impute(zero, prefer=prefer).code)
 
-    def _solver(self, task: Any) -> Solver:
-        return choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
+    @staticmethod
+    def _begun(one: Any, target: Array, w: Array | None = None) -> Position:
+        position: Position = one.begin(target, w)
+        return position
+
+    def _summary(self) -> str:
+        """Where the starts ended: what is minimised is not convex, so that is all that is known."""
+        ends = sorted(run.objective for run in self.runs_)
+        if np.isfinite(self.bound_):
+            return super()._summary()  # every hidden value was given
+        if len(ends) == 1:
+            return f"objective {ends[0]:.6g}, one start; it is not convex, so other starts (n_init) may end lower"
+        near = sum(end <= ends[0] + self.tol * self.C for end in ends)
+        return (
+            f"objective {ends[0]:.6g}, the lowest of {len(ends)} starts, which ended between {ends[0]:.6g} and "
+            f"{ends[-1]:.6g}; {near} of them there"
+        )
 
     def check(self) -> None:
         self._check()
-        super().check()
+        check_margin(self)
+        check_facts(self, (*MARGIN_FACTS, "runs_", "inner_gap_"))
 
     def _check(self) -> None:
         whole_number("n_init", self.n_init)
         whole_number("max_inner", self.max_inner)
+        switch("escape", self.escape)
+        switch("shift", self.shift)
         if self.init is None or (isinstance(self.init, str) and self.init not in ("hidden", "weights")):
-            raise ValueError(f"init must be 'hidden', 'weights' or hidden values, got {self.init!r}")
+            raise ValueError(f"init must be 'hidden', 'weights' or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
-                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {self.pace!r}")
+                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
             self.pace.check()
+
+
+def _begin(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
+    """The first record, or the one that a checkpoint holds."""
+    saved = None if checkpoint is None else checkpoint.read()
+    if saved is None or checkpoint is None:
+        return runs.begin(seed)
+    with checkpoint.restoring():
+        return runs.begin(seed, saved)
+
+
+def _closed(runs: Runs, record: Record, status: Status) -> Record:
+    """The record of a fit that ended; a run that was cut short counts as far as it came."""
+    if status not in (Status.STOPPED, Status.INTERRUPTED) or not record.history:
+        if not record.runs:
+            raise KeyboardInterrupt  # nothing was learned yet
+        return record
+    return record.ended((runs.status(record) if status is Status.INTERRUPTED else None) or status)
 
 
 def _mark(values: Any) -> str:

@@ -1,10 +1,11 @@
-"""What all learners share once they are fitted: prediction, scores, files, a look at the result."""
+"""What all learners share: what they promise, prediction, scores, files, a look at the result."""
 
 from __future__ import annotations
 
 import copy
 import os
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -13,19 +14,44 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.oracle import Oracle, Problem, Schema, hidden_values, is_sequence, require
-from tacit.parameters import whole_number
+from tacit.learners.rules import BestOutput, Rule
+from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
+from tacit.oracle.capabilities import CountsUnits
+from tacit.parameters import numbers, whole_number
 from tacit.scale import sharded
 
-_PARTS = ("problem", "solver", "pace")
+_PARTS = ("problem", "solver", "pace", "penalty")
 """Parameters that are objects of their own."""
 
 
-class Learner(BaseEstimator):  # type: ignore[misc]
-    """Base of all learners. `fit` of a subclass sets `schema_` and `coef_`; everything here follows from them."""
+@dataclass(frozen=True)
+class Traits:
+    """What a learner promises beyond `fit` and `predict`; `tacit.testing.check_learner` tests what is promised.
 
+    Parameters
+    ----------
+    has_objective : it minimises something: `objective_`, one number, and `history_` of it
+    is_convex : once every hidden value is known, what it minimises is convex: every fit ends at the same objective, in
+        whatever order or precision, and a weight of 2 is a sample twice
+    is_certified : `bound_` is then a lower bound on what is minimised, `gap_` the distance to it
+    needs_hidden : it learns only from complete outputs, with every hidden value known
+    """
+
+    has_objective: bool = False
+    is_convex: bool = False
+    is_certified: bool = False
+    needs_hidden: bool = False
+
+
+class Learner(BaseEstimator):  # type: ignore[misc]
+    """Base of all learners. `fit` of a subclass sets `schema_` and `coef_`; everything here follows from them.
+
+    A subclass declares its `traits`, and overrides `rule` if it does not answer with the output of the highest score.
+    """
+
+    traits: ClassVar[Traits] = Traits()
     problem: Problem
-    n_jobs: int | None
+    n_jobs: int | None = None
     coef_: Array
     schema_: Schema
     objective_: float
@@ -33,6 +59,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     dual_: Any = None
 
     _not_saved = ("callbacks", "checkpoint", "resume")
+
+    @property
+    def rule(self) -> Rule:
+        """How scores become an answer: what `predict`, `score`, `predict_hidden` and `decision_function` go by."""
+        return BestOutput()
 
     @property
     def classes_(self) -> Array:
@@ -46,11 +77,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def gap_(self) -> float:
-        """How far `objective_` may be from the optimum."""
+        """How far `objective_` may be from the optimum; infinite where nothing is known of that."""
         return max(self.objective_ - self.bound_, 0.0)
 
     def predict(self, X: Any) -> Any:
-        """The label of every sample, the hidden value maximised over."""
+        """The label of every sample."""
         return self._best(X)[0]
 
     def predict_hidden(self, X: Any, k: int = 1) -> Any:
@@ -62,9 +93,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if k == 1:
             return self._best(X)[1]
         k = whole_number("k", k, 1, 10_000)
-        oracle: Any = self._bind(X)
+        oracle = self._bind(X)
         require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
-        codes, scores = oracle.ranked(self.coef_, oracle.predict(self.coef_).code, k)
+        with sharded(oracle, self.n_jobs) as shards:
+            codes, scores = shards.ranked(self.coef_, self._answer(shards), k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
         if columns[0] is None:
             return None
@@ -93,21 +125,24 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return hidden_values(oracle, shards.impute(self.coef_).code)
 
     def decision_function(self, X: Any) -> Array:
-        """The highest score under each label, (n, classes); for two classes (n,), the second's minus the first's."""
+        """The score of each label by the learner's `rule`, (n, classes): the highest over the hidden values, unless it
+        says otherwise; for two classes (n,), the second's minus the first's."""
         oracle = self._bind(X)
         user = f"{type(self).__name__}.decision_function"
-        require(user, self.problem, oracle, ["label_scores"], "it is for problems with one label a sample; use predict")
-        scores: Array = oracle.label_scores(self.coef_)  # type: ignore[attr-defined]
+        way_out = "it is for problems with one label per sample; use predict"
+        require(user, self.problem, oracle, ["label_scores"], way_out)
+        with sharded(oracle, self.n_jobs) as shards:
+            scores = self.rule.label_scores(shards, self.coef_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
-        """1 − the mean loss of the predictions, a sample or a known tag: the accuracy where the loss is 0/1.
+        """1 − the mean loss of the predictions, per sample or per known tag: the accuracy where the loss is 0/1.
 
         ``hidden`` holds the true hidden values, −1 where unknown, for losses that look at them.
         """
         oracle = self._bind(X, y, hidden)
         with sharded(oracle, self.n_jobs) as shards:
-            losses = oracle.loss(shards.predict(self.coef_).code)
+            losses = oracle.loss(self._answer(shards))
         weights = read_weights(sample_weight, oracle.n_samples)
         return float(1 - weights @ losses / (weights @ _units(oracle)))
 
@@ -134,9 +169,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _best(self, X: Any) -> tuple[Any, Any]:
         oracle = self._bind(X)
         with sharded(oracle, self.n_jobs) as shards:
-            return oracle.decode(shards.predict(self.coef_).code)
+            labels, hidden = oracle.decode(self._answer(shards))
+        return labels, hidden
 
-    def _bind(self, X: Any, y: Any = None, hidden: Any = None) -> Oracle:
+    def _answer(self, oracle: Any) -> Array:
+        """The code of what is predicted."""
+        require(type(self).__name__, self.problem, oracle, self.rule.needs)
+        return self.rule.answer(oracle, self.coef_)
+
+    def _bind(self, X: Any, y: Any = None, hidden: Any = None) -> Any:
         check_is_fitted(self)
         return self.problem.bind(self._read(X), y, self.schema_, hidden=hidden)
 
@@ -147,7 +188,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)
         elif reset and hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return checked
+        return Read(checked) if self.problem.reads_once else checked
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")
@@ -166,6 +207,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return diagram + f"<p><small>{self._summary()}</small></p>"
 
     def _summary(self) -> str:
+        """One line about the fit."""
+        if not self.traits.is_certified:
+            return f"objective {self.objective_:.6g}"
         share = self.gap_ / max(abs(self.objective_), 1e-300)
         return (
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
@@ -174,10 +218,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
 
 def _units(oracle: Oracle) -> Array:
-    """What a mean loss is taken over: samples, or where an output is a sequence its known tags."""
-    if not is_sequence(oracle):
+    """What a mean loss is taken over: samples, or the parts of an output that can be right or wrong."""
+    counter = offered(oracle, CountsUnits)
+    if counter is None:
         return np.ones(oracle.n_samples)
-    units: Array = oracle.units()  # type: ignore[attr-defined]
+    units = counter.units()
     if not units.any():
         raise ValueError("no tag of y is known: there is nothing to score")
     return units
@@ -189,7 +234,7 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     >>> read_weights([1, 4], 2)
     array([0.25, 1.  ])
     """
-    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    weights = numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.ndim != 1:

@@ -12,41 +12,69 @@ from tacit.arrays import Array, is_table
 from tacit.oracle import Schema
 from tacit.parameters import is_not_negative, number, shorten, whole_number
 from tacit.ragged import Ragged
-from tacit.scale.threads import count_threads
-from tacit.solvers import Status
+from tacit.running import Status
 
-FACTS = ("schema_", "coef_", "n_features_in_", "hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
-"""What every margin learner sets in `fit`."""
+MARGIN_FACTS = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
+"""What every margin learner sets in `fit`, beside what every learner does."""
 
 
 ARRAYS = ("w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
 
-def check_facts(model: Any) -> None:
-    """Refuse a model whose parameters or learned facts cannot be, or do not fit each other."""
-    from tacit.learners.preparation import check_parameters
+def check_facts(model: Any, also: tuple[str, ...] = ()) -> None:
+    """Refuse a model whose parameters or learned facts cannot be, or do not fit each other.
 
-    missing = [name for name in FACTS if not hasattr(model, name)]
+    ``also`` are facts that it must have beside those of every learner.
+    """
+    from tacit.learners.preparation import check_running
+
+    missing = [name for name in ("schema_", "coef_", "n_features_in_", *also) if not hasattr(model, name)]
     if missing:
         raise ValueError(f"{missing[0]} is missing; a fitted {type(model).__name__} has it")
-    check_parameters(model)
-    count_threads(model.n_jobs)
+    check_running(model)
     model.problem.check()
     _check_schema(model)
     _check_weights(model.coef_, model.schema_.n_params)
-    number("objective_", model.objective_, "a finite number")
-    number("bound_", model.bound_, "a number below infinity", lambda bound: bound < math.inf)
-    whole_number("n_iter_", model.n_iter_, 0)
-    if not isinstance(model.status_, Status):
-        raise ValueError(f"status_ is {shorten(model.status_)}, no Status")
-    if not (model.hidden_ is None or isinstance(model.hidden_, np.ndarray | Ragged)):
-        raise ValueError(f"hidden_ is {shorten(model.hidden_)}, no array")
-    _check_history(model.history_)
-    runs = getattr(model, "runs_", [])
-    if not isinstance(runs, list) or not all(isinstance(getattr(run, "status", None), Status) for run in runs):
+    if getattr(model, "penalty", None) is not None:
+        model.penalty.check(model.schema_.n_params)
+    known = vars(model)
+    for name, check in _CHECKS.items():
+        if name in known:
+            check(known[name])
+
+
+def _check_objective(value: Any) -> None:
+    number("objective_", value, "a finite number")
+
+
+def _check_bound(value: Any) -> None:
+    number("bound_", value, "a number below infinity", lambda bound: bound < math.inf)
+
+
+def _check_inner_gap(value: Any) -> None:
+    number("inner_gap_", value, "a number from 0", lambda gap: gap >= 0)
+
+
+def _check_count(value: Any) -> None:
+    whole_number("n_iter_", value, 0)
+
+
+def _check_status(value: Any) -> None:
+    if not isinstance(value, Status):
+        raise ValueError(f"status_ is {shorten(value)}, no Status")
+
+
+def _check_hidden(value: Any) -> None:
+    if not (value is None or isinstance(value, np.ndarray | Ragged)):
+        raise ValueError(f"hidden_ is {shorten(value)}, no array")
+
+
+def _check_runs(runs: Any) -> None:
+    if not isinstance(runs, list) or not all(hasattr(run, "history") for run in runs):
         raise ValueError("runs_ is no list of runs")
     for run in runs:
+        _check_status(run.status)
         number("the objective of a run", run.objective, "a number", lambda objective: True)
         _check_history(run.history)
 
@@ -110,9 +138,23 @@ def _check_history(lines: Any) -> None:
     for line in lines:
         if not hasattr(line, "_asdict"):
             raise ValueError(f"a line of history_ is {shorten(line)}, no record")
-        for name, value in line._asdict().items():
+        is_own = type(line).__module__.startswith("tacit.")  # what a learner of the user's remembers is its own matter
+        for name, value in line._asdict().items() if is_own else ():
             if name in ("is_in", "hidden"):
                 if not (value is None or isinstance(value, np.ndarray | Ragged)):
                     raise ValueError(f"{name} of a line of history_ is {shorten(value)}, no array")
                 continue
             number(name, value, "a number", lambda entry: True)
+
+
+_CHECKS = {
+    "objective_": _check_objective,
+    "bound_": _check_bound,
+    "inner_gap_": _check_inner_gap,
+    "n_iter_": _check_count,
+    "status_": _check_status,
+    "hidden_": _check_hidden,
+    "history_": _check_history,
+    "runs_": _check_runs,
+}
+"""What learners of tacit learn, where they do."""

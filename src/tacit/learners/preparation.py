@@ -1,4 +1,4 @@
-"""What margin learners do before they minimise: check parameters, bind the data, weigh the samples."""
+"""What learners do before they learn: check parameters and bind the data; for margin learners, weigh the samples."""
 
 from __future__ import annotations
 
@@ -10,64 +10,120 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.labels import find_labels, read_labels
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, is_sequence, require
-from tacit.parameters import file_path, is_not_negative, is_positive, number, one_of, shorten, switch, whole_number
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle.capabilities import ChecksItself
+from tacit.parameters import (
+    file_path,
+    is_not_negative,
+    is_positive,
+    number,
+    one_of,
+    shorten,
+    switch,
+    whole_number,
+)
+from tacit.penalties import Penalty, Quadratic
+from tacit.scale.threads import check_jobs
 from tacit.solvers import Bundle
+from tacit.solvers.checkpoint import Checkpoint
+
+ANY_LEARNER_NEEDS = ("predict", "decode")
+MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
 
 
 class Prepared(NamedTuple):
-    """Bound data and the weight c_i of every sample."""
+    """Bound data, and for margin learners the weight c_i of every sample and Ω."""
 
     schema: Schema
     oracle: Any
     weights: Array
+    penalty: Penalty
+
+
+def bind_samples(
+    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS
+) -> tuple[Schema, Any]:
+    """For any learner: check what all of them have, read the data once, and bind them.
+
+    ``needs`` are the oracle's methods that the learner calls; what is missing is an error before any work.
+    """
+    check_running(learner)
+    data = learner._read(X, reset=True)
+    schema = learner.problem.schema(data, y)
+    oracle = learner.problem.bind(data, y, schema, hidden=hidden)
+    require(type(learner).__name__, learner.problem, oracle, needs)
+    functions = offered(oracle, ChecksItself)
+    if functions is not None:
+        functions.probe()
+    if getattr(learner, "checkpoint", None) is not None:
+        require("a checkpoint", learner.problem, oracle, ["digest"])
+    return schema, oracle
 
 
 def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Prepared:
-    """Check everything that can be checked before any work, and bind the data."""
-    check_parameters(learner)
-    X = learner._read(X, reset=True)
-    schema = learner.problem.schema(X, y)
-    oracle = learner.problem.bind(X, y, schema, hidden=hidden)
-    require(type(learner).__name__, learner.problem, oracle, ["impute", "decode", "hidden_unknown", "exact"])
-    if callable(getattr(oracle, "probe", None)):
-        oracle.probe()
+    """For margin learners: check everything that can be checked before any work, bind the data, weigh the samples."""
+    check_margin(learner)
+    schema, oracle = bind_samples(learner, X, y, hidden, MARGIN_LEARNERS_NEED)
     _check_rescaling(learner, oracle)
-    if learner.checkpoint is not None:
-        require("a checkpoint", learner.problem, oracle, ["digest"])
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    if learner.class_weight is not None and is_sequence(oracle):
-        raise ValueError("class_weight needs one label a sample; for sequences put the weights into a cost matrix")
+    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    penalty.check(oracle.n_params)
+    if learner.class_weight is not None and completes_labels(oracle):
+        raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
-    return Prepared(schema, oracle, weights)
+    return Prepared(schema, oracle, weights, penalty)
 
 
-def check_parameters(learner: Any) -> None:
-    """Refuse parameters that cannot be, with the value and a remedy."""
+def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:
+    """The checkpoint of a learner that has one; a run resumes only with the same data and parameters.
+
+    For learners whose parameters say all there is to compare: each by its representation.
+    """
+    if getattr(learner, "checkpoint", None) is None:
+        return None
+    free = (*learner._not_saved, "n_jobs", "verbose")
+    compared = {name: value for name, value in learner.get_params(deep=False).items() if name not in free}
+    facts = {"features, labels and losses": oracle.digest(), **{name: repr(value) for name, value in compared.items()}}
+    return Checkpoint(learner.checkpoint, facts, learner.resume)
+
+
+def check_running(learner: Any) -> None:
+    """Refuse parameters that cannot be: the problem, and those of long runs that the learner has."""
     if not isinstance(learner.problem, Problem):
         raise TypeError(
-            f"problem must be a problem such as tacit.problems.Multiclass(), got {learner.problem!r}"
+            f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
             + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
         )
+    whole_number("max_iter", getattr(learner, "max_iter", 1))
+    check_jobs(learner.n_jobs)
+    if getattr(learner, "checkpoint", None) is not None:
+        file_path("checkpoint", learner.checkpoint)
+    if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
+        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+    callbacks = getattr(learner, "callbacks", None)
+    if callbacks is not None and not (
+        isinstance(callbacks, Iterable) and all(callable(callback) for callback in callbacks)
+    ):
+        raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
+
+
+def check_margin(learner: Any) -> None:
+    """Refuse parameters of margin learners that cannot be, with the value and a remedy."""
     number("C", learner.C, "a positive number", is_positive)
     number("tol", learner.tol, "a positive number", is_positive)
-    whole_number("max_iter", learner.max_iter)
-    if switch("resume", learner.resume) and learner.checkpoint is None:
-        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
-    for name in ("warm_start", "escape", "shift"):
-        switch(name, getattr(learner, name, False))
-    if learner.checkpoint is not None:
-        file_path("checkpoint", learner.checkpoint)
-    if learner.callbacks is not None and not (
-        isinstance(learner.callbacks, Iterable) and all(callable(callback) for callback in learner.callbacks)
-    ):
-        raise TypeError(f"callbacks must be a list of functions, got {learner.callbacks!r}; write [function]")
+    switch("warm_start", learner.warm_start)
     if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
-        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
+        raise TypeError(
+            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+        )
     if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
-        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
+        raise TypeError(
+            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+        )
     one_of("rescaling", learner.rescaling, ("margin", "slack"))
+    if learner.penalty is not None and (isinstance(learner.penalty, type) or not hasattr(learner.penalty, "primal")):
+        raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
 
 
 def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
@@ -101,7 +157,7 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
 def require_hidden(learner: Learner, oracle: Oracle) -> None:
     """A structured SVM needs the whole answer: say which hidden value is missing."""
     unknown = oracle.hidden_unknown()
-    if unknown.size and is_sequence(oracle):
+    if unknown.size and completes_labels(oracle):
         raise ValueError(
             f"{type(learner).__name__} needs every tag, and y[{unknown[0]}] has missing ones (-1 or None), as have "
             f"{unknown.size} sequences in all; complete them, leave these sequences out, or use a learner for hidden "

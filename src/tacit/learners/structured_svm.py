@@ -10,9 +10,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from tacit.learners.learner import Learner
-from tacit.learners.preparation import prepare, require_hidden
+from tacit.learners.learner import Learner, Traits
+from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
+from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
+from tacit.penalties import Penalty
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
 from tacit.solvers.checkpoint import Checkpoint, describe
@@ -32,13 +34,14 @@ class StructuredSVM(Learner):
     solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
         `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
     rescaling : "margin", or "slack" for problems whose outputs can be listed
+    penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : steps at the most
     class_weight : None, "balanced", or a factor for C by label
     warm_start : start from the present `coef_` (and its planes and dual point, if the samples are the same)
     checkpoint : a file in which the state of a long fit is kept
     resume : go on from that file if it exists
-    n_jobs : threads over shards of the samples; None for one (BLAS may use its own)
+    n_jobs : threads that share the samples; None for as many as BLAS would use. The result is the same, to the bit
     random_state : seed of solvers that draw samples: the same fit gives the same result. None for another each time
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
@@ -63,12 +66,15 @@ class StructuredSVM(Learner):
     ('CONVERGED', True, 25.3)
     """
 
+    traits = Traits(has_objective=True, is_convex=True, is_certified=True, needs_hidden=True)
+
     def __init__(
         self,
         problem: Problem,
         C: float = 100.0,
         solver: Solver | str | None = "auto",
         rescaling: str = "margin",
+        penalty: Penalty | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
         class_weight: Any = None,
@@ -84,6 +90,7 @@ class StructuredSVM(Learner):
         self.C = C
         self.solver = solver
         self.rescaling = rescaling
+        self.penalty = penalty
         self.tol = tol
         self.max_iter = max_iter
         self.class_weight = class_weight
@@ -104,12 +111,12 @@ class StructuredSVM(Learner):
         hidden : the hidden value of every sample, for problems that have one
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
-        schema, oracle, weights = prepare(self, X, y, hidden, sample_weight)
+        schema, oracle, weights, penalty = prepare(self, X, y, hidden, sample_weight)
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else Warm()
         with sharded(oracle, self.n_jobs) as shards:
-            task = Task(shards, weights, target, rescaling=self.rescaling)
+            task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
             solution = minimise(
                 task,
@@ -137,6 +144,10 @@ class StructuredSVM(Learner):
         if solution.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
+
+    def check(self) -> None:
+        check_margin(self)
+        check_facts(self, MARGIN_FACTS)
 
     def _warm(self, schema: Any) -> Warm:
         if not hasattr(self, "coef_"):

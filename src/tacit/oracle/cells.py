@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tacit.arrays import Array
@@ -103,11 +105,12 @@ def best_cells(
 
 @kernel
 def best_states(
-    scores: Array, starts: Array, truth: Array, given: Array, prefer: Array, state: Array, value: Array
+    scores: Array, starts: Array, truth: Array, given: Array, allowed: Array, prefer: Array, state: Array, value: Array
 ) -> None:
     """The best state of every sample with its label fixed to ``truth``; a ``given`` state (≥ 0) stays as it is.
 
-    Ties go to ``prefer`` where that is ≥ 0, else to the first state.
+    Where ``allowed`` is not empty, only its states compete. Ties go to ``prefer`` where that is ≥ 0, else to the first
+    state.
     """
     base = starts[0]
     for i in range(starts.size - 1):
@@ -117,11 +120,15 @@ def best_states(
             state[i] = given[i]
             value[i] = row[first + given[i]]
             continue
+        last = starts[i + 1] - base
         best = first
-        for j in range(first + 1, starts[i + 1] - base):
-            if row[j] > row[best]:
+        if allowed.size:
+            while best < last - 1 and not allowed[best]:
+                best += 1
+        for j in range(best + 1, last):
+            if row[j] > row[best] and (allowed.size == 0 or allowed[j]):
                 best = j
-        if prefer[i] >= 0 and row[first + prefer[i]] >= row[best]:
+        if prefer[i] >= 0 and row[first + prefer[i]] >= row[best] and (allowed.size == 0 or allowed[first + prefer[i]]):
             best = first + prefer[i]
         state[i] = best - first
         value[i] = row[best]
@@ -139,3 +146,108 @@ def best_by_label(scores: Array, starts: Array, out: Array) -> None:
                 v = row[j]
                 top = v if v > top else top
             out[i, k] = top
+
+
+@kernel
+def sum_by_label(scores: Array, starts: Array, power: float, out: Array) -> None:
+    """``out[i, label]``, the highest score, becomes ``log Σ exp(power · score) / power``."""
+    base = starts[0]
+    for k in range(scores.shape[0]):
+        row = scores[k]
+        for i in range(starts.size - 1):
+            top = out[i, k]
+            if top == -np.inf:
+                continue
+            total = 0.0
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                total += math.exp(power * (row[j] - top))
+            out[i, k] = top + math.log(total) / power
+
+
+@kernel
+def subtract_highest(scores: Array, starts: Array, power: float, top: Array, out: Array) -> None:
+    """``out = power · (scores − top)`` with the highest score of each sample as its ``top``, which becomes power ·
+    top."""
+    base = starts[0]
+    for i in range(starts.size - 1):
+        top[i] = -np.inf
+    for k in range(scores.shape[0]):
+        row = scores[k]
+        for i in range(starts.size - 1):
+            high = top[i]
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                v = row[j]
+                high = v if v > high else high
+            top[i] = high
+    for k in range(scores.shape[0]):
+        row = scores[k]
+        into = out[k]
+        for i in range(starts.size - 1):
+            high = top[i]
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                into[j] = power * (row[j] - high)
+    for i in range(starts.size - 1):
+        top[i] *= power
+
+
+@kernel
+def weigh_cells(starts: Array, coef: Array, log: Array, cells: Array) -> None:
+    """Cells that hold exponentials become coef · probability; ``log``, what was taken off, the logarithm of the sum."""
+    base = starts[0]
+    for i in range(starts.size - 1):
+        total = 0.0
+        for k in range(cells.shape[0]):
+            row = cells[k]
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                total += row[j]
+        log[i] += math.log(total)
+        factor = coef[i] / total
+        for k in range(cells.shape[0]):
+            row = cells[k]
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                row[j] *= factor
+
+
+@kernel
+def weigh_states(
+    scores: Array,
+    starts: Array,
+    power: float,
+    truth: Array,
+    given: Array,
+    allowed: Array,
+    coef: Array,
+    log: Array,
+    cells: Array,
+) -> None:
+    """Add coef · probability of every state under its label ``truth`` to the cells, and write log Σ exp(power · score).
+
+    A ``given`` state (≥ 0) has probability one; where ``allowed`` is not empty, other states have none.
+    """
+    base = starts[0]
+    for i in range(starts.size - 1):
+        row = scores[truth[i]]
+        into = cells[truth[i]]
+        first = starts[i] - base
+        last = starts[i + 1] - base
+        if given[i] >= 0:
+            log[i] = power * row[first + given[i]]
+            into[first + given[i]] += coef[i]
+            continue
+        top = -np.inf
+        for j in range(first, last):
+            if row[j] > top and (allowed.size == 0 or allowed[j]):
+                top = row[j]
+        if top == -np.inf:
+            log[i] = -np.inf
+            continue
+        total = 0.0
+        for j in range(first, last):
+            if allowed.size == 0 or allowed[j]:
+                total += math.exp(power * (row[j] - top))
+        log[i] = power * top + math.log(total)
+        if coef[i] == 0.0:
+            continue
+        for j in range(first, last):
+            if allowed.size == 0 or allowed[j]:
+                into[j] += coef[i] * math.exp(power * (row[j] - top)) / total

@@ -100,7 +100,9 @@ class Oracle(Protocol):
     n_samples: int
     n_params: int
     code_offsets: Array | None
-    """Where each sample's part begins in a code of all samples (n + 1 numbers); None for one integer a sample."""
+    """Where each sample's part begins in a code of all samples (n + 1 numbers); None for one integer per sample."""
+    completes_labels: bool
+    """Whether what is hidden is what y lacks, such as missing tags: hidden values are then completed labels."""
     rescalings: tuple[str, ...]
     """What `augmented` can maximise: "margin", and "slack" where outputs can be listed."""
 
@@ -136,8 +138,8 @@ class Oracle(Protocol):
     def accepts(self, code: Array) -> bool:
         """Whether a code, TARGET apart, stands for outputs of these samples: the check of codes from elsewhere."""
 
-    def with_hidden(self, hidden: Array | None) -> Oracle:
-        """The same packed data with these hidden values given."""
+    def with_hidden(self, hidden: Any) -> Oracle:
+        """The same packed data with these hidden values known."""
 
     def with_loss(self, losses: Any) -> Oracle:
         """The same packed data under another loss."""
@@ -158,17 +160,6 @@ class Oracle(Protocol):
         """Labels and hidden values as the user writes them; hidden is None for a problem without any."""
 
 
-def is_sequence(oracle: Any) -> bool:
-    """Whether outputs are sequences, with one integer a token in a code instead of one a sample."""
-    return getattr(oracle, "code_offsets", None) is not None
-
-
-def hidden_values(oracle: Any, code: Array) -> Any:
-    """What a code says of the hidden values; for sequences all tags, those that were missing among them."""
-    labels, hidden = oracle.decode(code)
-    return labels if is_sequence(oracle) else hidden
-
-
 def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     """The part of a code of all samples that belongs to ``rows``: a view where the rows are consecutive."""
     if rows is None:
@@ -182,12 +173,25 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     return np.asarray(code[states_of(offsets, np.asarray(rows))[0]])
 
 
+class Read(NamedTuple):
+    """Input that `Problem.read` has checked already."""
+
+    data: Any
+
+
 class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems: hyper-parameters only, never data, never learned facts."""
+
+    reads_once: bool = False
+    """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
     def read(self, X: Any) -> Any:
         """Check the input and turn it into the container that `schema` and `bind` take."""
         return X
+
+    def checked(self, X: Any) -> Any:
+        """What `read` makes of the input, or made of it before."""
+        return X.data if isinstance(X, Read) else self.read(X)
 
     def check(self) -> None:
         """Refuse parameters that cannot be, as far as that shows without data."""

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import copy
 import itertools
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import cells
+from tacit.oracle.capabilities import Expectations
 from tacit.oracle.contracts import TARGET, Assignment
 from tacit.oracle.dual import CellDual
-from tacit.oracle.hidden_loss import PairLoss
+from tacit.oracle.hidden_loss import PairLoss, Reference
+from tacit.oracle.known_hidden import KnownHidden, check_hidden
+from tacit.oracle.losses import LossTable, checked_losses
+from tacit.parameters import shorten
 from tacit.ragged import states_of
-
-
-class LossTable(NamedTuple):
-    """The loss of every output: ``table[label, column[i]]`` for sample i, or ``table[label, state]`` if column is None.
-
-    A cost matrix is ``table`` transposed with the true label of sample i as ``column[i]``; a loss that looks at the
-    hidden value has one column per state.
-    """
-
-    table: Array
-    column: Array | None
 
 
 class _Block(NamedTuple):
@@ -52,13 +43,15 @@ class EnumerableOracle(ABC):
     offsets : (n + 1,) where each sample's states begin
     n_params : length of w
     labels : (n,) position of y_i in classes, `len(classes)` for a label never seen; None when predicting
-    hidden : (n,) the given state of each sample, −1 where unknown; None for all unknown
+    hidden : what is known of the state of each sample, as `read_hidden` takes it: the state, −1 where it is unknown, or
+        those that are allowed; None for nothing
     losses : the loss of every output; None when predicting
     hidden_loss : a loss that looks at the hidden value, instead of ``losses``: it is measured against ``hidden``
     has_hidden : whether the state means something to the user
     """
 
     code_offsets: Array | None = None
+    completes_labels = False
     rescalings: tuple[str, ...] = ("margin", "slack")
     block_cells = 1 << 18
     """Scores computed at a time: a table of this size stays in a core's cache until it has been searched."""
@@ -70,7 +63,7 @@ class EnumerableOracle(ABC):
         n_params: int,
         *,
         labels: Array | None = None,
-        hidden: Array | None = None,
+        hidden: Any = None,
         losses: LossTable | None = None,
         hidden_loss: PairLoss | None = None,
         has_hidden: bool = True,
@@ -82,13 +75,13 @@ class EnumerableOracle(ABC):
         self.n_labels = len(classes)
         self.has_hidden = has_hidden
         self._labels = labels
-        self._hidden = hidden
+        self._sizes = np.diff(offsets)
+        self._hidden, self._allowed = KnownHidden.of(hidden, self._sizes)
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
-        self._sizes = np.diff(offsets)
         self._losses = None if losses is None else self._checked(losses)
         if hidden_loss is not None:
-            self._losses = self._measured(hidden)
+            self._losses = self._measured(Reference(self._hidden, self._allowed))
         most_states = int(np.max(self._sizes, initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
@@ -106,39 +99,44 @@ class EnumerableOracle(ABC):
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i Ψ(x_i, labels_i, states_i), one cell a row, states counted within the sample."""
 
-    def with_hidden(self, hidden: Array | None) -> Self:
-        """The same data with these hidden values given (−1: unknown)."""
+    def with_hidden(self, hidden: Any) -> Self:
+        """The same data with these hidden values known (−1: unknown)."""
         view = copy.copy(self)
-        view._hidden = None if hidden is None else check_hidden(hidden, self._sizes)
+        view._hidden, view._allowed = KnownHidden.of(hidden, np.diff(self.offsets))
         if self._hidden_loss is not None:
-            view._losses = self._measured(hidden)
+            view._losses = self._measured(Reference(view._hidden, view._allowed))
         return view
 
-    def measured_against(self, code: Array) -> Self:
-        """The same data, the loss measured against the hidden values of these outputs; the given ones stay given."""
+    def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
+        """The same data, the loss measured against the hidden values of these outputs, or averaged over a
+        distribution of them (see `hidden_posterior`); what is known stays known."""
         if self._hidden_loss is None:
             return self
+        if (code is None) == (posterior is None):
+            raise ValueError("a loss is measured against a code or against a posterior: give one of the two")
+        states = self._hidden if code is None else self.split(code)[1]
+        if posterior is not None and np.shape(posterior) != (self.offsets[-1],):
+            raise ValueError(f"a posterior of shape {np.shape(posterior)} for {self.offsets[-1]} states")
         view = copy.copy(self)
-        view._losses = self._measured(self.split(code)[1])
+        view._losses = self._measured(Reference(states, None, posterior))
         return view
 
-    def _measured(self, hidden: Array | None) -> LossTable:
+    def _measured(self, reference: Reference) -> LossTable:
         if self._labels is None or self._hidden_loss is None:
             raise ValueError("a loss on the hidden value is measured against labels: bind with y")
-        states = np.full(self.n_samples, -1) if hidden is None else hidden
-        return self._checked(
-            LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, states), None)
-        )
+        table = self._hidden_loss.table(self.n_labels, self.offsets, self._labels, reference)
+        return self._checked(LossTable(table, None))
 
     def _checked(self, losses: LossTable) -> LossTable:
         return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
-    def _loss_marks(self) -> tuple[Array | None, ...]:
-        """Arrays that tell the loss from another, for `digest`."""
+    def known_marks(self) -> tuple[Array | None, ...]:
+        """Arrays that tell labels, known hidden values and losses from others, for `digest`."""
         table = self._losses or (None, None)
+        known = self._labels, self._hidden, self._allowed, *table
         if self._hidden_loss is None or self._labels is None:
-            return table
-        return *table, *self._hidden_loss.marks(self.n_labels, self.offsets, self._labels)
+            return known
+        return *known, *self._hidden_loss.marks(self.n_labels, self.offsets, self._labels)
 
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
@@ -171,38 +169,110 @@ class EnumerableOracle(ABC):
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         n = labels.size
-        given = np.full(n, -1) if self._hidden is None else _take(self._hidden, rows)
+        known = _take(self._hidden, rows)
         wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels, rows)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
+            allowed = self._allowed_states(part)
             scores = self._scored(w, part, starts)
-            cells.best_states(scores, starts, labels[out], given[out], wish[out], state[out], value[out])
+            cells.best_states(scores, starts, labels[out], known[out], allowed, wish[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
-    def draw(self, rng: np.random.Generator) -> Array:
-        """Codes with the true labels, hidden values drawn uniformly from those there are; given ones stay."""
-        labels = self._known_labels(None)
-        state, nowhere = np.zeros(self.n_samples, np.int64), np.zeros(self.n_params)
-        chance = rng.random(self.n_samples)
-        for out, part, starts in self._blocks(None):
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`."""
+        n = self._count(rows)
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        logs = [None if c is None else np.empty(n) for c in coefs]
+        has_features = any(c is not None and c.any() for c in coefs)
+        features = np.zeros(self.n_params) if has_features else None
+        needs_label = label is not None or truth is not None
+        labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
+        known = _take(self._hidden, rows)
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            V = np.zeros_like(scores)
+            if coefs[0] is not None and logs[0] is not None:
+                cells.subtract_highest(scores, starts, power, logs[0][out], V)
+                np.exp(V, out=V)
+                cells.weigh_cells(starts, coefs[0][out], logs[0][out], V)
+            for coef, log, is_truth in ((coefs[1], logs[1], False), (coefs[2], logs[2], True)):
+                if coef is not None and log is not None:
+                    allowed = self._allowed_states(part) if is_truth else _NOTHING
+                    given = known[out] if is_truth else np.full_like(known[out], -1)
+                    cells.weigh_states(scores, starts, power, labels[out], given, allowed, coef[out], log[out], V)
+            if features is not None:
+                features += self.adjoint(V, part)
+        return Expectations(logs[0], logs[1], logs[2], features)
+
+    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+        """See `tacit.oracle.capabilities.GivesPosteriors`."""
+        labels, known = self._known_labels(rows), _take(self._hidden, rows)
+        parts = [np.empty(0)]
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
             sizes = np.diff(starts)
-            scores = self.scores(nowhere, part)
-            there = scores[np.repeat(labels[out], sizes), np.arange(scores.shape[1])] > -np.inf
-            first = starts[:-1] - starts[0]
-            place = (chance[out] * np.add.reduceat(there, first)).astype(np.int64)
-            before = np.cumsum(there) - there
-            hit = there & (before - np.repeat(before[first], sizes) == np.repeat(place, sizes))
-            state[out] = np.flatnonzero(hit) - first
-        if self._hidden is not None:
-            state = np.where(self._hidden >= 0, self._hidden, state)
+            V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
+            allowed, ones = self._allowed_states(part), np.ones(sizes.size)
+            cells.weigh_states(scores, starts, power, labels[out], known[out], allowed, ones, log, V)
+            parts.append(V[np.repeat(labels[out], sizes), np.arange(V.shape[1])])
+        return np.concatenate(parts)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Codes with the true labels, hidden values drawn uniformly from those that are possible; known ones stay."""
+        labels = self._known_labels(None)
+        there = self._possible(labels, None)
+        firsts = self.offsets[:-1]
+        sizes = np.diff(self.offsets)
+        place = (rng.random(self.n_samples) * np.add.reduceat(there, firsts)).astype(np.int64)
+        before = np.cumsum(there) - there
+        hit = there & (before - np.repeat(before[firsts], sizes) == np.repeat(place, sizes))
+        state = np.where(self._hidden >= 0, self._hidden, np.flatnonzero(hit) - firsts)
         return self._join(labels, state)
 
-    def ranked(self, w: Array, code: Array, k: int) -> Assignment:
+    def existing(self, labels: Array, rows: Rows = None) -> Array | None:
+        """Which states of the rows exist under these labels, one per row: one boolean per state, or None for all.
+
+        Here by scoring at w = 0, for an oracle that says no more than which cells score −inf; one that knows says so.
+        """
+        parts = [np.empty(0, dtype=bool)]
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(np.zeros(self.n_params), part, starts)
+            own = np.repeat(labels[out], np.diff(starts))
+            parts.append(scores[own, np.arange(scores.shape[1])] > -np.inf)
+        return np.concatenate(parts)
+
+    def _possible(self, labels: Array, rows: Rows) -> Array:
+        """Which states exist under these labels and are allowed."""
+        there = self.existing(labels, rows)
+        allowed = self._allowed_states(rows)
+        if there is None:
+            n_states = self.states(rows)
+            size = n_states.stop - n_states.start if isinstance(n_states, slice) else len(n_states)
+            there = np.ones(size, dtype=bool)
+        return there & allowed if allowed.size else there
+
+    def _allowed_states(self, rows: Rows) -> Array:
+        """Which states of the rows are allowed; empty where none is ruled out."""
+        return _NOTHING if self._allowed is None else self._allowed[self.states(rows)]
+
+    def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(n, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the last."""
-        labels = self.split(code)[0]
-        codes, values = np.full((self.n_samples, k), -1, np.int64), np.full((self.n_samples, k), -np.inf)
-        for out, part, starts in self._blocks(None):
-            scores = self.scores(w, part)
+        labels = self.split(code, rows)[0]
+        n = self._count(rows)
+        codes, values = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
             for i, (a, b) in enumerate(itertools.pairwise((starts - starts[0]).tolist()), out.start):
                 row = scores[labels[i], a:b]
                 order = np.argsort(-row, kind="stable")[:k]
@@ -215,16 +285,31 @@ class EnumerableOracle(ABC):
         label, state = self.split(code, rows)
         value = np.empty(label.size)
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             value[out] = scores[label[out], starts[:-1] - starts[0] + state[out]]
         return value
 
-    def label_scores(self, w: Array, rows: Rows = None) -> Array:
-        """(rows, n_labels): the highest score under each label, over the hidden values."""
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """See `tacit.oracle.capabilities.ScoresLabels`."""
         value = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            cells.best_by_label(self._scored(w, part, starts), starts, value[out])
+            scores = self._scored(w, part, starts)
+            cells.best_by_label(scores, starts, value[out])
+            if np.isfinite(power):
+                cells.sum_by_label(scores, starts, power, value[out])
         return value
+
+    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.ScoresLabels`."""
+        open_ = np.full(self._count(rows), -1)
+        labels = np.asarray(labels, dtype=np.int64)
+        if labels.shape != open_.shape or not ((labels >= 0) & (labels < self.n_labels)).all():
+            raise ValueError(f"labels are {open_.size} positions among {self.n_labels} classes, got {shorten(labels)}")
+        state, value = np.empty(open_.size, np.int64), np.empty(open_.size)
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            cells.best_states(scores, starts, labels[out], open_[out], _NOTHING, open_[out], state[out], value[out])
+        return Assignment(self._join(labels, state), value)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         label, state = self.split(code, rows)
@@ -271,6 +356,11 @@ class EnumerableOracle(ABC):
             return slice(int(self.offsets[first]), int(self.offsets[last]))
         return states_of(self.offsets, np.asarray(rows))[0]
 
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly: what decides how many blocks rows are shared in."""
+        return float(self.offsets[-1]) * self.n_params
+
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> CellDual:
         """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
         return CellDual(self, weights, target, start)
@@ -286,23 +376,15 @@ class EnumerableOracle(ABC):
         return self
 
     def hidden_unknown(self) -> Array:
-        open_ = self._several_states()
-        if self._labels is None or not open_.size:
-            return open_
-        choices = np.ones(open_.size, np.int64)
-        nowhere = np.zeros(self.n_params)
-        for out, part, starts in self._blocks(open_):
-            labels = np.minimum(self._labels[part], self.n_labels - 1)
-            sizes = np.diff(starts)
-            scores = self.scores(nowhere, part)
-            there = scores[np.repeat(labels, sizes), np.arange(scores.shape[1])] > -np.inf
-            choices[out] = np.add.reduceat(there, starts[:-1] - starts[0])
-        return open_[choices > 1]
-
-    def _several_states(self) -> Array:
-        """The samples of several states, none of them given."""
-        several = np.diff(self.offsets) > 1
-        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+        several = np.flatnonzero((np.diff(self.offsets) > 1) & (self._hidden < 0))
+        if self._labels is None or not several.size:
+            return several
+        labels = np.minimum(self._labels[several], self.n_labels - 1)
+        if self.existing(labels[:1], several[:1]) is None and self._allowed is None:
+            return several
+        sizes = np.diff(self.offsets)[several]
+        choices = np.add.reduceat(self._possible(labels, several), np.cumsum(sizes) - sizes)
+        return several[choices > 1]
 
     def _argmax(
         self,
@@ -420,27 +502,6 @@ class EnumerableOracle(ABC):
         return np.where(label < 0, -1, code).astype(self._code_type)
 
 
-def check_hidden(hidden: Any, sizes: Array) -> Array:
-    """Known hidden values as integers, −1 for unknown (None and NaN too); the error names the first out of range.
-
-    >>> check_hidden([1, -1, None], np.array([2, 2, 2]))
-    array([ 1, -1, -1])
-    """
-    given = np.asarray(hidden)
-    if given.shape != sizes.shape:
-        raise ValueError(f"hidden has shape {given.shape} for {sizes.size} samples; give one value each, -1 if unknown")
-    if given.dtype == object or given.dtype.kind == "f":
-        given = np.array([-1 if v is None or v != v else v for v in given.tolist()])
-    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
-        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
-    given = given.astype(np.int64)
-    wrong = np.flatnonzero((given < -1) | (given >= sizes))
-    if wrong.size:
-        i = int(wrong[0])
-        raise ValueError(f"hidden[{i}] is {given[i]}, sample {i} has values 0 to {sizes[i] - 1} (-1 for unknown)")
-    return given
-
-
 def one_coef_each(coef: Any, n: int) -> Array:
     """One coefficient for each of n samples, as kernels read them."""
     each: Array = np.ascontiguousarray(coef, dtype=np.float64)
@@ -449,35 +510,8 @@ def one_coef_each(coef: Any, n: int) -> Array:
     return each
 
 
-def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:
-    """A loss table that fits its samples: one column per state, or columns that there are, one for each row."""
-    table = np.ascontiguousarray(losses.table, dtype=np.float64)
-    if table.ndim != 2 or len(table) != n_labels or (losses.column is None and table.shape[1] != n_states):
-        raise ValueError(f"a loss table of shape {table.shape} for {n_labels} labels and {n_states} states")
-    if not np.isfinite(table).all() or (table < 0).any():
-        bad = table[~np.isfinite(table) | (table < 0)][0]
-        raise ValueError(f"a loss of {bad}: losses must be finite and not negative")
-    if losses.column is None:
-        return LossTable(table, None)
-    column = np.ascontiguousarray(losses.column, dtype=np.int64)
-    if column.shape != (n_rows,) or not ((column >= 0) & (column < table.shape[1])).all():
-        raise ValueError(f"the columns of a loss table are {n_rows} numbers from 0 to {table.shape[1] - 1}")
-    return LossTable(table, column)
-
-
-def checksum(*arrays: Any) -> str:
-    """One checksum of several arrays, CSR ones among them, shapes and types included; None counts as one of its own.
-
-    >>> checksum(np.arange(3), None) == checksum(np.arange(3), None) != checksum(None, np.arange(3))
-    True
-    """
-    total = 0
-    flat = [part for a in arrays for part in ((a.data, a.indices, a.indptr) if sparse.issparse(a) else (a,))]
-    for array in flat:
-        values = np.ascontiguousarray(np.zeros(0) if array is None else array)
-        total = zlib.crc32(f"{values.dtype.str}{values.shape}{array is None}".encode(), total)
-        total = zlib.crc32(values.reshape(-1).view(np.uint8).data, total)
-    return f"{total:08x}"
+_NOTHING = np.empty(0, dtype=bool)
+"""No state is ruled out."""
 
 
 def _take(values: Array, rows: Rows) -> Array:

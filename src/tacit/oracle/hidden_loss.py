@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tacit.arrays import Array
 from tacit.kernels import kernel
+from tacit.parameters import shorten
 
-MOST_NUMBERS = 1 << 28
-"""Of the pairwise losses that are kept: a gigabyte."""
+MAX_PAIRS = 1 << 28
+"""Pairwise losses that are kept at the most: a gigabyte."""
+
+
+class Reference(NamedTuple):
+    """What hidden values a loss is measured against.
+
+    Parameters
+    ----------
+    states : (n,) the hidden value of each sample; −1 where it is unknown, and only the label counts
+    allowed : one boolean per state, or None. Where the value is unknown but some are ruled out, the loss is measured
+        to the nearest one that is allowed
+    posterior : one probability per state, or None. With one, the loss is the mean over it, for all samples
+    """
+
+    states: Array
+    allowed: Array | None = None
+    posterior: Array | None = None
 
 
 class PairLoss(Protocol):
     """Any Δ(y_i, h_i, y, h) of bound samples; what `EnumerableOracle` takes as ``hidden_loss``."""
 
-    def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
-        """(n_labels, states): the loss of every cell against these labels and hidden values (−1: unknown)."""
+    def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
+        """(n_labels, states): the loss of every cell against these labels and hidden values."""
 
     def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         """Arrays that tell this loss from another, for `digest`."""
@@ -47,13 +64,18 @@ class HiddenLoss:
         size = round(part.size**0.5)
         return part.reshape(size, size)
 
-    def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
-        """(n_labels, states): the loss of every cell against these labels and hidden values (−1: unknown)."""
+    def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
         sizes = np.diff(offsets)
         if self.kinds.shape != sizes.shape or (np.diff(self.starts)[self.kinds] != sizes**2).any():
             raise ValueError("the tables of a loss on hidden values do not fit these samples: one (h, h) for each kind")
         out = np.ones((n_labels, int(offsets[-1])))
-        fill_losses(self.flat, self.starts[self.kinds], offsets, labels, states, out)
+        starts = self.starts[self.kinds]
+        if reference.posterior is not None:
+            fill_mean_losses(self.flat, starts, offsets, labels, reference.posterior, out)
+            return out
+        fill_losses(self.flat, starts, offsets, labels, reference.states, out)
+        if reference.allowed is not None:
+            fill_least_losses(self.flat, starts, offsets, labels, reference.states, reference.allowed, out)
         return out
 
     def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
@@ -70,29 +92,39 @@ class CalledLoss:
         self.function = function
         self.classes = classes.tolist()
 
-    def table(self, n_labels: int, offsets: Array, labels: Array, states: Array) -> Array:
+    def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
         out = np.ones((n_labels, int(offsets[-1])))
-        for i, (true, h) in enumerate(zip(labels.tolist(), states.tolist(), strict=True)):
+        for i, true in enumerate(labels.tolist()):
             own = slice(offsets[i], offsets[i + 1])
             if true >= n_labels:
                 continue
-            if h < 0:
+            if reference.posterior is not None:
+                chances = reference.posterior[own]
+                out[:, own] = sum(chances[h] * self._against(i, true, int(h), own) for h in np.flatnonzero(chances))
+            elif reference.states[i] >= 0:
+                out[:, own] = self._against(i, true, int(reference.states[i]), own)
+            elif reference.allowed is None or reference.allowed[own].all():
                 out[true, own] = 0.0
-                continue
-            size = int(offsets[i + 1] - offsets[i])
-            for k, label in enumerate(self.classes):
-                out[k, own] = [self._called(i, self.classes[true], h, label, other) for other in range(size)]
-            if out[true, offsets[i] + h] != 0:
-                raise ValueError(
-                    f"loss({self.classes[true]!r}, {h}, {self.classes[true]!r}, {h}) is "
-                    f"{out[true, offsets[i] + h]} for sample {i}; the truth must cost nothing"
-                )
+            else:
+                possible = np.flatnonzero(reference.allowed[own])
+                out[:, own] = np.min([self._against(i, true, int(h), own) for h in possible], axis=0)
         return out
+
+    def _against(self, i: int, true: int, h: int, own: slice) -> Array:
+        """(labels, states of sample i): what everything costs where the true hidden value is h."""
+        size = own.stop - own.start
+        truth = self.classes[true]
+        costs = np.array([[self._called(i, truth, h, label, other) for other in range(size)] for label in self.classes])
+        if costs[true, h] != 0:
+            raise ValueError(
+                f"loss({truth!r}, {h}, {truth!r}, {h}) is {costs[true, h]} for sample {i}; the truth must cost nothing"
+            )
+        return costs
 
     def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         """What it costs against the first and against the last hidden values: not all, which could take long."""
         last = np.diff(offsets) - 1
-        return tuple(self.table(n_labels, offsets, labels, states) for states in (np.zeros_like(last), last))
+        return tuple(self.table(n_labels, offsets, labels, Reference(h)) for h in (np.zeros_like(last), last))
 
     def _called(self, i: int, *outputs: Any) -> float:
         answer = self.function(*outputs)
@@ -101,7 +133,9 @@ class CalledLoss:
         except (TypeError, ValueError):
             value = np.nan
         if not 0 <= value < np.inf:
-            raise ValueError(f"loss{outputs} of sample {i} is {answer!r}; losses are numbers, finite and not negative")
+            raise ValueError(
+                f"loss{outputs} of sample {i} is {shorten(answer)}; losses are numbers, finite and not negative"
+            )
         return value
 
 
@@ -111,9 +145,9 @@ def by_kind(keys: Iterable[bytes], table: Callable[[int], Array], size: Callable
     kinds = [place.setdefault(key, len(place)) for key in keys]
     firsts = np.unique(kinds, return_index=True)[1].tolist()
     numbers = sum(size(i) ** 2 for i in firsts)
-    if numbers > MOST_NUMBERS:
+    if numbers > MAX_PAIRS:
         raise ValueError(
-            f"losses between all pairs of hidden values need {numbers} numbers, above {MOST_NUMBERS}: "
+            f"losses between all pairs of hidden values need {numbers} numbers, above {MAX_PAIRS}: "
             "take fewer candidates a bag (a larger stride), or bags of equal boxes, which share theirs"
         )
     return HiddenLoss(np.array(kinds), [table(i) for i in firsts])
@@ -130,3 +164,41 @@ def fill_losses(flat: Array, starts: Array, offsets: Array, labels: Array, state
         row = starts[i] + states[i] * size
         for h in range(size):
             out[labels[i], first + h] = 0.0 if states[i] < 0 else flat[row + h]
+
+
+@kernel
+def fill_least_losses(
+    flat: Array, starts: Array, offsets: Array, labels: Array, states: Array, allowed: Array, out: Array
+) -> None:
+    """Where the hidden value is unknown, the least loss against those that are allowed, under the right label."""
+    for i in range(labels.size):
+        if labels[i] >= out.shape[0] or states[i] >= 0:
+            continue
+        first = offsets[i]
+        size = offsets[i + 1] - first
+        for h in range(size):
+            least = np.inf
+            for other in range(size):
+                if allowed[first + other] and flat[starts[i] + other * size + h] < least:
+                    least = flat[starts[i] + other * size + h]
+            out[labels[i], first + h] = least
+
+
+@kernel
+def fill_mean_losses(flat: Array, starts: Array, offsets: Array, labels: Array, posterior: Array, out: Array) -> None:
+    """The mean loss against a distribution over the hidden values of every sample, under the right label."""
+    for i in range(labels.size):
+        if labels[i] >= out.shape[0]:
+            continue
+        first = offsets[i]
+        size = offsets[i + 1] - first
+        row = out[labels[i]]
+        for h in range(size):
+            row[first + h] = 0.0
+        for other in range(size):
+            chance = posterior[first + other]
+            if chance == 0.0:
+                continue
+            losses = starts[i] + other * size
+            for h in range(size):
+                row[first + h] += chance * flat[losses + h]

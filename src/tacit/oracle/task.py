@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.oracle.capabilities import SumsDifferences, offered
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, take_code
-from tacit.penalties import Quadratic
+from tacit.penalties import Penalty, Quadratic
 
 
 class Plane(NamedTuple):
@@ -34,13 +35,16 @@ class Task:
     target : (n,) codes of the t_i
     penalty : Ω
     rescaling : "margin" or "slack"
+    baseline : (n,) the b_i, which every ξ_i is reduced by; None for zeros. A linearised objective puts there what does
+        not depend on w
     """
 
     oracle: Oracle
     weights: Array
     target: Array
-    penalty: Quadratic = field(default_factory=Quadratic)
+    penalty: Penalty = field(default_factory=Quadratic)
     rescaling: str = "margin"
+    baseline: Array | None = None
 
     def augmented(self, w: Array, rows: Rows = None) -> Assignment:
         """The assignment that attains every ξ_i(w)."""
@@ -53,9 +57,12 @@ class Task:
     def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
         """ξ_i(w) of every row, and the assignment that attains it."""
         best = self.augmented(w, rows)
-        if self.rescaling == "slack":
-            return best.value, best
-        return best.value - self.oracle.score(w, take_code(self.oracle, self.target, rows), rows), best
+        slack = best.value
+        if self.rescaling == "margin":
+            slack = slack - self.oracle.score(w, take_code(self.oracle, self.target, rows), rows)
+        if self.baseline is not None:
+            slack = slack - (self.baseline if rows is None else self.baseline[rows])
+        return slack, best
 
     def plane(self, code: Array, rows: Rows = None) -> Plane:
         """The plane of an assignment of these rows, below their share of the risk: two sums of features, no scoring.
@@ -70,12 +77,14 @@ class Task:
             code = np.where(moved, code, target)
         loss = self.oracle.loss(code, rows)
         coef = weights if self.rescaling == "margin" else weights * loss
-        if moved.shape == coef.shape:  # one code a sample: those at their target cancel, and cost nothing
+        if moved.shape == coef.shape:  # one code per sample: those at their target cancel, and cost nothing
             coef = coef * moved
         offset = float((weights * loss).sum())  # not by BLAS, whose threads cost more than the sum
-        difference = getattr(self.oracle, "difference", None)
-        if difference is not None:
-            return Plane(difference(code, target, coef, rows), offset)
+        if self.baseline is not None:
+            offset -= float((weights * (self.baseline if rows is None else self.baseline[rows])).sum())
+        sums = offered(self.oracle, SumsDifferences)
+        if sums is not None:
+            return Plane(sums.difference(code, target, coef, rows), offset)
         gradient = self.oracle.features(code, coef, rows)
         if coef is self.weights:
             gradient -= self._target_features
@@ -93,6 +102,12 @@ class Task:
         """The assignment at w = 0, where only losses count, and its plane."""
         code = self.augmented(np.zeros(self.oracle.n_params)).code
         return code, self.plane(code)
+
+    @cached_property
+    def floor(self) -> float:
+        """What the objective is never below: ξ_i is at least its value for the target itself, and Ω at least zero."""
+        loss = self.oracle.loss(self.target)
+        return float((self.weights * (loss if self.baseline is None else loss - self.baseline)).sum())
 
     @cached_property
     def trivial(self) -> float:

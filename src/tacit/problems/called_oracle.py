@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows
 from tacit.oracle import TARGET, Assignment
+from tacit.oracle.known_hidden import AnyOf
 from tacit.problems.function_calls import Bound, FunctionCalls, columns_of, pairs_of, refuse_costly_truth, unknown
 from tacit.problems.output_table import OutputTable
 from tacit.problems.user_functions import Output, key_of
@@ -45,6 +46,11 @@ class CalledOracle(FunctionCalls):
         self._truth = np.full(self.n_samples, -1, np.int32)
         for i, label in enumerate(bound.labels or ()):
             h = None if bound.hidden is None else bound.hidden[i]
+            if isinstance(h, AnyOf):
+                raise ValueError(
+                    f"hidden[{bound.first + i}] is {h!r}, and a function cannot be told to choose among a few hidden "
+                    "values: give PerSample outputs=, the list of all, or -1 for unknown"
+                )
             if not bound.functions.hidden or not unknown(h):
                 self._truth[i] = self._code("y", i, (label, h))
         refuse_costly_truth(self, np.flatnonzero(self._truth >= 0))

@@ -9,8 +9,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.boxes import overlap
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
-from tacit.oracle.enumerable import check_hidden
 from tacit.oracle.hidden_loss import by_kind
+from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.class_blocks import TableProblem
 from tacit.problems.ragged_input import read_ragged
 from tacit.ragged import Ragged
@@ -48,12 +48,11 @@ class Candidates(TableProblem):
     def rows(self, X: Ragged) -> tuple[Any, Array]:
         return X.values, X.offsets
 
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
-        return check_hidden(hidden, np.diff(offsets))
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        return read_hidden(hidden, np.diff(offsets))
 
     def schema(self, X: Any, y: Any) -> Schema:
-        X = self.read(X)
-        self._require_boxes(X)
+        self._require_boxes(self.checked(X))
         return super().schema(X, y)
 
     def hidden_loss(self, X: Ragged, offsets: Array) -> PairLoss:

@@ -41,6 +41,8 @@ class Chain(Problem):
     (['a', 'a', 'b'], (2, 2))
     """
 
+    reads_once = True
+
     def __init__(
         self,
         loss: Any = "hamming",
@@ -54,6 +56,9 @@ class Chain(Problem):
         self.fit_intercept = fit_intercept
         self.boundaries = boundaries
         self.forbidden = forbidden
+
+    def read(self, X: Any) -> Ragged:
+        return read_ragged(X, "sequence", "token")
 
     def check(self) -> None:
         switch("fit_intercept", self.fit_intercept)
@@ -70,12 +75,9 @@ class Chain(Problem):
         self._costs(schema.classes)
         self._allowed(schema.classes)
 
-    def read(self, X: Any) -> Ragged:
-        return read_ragged(X, "sequence", "token")
-
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        sequences = self.read(X)
+        sequences = self.checked(X)
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
         self._allowed(classes)
@@ -88,7 +90,7 @@ class Chain(Problem):
         return Schema(classes, sequences.values.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         self.check_schema(schema)
         d = sequences.values.shape[1]
         if d != schema.n_features:

@@ -133,9 +133,18 @@ def add_pairs(code: Array, starts: Array, coef: Array, out: Array) -> None:
 
 @kernel
 def forward_backward(
-    unary: Array, starts: Array, transition: Array, log_partition: Array, nodes: Array, edges: Array
+    unary: Array,
+    starts: Array,
+    transition: Array,
+    log_partition: Array,
+    nodes: Array,
+    edges: Array,
+    coef: Array,
+    pair_sums: Array,
 ) -> None:
     """Log-partition of every sequence; tag and pair probabilities where ``nodes`` and ``edges`` are not empty.
+
+    Where ``coef`` is not empty, the pair probabilities of sequence s, times ``coef[s]``, are added to ``pair_sums``.
 
     Forward and backward sums are logarithms relative to the largest at their token, so long sequences lose nothing. The
     sum over the K tags before is taken as products of exponentials, and anew in log space where those underflow, so
@@ -167,6 +176,7 @@ def forward_backward(
         if starts[s + 1] - starts[s] > longest:
             longest = starts[s + 1] - starts[s]
     forward = np.empty((longest, k))
+    scratch = np.empty((k, k))
     weight = np.empty(k)
     total = np.empty(k)
     behind = np.empty(k)
@@ -244,8 +254,8 @@ def forward_backward(
                 ahead[j] -= high
                 weight[j] = math.exp(ahead[j])
             before = forward[t - 1]
-            if edges.shape[0] > 0:
-                pair = edges[first + t]
+            if edges.shape[0] > 0 or coef.size > 0:
+                pair = edges[first + t] if edges.shape[0] > 0 else scratch
                 high = -np.inf
                 for j in range(k):
                     v = top[j] + ahead[j]
@@ -272,6 +282,10 @@ def forward_backward(
                 for i in range(k):
                     for j in range(k):
                         pair[i, j] /= rest
+                if coef.size > 0:
+                    for i in range(k):
+                        for j in range(k):
+                            pair_sums[i, j] += coef[s] * pair[i, j]
             for i in range(k):
                 total[i] = 0.0
             for j in range(k):

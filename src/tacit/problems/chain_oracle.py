@@ -12,7 +12,10 @@ from scipy import sparse
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
-from tacit.oracle.enumerable import checked_losses, checksum, one_coef_each
+from tacit.oracle.capabilities import Expectations
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.losses import checked_losses
 from tacit.problems import chain_kernels as kernels
 from tacit.problems.chain_dual import ChainDual
 from tacit.problems.class_blocks import add_rows, add_sparse_rows, cut_rows
@@ -47,6 +50,7 @@ class ChainOracle:
     losses : ``table[tag, column[token]]``, or ``table[tag, token]`` where column is None
     """
 
+    completes_labels = True
     rescalings: tuple[str, ...] = ("margin",)
     block_cells = 1 << 18
     """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
@@ -148,6 +152,54 @@ class ChainOracle:
         """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
 
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`: a label with gaps stands for all of its completions."""
+        n = self._starts(rows).size - 1
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        has_features = any(c is not None and c.any() for c in coefs)
+        k = self.n_labels
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        labels = None if label is None and truth is None else self._known(rows)
+        logs: list[Array | None] = []
+        for coef, given in zip(coefs, (None, labels, labels), strict=True):
+            logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, emission, transition))
+        return Expectations(logs[0], logs[1], logs[2], self.flat(emission, transition) if has_features else None)
+
+    def _add_expected(
+        self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array
+    ) -> Array:
+        """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks."""
+        ways = power * self._views(w)["transition"]
+        ways = np.where(self.allowed, ways, -np.inf)
+        log = np.empty(coef.size)
+        has_features = bool(coef.any())
+        nothing = np.zeros((0, self.n_labels, self.n_labels))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = power * self._unary(w, part)
+            if given is not None:
+                own = given[tokens]
+                unary[(own[:, None] >= 0) & (own[:, None] != np.arange(self.n_labels))] = -np.inf
+            nodes = np.zeros((len(unary) if has_features else 0, self.n_labels))
+            weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
+            kernels.forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+            if has_features:
+                nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
+                states = self.tokens(part)
+                table = cut_rows(self.table, states) if self._sparse else self.table[states]
+                emission += np.asarray((table.T @ nodes).T)
+        return log
+
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
         if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
@@ -178,6 +230,12 @@ class ChainOracle:
     def _checked(self, losses: LossTable) -> LossTable:
         tokens = int(self.offsets[-1])
         return checked_losses(losses, self.n_labels, tokens, tokens)
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly."""
+        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
+        return float(self.offsets[-1]) * self.n_labels * (width + self.n_labels)
 
     def hidden_unknown(self) -> Array:
         return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))
@@ -269,10 +327,11 @@ class ChainOracle:
         log_partition = np.empty(starts.size - 1)
         single = np.zeros((int(starts[-1]) if nodes else 0, k))
         pairs = np.zeros((int(starts[-1]) if edges else 0, k, k))
+        nothing = np.zeros(0), np.zeros((k, k))
         transition = self._transition(w)
         for out, tokens, part, cuts in self._blocks(rows):
             kernels.forward_backward(
-                self._unary(w, part), cuts, transition, log_partition[out], single[tokens], pairs[tokens]
+                self._unary(w, part), cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing
             )
         return Marginals(log_partition, single, pairs)
 

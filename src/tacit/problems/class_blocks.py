@@ -19,9 +19,10 @@ from tacit.arrays import Array, Rows
 from tacit.kernels import kernel
 from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import CalledLoss
-from tacit.parameters import shorten, switch
+from tacit.oracle.known_hidden import KnownHidden
+from tacit.parameters import numbers, shorten, switch
 from tacit.problems.class_dual import ClassDual
 
 Blocks = dict[str, tuple[int, ...]]
@@ -35,6 +36,8 @@ Tables too small for threads to pay are cut to this size; larger ones gain more 
 class ClassProblem(Problem):
     """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
 
+    reads_once = True
+
     def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
         self.loss = loss
         self.classes = classes
@@ -45,8 +48,8 @@ class ClassProblem(Problem):
         check_listed(self.classes)
 
     @abstractmethod
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
-        """Given hidden values, checked, −1 where unknown."""
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        """What is known of hidden values, checked."""
 
     has_hidden = True
     hidden_losses: tuple[str, ...] = ()
@@ -123,14 +126,13 @@ class TableProblem(ClassProblem):
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
 
     def check_schema(self, schema: Schema) -> None:
-        check_blocks(
-            schema, {"weights": (len(schema.classes), schema.n_features)}, {"intercept": (len(schema.classes),)}
-        )
+        k = len(schema.classes)
+        check_blocks(schema, {"weights": (k, schema.n_features)}, {"intercept": (k,)})
         self.check_loss(schema.classes)
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        table, offsets = self.rows(self.read(X))
+        table, offsets = self.rows(self.checked(X))
         classes = read_classes(self.classes, y, offsets.size - 1)
         self.check_loss(classes)
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
@@ -139,7 +141,7 @@ class TableProblem(ClassProblem):
         return Schema(classes, table.shape[1], blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
-        X = self.read(X)
+        X = self.checked(X)
         self.check_schema(schema)
         table, offsets = self.rows(X)
         name = type(self).__name__
@@ -198,8 +200,8 @@ class ClassBlocks(EnumerableOracle):
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
 
-    def hidden_unknown(self) -> Array:
-        return self._several_states()  # a class has every state
+    def existing(self, labels: Array, rows: Rows = None) -> None:
+        return None  # every class has every state
 
     @property
     def table(self) -> Any:
@@ -237,7 +239,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *self._loss_marks())
+        return checksum(self._rows, self.offsets, *self.known_marks())
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)
@@ -293,12 +295,7 @@ def read_costs(loss: Any, classes: Array, others: tuple[str, ...] = ()) -> Array
             names = ", ".join(map(repr, ("0/1", *others)))
             raise ValueError(f"loss must be {names} or a cost matrix, got {shorten(loss)}")
         return 1.0 - np.eye(k)
-    try:
-        costs = np.asarray(loss, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"loss must be '0/1' or a cost matrix of numbers, rows of equal length, got {shorten(loss)}"
-        ) from error
+    costs = numbers("loss", loss, "'0/1' or a cost matrix of numbers, rows of equal length")
     if costs.shape != (k, k):
         raise ValueError(
             f"the cost matrix has shape {costs.shape}, the data have {k} classes {shorten(classes.tolist())}; "

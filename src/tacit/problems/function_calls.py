@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,7 +29,6 @@ class Bound(NamedTuple):
     classes: Array  # empty where labels are not single values
     memory: float
     first: int = 0
-    cuts: Array | None = None  # where blocks of samples begin
     n_labels: int | None = None
     approximate: bool = False
 
@@ -40,7 +38,6 @@ class Bound(NamedTuple):
         def cut(values: list[Any] | None) -> Any:
             return None if values is None else values[first:last]
 
-        cuts = block_cuts(len(self.samples)) if self.cuts is None else self.cuts
         return self._replace(
             functions=UserFunctions(self.functions.functions, self.functions.hidden, self.functions.n_params),
             samples=self.samples[first:last],
@@ -48,13 +45,7 @@ class Bound(NamedTuple):
             hidden=cut(self.hidden),
             memory=self.memory * (last - first) / len(self.samples),
             first=self.first + first,
-            cuts=np.unique(np.clip(cuts, first, last)) - first,
         )
-
-
-def block_cuts(n: int) -> Array:
-    """Where the blocks begin in which features are summed."""
-    return np.unique(np.linspace(0, n, BLOCKS + 1).astype(np.int64))
 
 
 class FunctionCalls:
@@ -65,6 +56,7 @@ class FunctionCalls:
     """
 
     code_offsets: Array | None = None
+    completes_labels = False
     n_samples: int
     n_params: int
     _bound: Bound
@@ -88,21 +80,15 @@ class FunctionCalls:
         return self._table.losses(self._entries(code, rows))
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        return sum_in_order(self.block_features(code, coef, rows), self.n_params)
-
-    def block_features(self, code: Array, coef: Array, rows: Rows = None) -> list[Array]:
-        """The sum of features of every block of samples that has any of the rows, in order."""
         entries = self._entries(code, rows)
-        coef = one_coef_each(coef, entries.size)
-        cuts = np.unique(np.searchsorted(self._indices(rows), self.block_starts()))
-        return self._table.sums(entries, coef, cuts)
+        return self._table.sum(entries, one_coef_each(coef, entries.size))
 
     def exact(self) -> Self:
         return self
 
     def block_starts(self) -> Array:
         """Where the blocks begin in which features are summed, and where the last ends."""
-        return block_cuts(self.n_samples) if self._bound.cuts is None else self._bound.cuts
+        return np.unique(np.linspace(0, self.n_samples, BLOCKS + 1).astype(np.int64))
 
     def _indices(self, rows: Rows) -> Array:
         if rows is None or isinstance(rows, slice):
@@ -219,14 +205,6 @@ def refuse_costly_truth(oracle: Any, known: Array) -> None:
             f"loss of sample {bound.first + i} is {losses[wrong[0]]:g} for its own label "
             f"{bound.functions.name(bound.labels[i], h)}; the truth must have loss 0"
         )
-
-
-def sum_in_order(parts: Sequence[Array], n_params: int) -> Array:
-    """The sum of the blocks' sums, in their order."""
-    out = np.zeros(n_params)
-    for part in parts:
-        out += part
-    return out
 
 
 def unknown(h: Any) -> bool:

@@ -11,7 +11,8 @@ import numpy as np
 
 from tacit.arrays import Array, Rows
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
+from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
 from tacit.problems.function_calls import (
     Bound,
     FunctionCalls,
@@ -92,7 +93,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         return EnumerableOracle.augmented(self, w, rows, target=target, rescaling=rescaling, rivals=rivals)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        if "impute" in self._bound.functions:
+        if "impute" in self._bound.functions and self._allowed is None:
             self._known_labels(rows)
             return self._call_impute(w, rows, prefer)
         return EnumerableOracle.impute(self, w, rows, prefer)
@@ -106,7 +107,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         view._bound = self._bound._replace(functions=self._bound.functions.without("augmented"))
         return view
 
-    def with_hidden(self, hidden: Array | None) -> Self:
+    def with_hidden(self, hidden: Any) -> Self:
         view = super().with_hidden(hidden)
         view._truth = view._find_truth()
         return view
@@ -118,6 +119,15 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         own = np.flatnonzero(code >= 0)
         label, state = self.split(code[own], own)
         return bool((self._cells[self.offsets[:-1][own] + state, label] >= 0).all())
+
+    def existing(self, labels: Array, rows: Rows = None) -> Array:
+        sizes = np.diff(self.offsets)[slice(None) if rows is None else rows]
+        states = self._cells[self.states(rows)]
+        return np.asarray(states[np.arange(len(states)), np.repeat(labels, sizes)] >= 0)
+
+    @property
+    def operations(self) -> float:
+        return float(32 * self._cells.size)  # features are kept without their zeros: a guess
 
     def hidden_unknown(self) -> Array:
         if not self.has_hidden or self._labels is None:
@@ -138,7 +148,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         answers = self._table.norms(self._entries(self._truth[known], known))
         names = sorted(f"{name}={name_of(function)}" for name, function in bound.functions.functions.items())
         data = joblib.hash((bound.samples, bound.labels, bound.hidden, names))
-        return f"{data}{checksum(self._cells, self._labels, self._hidden, *(self._losses or (None, None)), answers)}"
+        return f"{data}{checksum(self._cells, answers, *self.known_marks())}"
 
     def recipe(self, first: int, last: int) -> Any:
         """How another process builds the same oracle for some of the samples."""
@@ -168,21 +178,30 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return np.asarray(self._cells[firsts + state, label])
 
-    def _given(self, hidden: list[Any] | None) -> Array:
-        given = np.full(len(self._layouts), -1, np.int64)
-        for i, h in enumerate(hidden or ()):
-            label = self._known_truth()[i]
-            place = self._layouts[i].place_of.get((key_of(label), key_of(h)))
-            if place is None and unknown(h):
-                continue
+    def _given(self, hidden: list[Any] | None) -> KnownHidden | None:
+        if hidden is None:
+            return None
+        return from_masks(
+            [self._possible_states(i, h) for i, h in enumerate(hidden)],
+            np.array([layout.n_states for layout in self._layouts]),
+        )
+
+    def _possible_states(self, i: int, h: Any) -> Array | None:
+        """Which states of a sample a known hidden value, or several, stand for; None for all."""
+        layout, label = self._layouts[i], self._known_truth()[i]
+        mask = np.zeros(layout.n_states, dtype=bool)
+        for value in h if isinstance(h, AnyOf) else (h,):
+            place = layout.place_of.get((key_of(label), key_of(value)))
+            if place is None and unknown(value):
+                return None
             if place is None:
-                name = self._bound.functions.name(label, h)
+                name = self._bound.functions.name(label, value)
                 raise ValueError(
                     f"hidden[{self._bound.first + i}] is {h!r}, but outputs does not list {name} for this sample; "
                     "list it, or give -1 for unknown"
                 )
-            given[i] = self._layouts[i].states[place]
-        return given
+            mask[layout.states[place]] = True
+        return mask
 
     def _find_truth(self) -> Array:
         """The code of every true output, −1 where the hidden value is open or the label is not listed."""
@@ -194,8 +213,9 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
             if not self.has_hidden:
                 truth[i] = label
                 continue
-            states = np.flatnonzero(self._cells[self.offsets[i] : self.offsets[i + 1], label] >= 0)
-            given = -1 if self._hidden is None else int(self._hidden[i])
+            own = slice(self.offsets[i], self.offsets[i + 1])
+            states = np.flatnonzero((self._cells[own, label] >= 0) & (self._allowed is None or self._allowed[own]))
+            given = int(self._hidden[i])
             if given >= 0 or states.size == 1:
                 truth[i] = (given if given >= 0 else int(states[0])) * self.n_labels + label
         return truth

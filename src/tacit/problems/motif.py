@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 
 from tacit.arrays import Array
-from tacit.labels import find_labels, read_classes, read_labels
+from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import Example, Problem, Schema
 from tacit.parameters import one_of, whole_number
 from tacit.problems.class_blocks import class_losses, read_costs
@@ -59,6 +59,8 @@ class Motif(Problem):
     (array([ 1, -1]), array([5]))
     """
 
+    reads_once = True
+
     def __init__(
         self, width: int, background: int = 3, strands: str = "one", loss: Any = "0/1", classes: Any = None
     ) -> None:
@@ -71,6 +73,7 @@ class Motif(Problem):
     def check(self) -> None:
         self._sizes()
         one_of("strands", self.strands, ("one", "both"))
+        check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
         width, background = self._sizes()
@@ -95,7 +98,7 @@ class Motif(Problem):
         return sequences
 
     def schema(self, X: Any, y: Any) -> Schema:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         width, background = self._sizes()
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
@@ -109,7 +112,7 @@ class Motif(Problem):
         return Schema(classes, 1, {"motif": (width, 4), "background": (4**background,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
-        sequences = self.read(X)
+        sequences = self.checked(X)
         self.check_schema(schema)
         width, background = self._sizes()
         strands = 1 if self.strands == "one" else 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from typing import Any, NamedTuple, Self
 
@@ -10,7 +11,9 @@ import numpy as np
 from tacit.arrays import Array, Rows
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
-from tacit.oracle.enumerable import checksum, one_coef_each
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden
 from tacit.problems import motif_kernels as kernels
 from tacit.problems.words import find_words
 from tacit.ragged import Ragged
@@ -133,36 +136,33 @@ class MotifOracle(EnumerableOracle):
         ids, parts, starts, _ = self._cut_words(rows)
         coef = one_coef_each(coef, starts.size)
         for output, sign in ((code, 1.0), (target, -1.0)):
-            kernels.add_moves(
-                ids,
-                parts,
-                starts,
-                self._pieces.places,
-                self._width,
-                *self.split(output, rows),
-                coef,
-                sign,
-                words,
-                pieces,
-            )
+            cells = self.split(output, rows)
+            kernels.add_moves(ids, parts, starts, self._pieces.places, self._width, *cells, coef, sign, words, pieces)
         return self._fold(words, pieces)
 
-    def shifted(self, code: Array) -> list[Array]:
-        """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach."""
+    def joint_moves(self, code: Array) -> list[Array]:
+        """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach.
+
+        A motif that was found a letter beside its place is a local optimum: no sample gains by moving alone.
+        """
         labels, states = self.split(code)
         start, strand = np.divmod(states, self._strands)
         last = np.diff(self.offsets) // self._strands - 1
-        free = labels == 1 if self._hidden is None else (labels == 1) & (self._hidden < 0)
+        free = (labels == 1) & (self._hidden < 0)
         codes = []
         for step in (1, -1, 2, -2, 3, -3):
             moved = np.clip(start + np.where(strand == 0, step, -step), 0, last)
-            codes.append(self._join(labels, np.where(free, moved * self._strands + strand, states)))
+            moved = moved * self._strands + strand
+            if self._allowed is not None:
+                free = free & self._allowed[self.offsets[:-1] + np.where(free, moved, 0)]
+            codes.append(self._join(labels, np.where(free, moved, states)))
         return codes
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        if self._allowed is not None:
+            return super().impute(w, rows, prefer)
         labels = self._known_labels(rows)
-        given = np.full(labels.size, -1) if self._hidden is None else _take(self._hidden, rows)
-        given = np.where(labels == 1, given, 0)  # background alone has one state: nothing to search
+        given = np.where(labels == 1, _take(self._hidden, rows), 0)  # background alone has one state: nothing to search
         wish = None if prefer is None else self._wishes(prefer, labels, rows)
         nowhere, value, state = self._search(w, rows, given, wish)
         return Assignment(self._join(labels, state), np.where(labels == 1, value, nowhere))
@@ -172,7 +172,9 @@ class MotifOracle(EnumerableOracle):
         nowhere, value, _ = self._search(w, rows, states)
         return np.where(labels == 1, value, nowhere)
 
-    def label_scores(self, w: Array, rows: Rows = None) -> Array:
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        if np.isfinite(power):
+            return super().label_scores(w, rows, power)
         return np.column_stack(self._search(w, rows)[:2])
 
     def accepts(self, code: Array) -> bool:
@@ -180,10 +182,18 @@ class MotifOracle(EnumerableOracle):
         return super().accepts(code) and not ((code > 0) & (code % 2 == 0)).any()
 
     def hidden_unknown(self) -> Array:
-        several = np.diff(self.offsets) > 1
-        if self._labels is not None:
-            several &= self._labels == 1
-        return np.flatnonzero(several if self._hidden is None else several & (self._hidden < 0))
+        several = (np.diff(self.offsets) > 1) & (self._hidden < 0)
+        return np.flatnonzero(several if self._labels is None else several & (self._labels == 1))
+
+    def existing(self, labels: Array, rows: Rows = None) -> Array:
+        sizes = _take(np.diff(self.offsets), rows)
+        there = np.repeat(labels == 1, sizes)
+        there[np.cumsum(sizes) - sizes] = True  # background alone has one state
+        return there
+
+    @property
+    def operations(self) -> float:
+        return 3.0 * float(self.offsets[-1]) * (len(self._pieces.places) + 2)  # look-ups: slower than multiplications
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         labels = np.asarray(labels)
@@ -193,7 +203,7 @@ class MotifOracle(EnumerableOracle):
         if hidden is None:
             states = np.where((found == 1) & (sizes > 1), -1, 0)
         else:
-            states = read_windows(hidden, sizes // self._strands, self._strands, found, self.classes)
+            states = read_windows(hidden, sizes // self._strands, self._strands, found, self.classes).states
         unknown = np.flatnonzero(states < 0)
         if unknown.size:
             raise ValueError(
@@ -208,10 +218,9 @@ class MotifOracle(EnumerableOracle):
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 
     def digest(self) -> str:
-        losses = (None, None) if self._losses is None else self._losses
         shape = np.array([self._width, self._background, self._strands])
         ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings
-        return checksum(*ids, shape, self.offsets, self._labels, self._hidden, *losses)
+        return checksum(*ids, shape, self.offsets, *self.known_marks())
 
     def _argmax(
         self,
@@ -288,51 +297,114 @@ class MotifOracle(EnumerableOracle):
         return np.empty((2, self._longest + 1))
 
 
-def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> Array:
-    """The states of starts (and strands) as users write them: −1 where unknown, 0 for negatives.
+def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> KnownHidden:
+    """The states of starts (and strands) as users write them; negatives have state 0.
 
     Parameters
     ----------
-    hidden : (n,) starts, or with two strands (n, 2) starts and strands; −1, None or NaN for unknown and for negatives
+    hidden : per sample a start, or with two strands a pair of start and strand (−1: either); −1, None or NaN where it
+        is unknown, and for negatives. Where it is known to be one of several: a list of starts (or pairs), an `AnyOf`,
+        or a mask with one boolean per start (or per start and strand)
     starts : (n,) how many each sample has
     labels : positions among the classes; None if they are unknown
 
-    >>> read_windows([-1, 3, -1], np.array([5, 5, 5]), 1, np.array([0, 1, 1]), np.array(["free", "bound"]))
+    >>> read_windows([-1, 3, -1], np.array([5, 5, 5]), 1, np.array([0, 1, 1]), np.array(["free", "bound"])).states
     array([ 0,  3, -1])
     """
     n = starts.size
-    given = np.asarray(hidden)
-    if given.shape != ((n,) if strands == 1 else (n, 2)):
-        form = "one start each" if strands == 1 else "a start and a strand (0 or 1) each, shape (n, 2)"
-        raise ValueError(f"hidden has shape {given.shape} for {n} samples; give {form}, -1 for unknown and negatives")
+    if strands == 1:
+        known = read_hidden(hidden, starts, "starts")
+    elif np.shape(hidden if isinstance(hidden, np.ndarray) else _as_pairs(hidden)) == (n, 2):
+        known = _read_pairs(np.asarray(hidden), starts)
+    else:
+        known = _read_pair_sets(hidden, starts)
+    if labels is None:
+        return known
+    is_open = known.states < 0
+    if known.allowed is not None:
+        firsts = strands * (np.cumsum(starts) - starts)
+        is_open &= np.logical_and.reduceat(known.allowed, firsts)
+    moved = np.flatnonzero((labels == 0) & ~is_open)
+    if moved.size:
+        i = int(moved[0])
+        raise ValueError(
+            f"hidden[{i}] is {hidden[i]!r}, but sample {i} is {classes[0].item()!r}, the negative class, which "
+            f"has no motif: give -1; if it is the positive class, list it second: classes={classes[::-1].tolist()}"
+        )
+    return known._replace(states=np.where(labels == 0, 0, known.states))
+
+
+def _as_pairs(hidden: Any) -> Any:
+    """Pairs as an array where every sample has one; something else otherwise."""
+    try:
+        return np.array(hidden, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _read_pairs(given: Array, starts: Array) -> KnownHidden:
+    """(n, 2) starts and strands, −1 for unknown ones."""
     if given.dtype == object:
         given = np.array([-1.0 if v is None else v for v in given.ravel().tolist()]).reshape(given.shape)
     if given.dtype.kind == "f":
         given = np.where(np.isnan(given), -1.0, given)
     if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
         raise ValueError(f"hidden starts are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
-    given = given.astype(np.int64)
-    start, strand = (given, np.where(given < 0, -1, 0)) if strands == 1 else given.T
-    is_unknown = (start == -1) & (strand == -1)
-    wrong = np.flatnonzero(~is_unknown & ((start < 0) | (start >= starts) | (strand < 0) | (strand >= strands)))
+    start, strand = given.astype(np.int64).T
+    wrong = np.flatnonzero((start < -1) | (start >= starts) | (strand < -1) | (strand > 1))
     if wrong.size:
         i = int(wrong[0])
-        form = "0 or 1 as strand" if strands == 2 else ""
         raise ValueError(
-            f"hidden[{i}] is {given[i].tolist()}, sample {i} has starts 0 to {starts[i] - 1}"
-            f"{' and ' + form if form else ''} (-1 for unknown)"
+            f"hidden[{i}] is {given[i].tolist()}, sample {i} has starts 0 to {starts[i] - 1} and 0 or 1 as strand "
+            "(-1 for unknown)"
         )
-    states = np.where(is_unknown, -1, start * strands + strand)
-    if labels is None:
-        return states
-    moved = np.flatnonzero((labels == 0) & ~is_unknown)
-    if moved.size:
-        i = int(moved[0])
+    is_known = (start >= 0) & (strand >= 0)
+    half = np.flatnonzero(~is_known & ((start >= 0) | (strand >= 0)))
+    states = np.where(is_known, 2 * start + strand, -1)
+    if not half.size:
+        return KnownHidden(states)
+    masks: list[Array | None] = [None] * starts.size
+    for i in np.flatnonzero(is_known).tolist():
+        masks[i] = np.arange(2 * starts[i]) == states[i]
+    for i in half.tolist():
+        places = np.arange(2 * starts[i])
+        masks[i] = places // 2 == start[i] if start[i] >= 0 else places % 2 == strand[i]
+    return from_masks(masks, 2 * starts)
+
+
+def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
+    """Per sample a pair, unknown (−1, None), or several pairs or a mask."""
+    n = starts.size
+    is_numbers = isinstance(hidden, np.ndarray) and hidden.dtype != object
+    entries = [] if is_numbers or not isinstance(hidden, Iterable) else list(hidden)
+    if len(entries) != n or all(np.ndim(entry) == 0 for entry in entries):
         raise ValueError(
-            f"hidden[{i}] is {given[i].tolist()}, but sample {i} is {classes[0].item()!r}, the negative class, which "
-            f"has no motif: give -1; if it is the positive class, list it second: classes={classes[::-1].tolist()}"
+            f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
+            "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
         )
-    return np.where(labels == 0, 0, states)
+    masks: list[Array | None] = []
+    for i, entry in enumerate(entries):
+        values = np.asarray(-1 if entry is None else list(entry) if isinstance(entry, Iterable) else entry)
+        if values.dtype.kind == "b" and values.shape in ((starts[i],), (starts[i], 2)):
+            masks.append(np.repeat(values, 2) if values.ndim == 1 else values.ravel())
+        elif values.ndim == 0 and values == -1:
+            masks.append(None)
+        elif values.dtype.kind in "iu" and values.size and values.shape[-1] == 2 and values.ndim <= 2:
+            known = [_read_pairs(pair[None], starts[i : i + 1]) for pair in np.atleast_2d(values)]
+            masks.append(np.logical_or.reduce([_mask_of(one, 2 * int(starts[i])) for one in known]))
+        else:
+            raise ValueError(
+                f"hidden[{i}] is {entry!r}; give a start and a strand (0 or 1), -1 if unknown, a list of such pairs, "
+                f"or a mask of {starts[i]} starts"
+            )
+    return from_masks(masks, 2 * starts)
+
+
+def _mask_of(known: KnownHidden, size: int) -> Array:
+    """Which states of the one sample are possible."""
+    if known.states[0] >= 0:
+        return np.asarray(np.arange(size) == known.states[0])
+    return np.ones(size, dtype=bool) if known.allowed is None else known.allowed
 
 
 def _take(values: Array, rows: Rows) -> Array:

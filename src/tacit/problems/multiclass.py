@@ -10,6 +10,7 @@ from sklearn.utils import check_array
 
 from tacit.arrays import Array, as_csr, first_non_finite
 from tacit.oracle import Example
+from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.class_blocks import TableProblem
 
 
@@ -49,7 +50,7 @@ class Multiclass(TableProblem):
     def rows(self, X: Any) -> tuple[Any, Array]:
         return X, np.arange(X.shape[0] + 1)
 
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         raise ValueError("Multiclass has no hidden value: leave out hidden=")
 
     def example(self, rng: np.random.Generator) -> Example:

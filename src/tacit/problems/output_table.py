@@ -6,7 +6,6 @@ import copy
 import math
 import threading
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,22 +85,14 @@ class OutputTable:
 
     def sum(self, entries: Array, coef: Array) -> Array:
         """Σ coef Ψ over entries."""
-        return self.sums(entries, coef, np.array([0, entries.size]))[0]
-
-    def sums(self, entries: Array, coef: Array, cuts: Array) -> list[Array]:
-        """Σ coef Ψ over the entries of every block that ``cuts`` cuts out."""
         wanted = np.flatnonzero(coef)
         places = np.full(entries.size, NOT_YET)
         places[wanted] = self._find(entries[wanted])
-        sums = []
-        for a, b in pairwise(cuts.tolist()):
-            out = np.zeros(self.functions.n_params or 0)
-            add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places[a:b], coef[a:b], out)
-            sums.append(out)
+        out = np.zeros(self.functions.n_params or 0)
+        add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places, coef, out)
         for k in np.flatnonzero(places == NO_ROOM):
-            block = int(np.searchsorted(cuts, k, side="right")) - 1
-            sums[block] += coef[k] * self.feature(int(entries[k]))
-        return sums
+            out += coef[k] * self.feature(int(entries[k]))
+        return out
 
     def norms(self, entries: Array) -> Array:
         """‖Ψ‖ of every entry, as a scale for rounding."""

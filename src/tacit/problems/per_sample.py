@@ -57,6 +57,8 @@ class PerSample(Problem):
     array(['low', 'high'], dtype='<U4')
     """
 
+    reads_once = True
+
     holds_functions = True  # so a model file cannot hold it
 
     def __init__(
@@ -104,7 +106,7 @@ class PerSample(Problem):
 
         ``n_features`` is the length of the joint features: samples of any kind have no number of their own.
         """
-        samples = self.read(X)
+        samples = self.checked(X)
         labels, single = as_labels(y, len(samples))
         self.check()
         functions = self.functions()
@@ -121,7 +123,7 @@ class PerSample(Problem):
         return Schema(classes, size, blocks or {"weights": (size,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Any:
-        samples = self.read(X)
+        samples = self.checked(X)
         n = len(samples)
         if hidden is not None and not self.hidden:
             raise ValueError("this problem has no hidden value: leave out hidden=, or set PerSample(..., hidden=True)")

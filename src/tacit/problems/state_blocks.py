@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows
 from tacit.oracle import EnumerableOracle, Schema
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
 from tacit.problems.class_blocks import add_rows
 
 
@@ -66,5 +66,12 @@ class StateBlocks(EnumerableOracle):
             parts["intercept"][:] = sums.reshape(self.n_labels, self._states)
         return out
 
+    def existing(self, labels: Array, rows: Rows = None) -> None:
+        return None  # every class has every state
+
+    @property
+    def operations(self) -> float:
+        return float(self._rows.size * self.n_labels)
+
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, self._labels, self._hidden, *self._loss_marks())
+        return checksum(self._rows, self.offsets, *self.known_marks())

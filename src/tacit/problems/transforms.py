@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.labels import read_classes
 from tacit.oracle import Example, PairLoss, Schema
-from tacit.oracle.enumerable import check_hidden
+from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.parameters import one_of, shorten, whole_number
 from tacit.problems.candidates import exact_loss
 from tacit.problems.class_blocks import ClassBlocks, ClassProblem, check_blocks
@@ -96,9 +96,7 @@ class Transforms(ClassProblem):
         parts: dict[str, Any] = {name: facts.get(name) for name in ("states", "shape", "components", "mean")}
         states, shape, components, mean = parts.values()
         if not is_table(states, 1, "iuf") or len(states) != len(self._states()):
-            raise ValueError(
-                f"the fit had the states {shorten(states)}, and there are {len(self._states())}: fit again"
-            )
+            raise ValueError(f"the fit had the states {shorten(states)}, there are {len(self._states())}: fit again")
         if not is_table(shape, 1, "iu") or shape.min(initial=0) < 0 or math.prod(shape.tolist()) != schema.n_features:
             raise ValueError(f"the shape {shorten(shape)} does not fit {schema.n_features} features")
         width = schema.blocks.get("weights", (0,))[-1]
@@ -131,7 +129,7 @@ class Transforms(ClassProblem):
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
-        X = self.read(X)
+        X = self.checked(X)
         classes = read_classes(self.classes, y, len(X))
         self.check_loss(classes)
         shape = self._input_shape(X)
@@ -154,7 +152,7 @@ class Transforms(ClassProblem):
         return Schema(classes, math.prod(shape), blocks, facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks | StateBlocks:
-        X = self.read(X)
+        X = self.checked(X)
         self.check()
         self.check_schema(schema)
         shape = tuple(schema.facts["shape"].tolist())
@@ -170,8 +168,8 @@ class Transforms(ClassProblem):
             return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **facts)
         return StateBlocks(views, schema, offsets, **facts)
 
-    def known_hidden(self, hidden: Any, offsets: Array) -> Array:
-        return check_hidden(hidden, np.diff(offsets))
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        return read_hidden(hidden, np.diff(offsets))
 
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         return exact_loss(np.diff(offsets))

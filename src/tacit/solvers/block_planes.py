@@ -55,7 +55,9 @@ class BlockPlanes(Dual):
         self.shares = np.zeros((self.n_blocks, 1 + cache))
         self.ages = np.zeros((self.n_blocks, 1 + cache))
         self.calls = 0
-        self.shares[:, 0] = 1  # the first plane is that of the targets: zero
+        self.shares[:, 0] = 1  # the first plane is that of the targets: it is flat
+        level = task.oracle.loss(task.target) - (0.0 if task.baseline is None else task.baseline)
+        self.levels[:, 0] = np.add.reduceat(task.weights * level, np.arange(0, n, self.size))
         self.ages[:, 1:] = np.inf  # unused
         self.refresh()
 
@@ -67,6 +69,7 @@ class BlockPlanes(Dual):
         return False
 
     def start(self, codes: Sequence[Array], shares: Sequence[float]) -> None:
+        self.levels[:, 0] = 0.0
         for code, share in zip(codes, shares, strict=True):
             if share > 0:
                 self.add(code, float(share))

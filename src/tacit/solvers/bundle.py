@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.parameters import switch, whole_number
-from tacit.penalties import Quadratic
+from tacit.penalties import Penalty
 from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
@@ -61,7 +61,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
         self.check()
-        state = BundleState(task.oracle.n_params)
+        state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
             state.add(code, task.plane(code), task.penalty)
@@ -80,7 +80,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state = copy.copy(state)
         penalty = task.penalty
         if self.proximal:
-            penalty = penalty.pulled(state.pull, state.best[0])
+            penalty = penalty.near(state.best[0], state.pull)
             if not state.just_raised:
                 state.raise_bound(state.weigh(task.penalty), task.penalty)
             state.just_raised = not state.just_raised
@@ -100,7 +100,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
         d = task.oracle.n_params
-        state = BundleState(d)
+        state = BundleState(d, task.floor)
         for code in stored_codes(snapshot, "codes", task):
             state.append(code, task.plane(code), task.penalty)
         m = len(state.codes)
@@ -125,15 +125,16 @@ class BundleState(Patience):
     that the old state knows of, so an interrupted step leaves the old state whole.
     """
 
-    def __init__(self, d: int) -> None:
+    def __init__(self, d: int, floor: float = 0.0) -> None:
         super().__init__()
+        self.floor = floor  # what the objective is never below
         self._slopes = np.empty((32, d))
         self._offsets = np.empty(32)
         self._gram = np.empty((32, 32))
         self.codes: tuple[Array, ...] = ()
         self.ages = np.zeros(0, dtype=np.int64)
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = 0.0
+        self.bound = floor
         self.pull = 1.0
         self.just_raised = True
 
@@ -190,13 +191,13 @@ class BundleState(Patience):
         if not objective >= self.best[1]:
             self.best = w, objective
 
-    def add(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
+    def add(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the same is there already."""
         alike = np.flatnonzero(self.offsets == plane.offset)
         if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
             self.append(code, plane, penalty)
 
-    def append(self, code: Array, plane: Plane, penalty: Quadratic) -> None:
+    def append(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         m = len(self.codes)
         if m == len(self._offsets):
             self._move(np.arange(m), 2 * m)
@@ -208,17 +209,14 @@ class BundleState(Patience):
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 
-    def weigh(self, penalty: Quadratic) -> Array:
+    def weigh(self, penalty: Penalty) -> Array:
         """The dual weights of the planes: max over the simplex of the model's dual under this penalty."""
-        pull = penalty.pull
-        gains = self.offsets
-        if pull and penalty.centre is not None:
-            gains = gains + pull / (1 + pull) * (self.slopes @ penalty.centre)
-        root = np.sqrt(penalty.metric * (1 + pull))
+        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         room = ACCURACY * (self.best[1] - self.bound)
-        return maximise_on_simplex(self.slopes, root, self.gram / (1 + pull), gains, self.best[1], room)
+        gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
+        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, room)
 
-    def raise_bound(self, alpha: Array, penalty: Quadratic) -> Array:
+    def raise_bound(self, alpha: Array, penalty: Penalty) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
 
         Returns the weighted slope.
@@ -229,7 +227,7 @@ class BundleState(Patience):
         self.bound = max(self.bound, bound)
         return np.asarray(slope)
 
-    def tune(self, w: Array, penalty: Quadratic) -> None:
+    def tune(self, w: Array, penalty: Penalty) -> None:
         """Adapt the pull to where the model's value at the next point lies between bound and best objective."""
         model = penalty.value(w) + float((self.slopes @ w + self.offsets).max())
         level = self.bound + LEVEL * (self.best[1] - self.bound)

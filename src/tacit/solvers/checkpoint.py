@@ -16,8 +16,9 @@ import numpy as np
 from tacit.archive import StorageError, kind_of, read_archive, remove_unfinished, write_archive
 from tacit.arrays import Array, is_table
 from tacit.oracle import Task
-from tacit.oracle.enumerable import checksum
+from tacit.oracle.digests import checksum
 from tacit.parameters import file_path, number, one_line, reason, shorten
+from tacit.penalties import Penalty
 
 SHARE = 0.05
 """Writing may take this share of the running time."""
@@ -31,11 +32,15 @@ class Checkpoint:
     path : where
     facts : what a run must agree on to be resumed (`describe` of the task, C, the problem's parameters), by name
     resume : go on from the file if it exists; otherwise it is overwritten
+    every_step : write after every step, however long that takes, for runs of few long steps
     """
 
-    def __init__(self, path: str | Path, facts: Mapping[str, Any], resume: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, facts: Mapping[str, Any], resume: bool = False, every_step: bool = False
+    ) -> None:
         self.path = file_path("checkpoint", path)
         self.resume = resume
+        self.every_step = every_step
         shown = f"checkpoint={shorten(str(self.path))}"
         if not os.path.isdir(self.path.parent):
             raise ValueError(f"{shown}: the folder {shorten(str(self.path.parent))} does not exist; make it")
@@ -47,7 +52,7 @@ class Checkpoint:
         self._due = 0.0
 
     def is_due(self) -> bool:
-        return time.perf_counter() >= self._due
+        return self.every_step or time.perf_counter() >= self._due
 
     def write(self, snapshot: Mapping[str, Any]) -> None:
         """Keep a state: arrays and numbers. A disk that cannot take it costs a warning, not the run."""
@@ -68,10 +73,9 @@ class Checkpoint:
         then = header.get("run")
         if not isinstance(then, dict):
             raise StorageError(f"the checkpoint {shorten(str(self.path))} does not say of which run it is")
+        other = {name: now for name, now in self._facts.items() if then.get(name) != now}
         differences = [
-            f"{k}: {one_line(str(then.get(k)))} then, {one_line(str(now))} now"
-            for k, now in self._facts.items()
-            if then.get(k) != now
+            f"{name}: {one_line(str(then.get(name)))} then, {one_line(str(now))} now" for name, now in other.items()
         ]
         if differences:
             raise ValueError(
@@ -129,5 +133,12 @@ def describe(task: Task) -> dict[str, Any]:
         "rescaling": task.rescaling,
         "labels": checksum(task.target),
         "sample weights and C": checksum(task.weights),
+        "penalty": describe_penalty(task.penalty, task.oracle.n_params),
         "features, labels and losses": task.oracle.digest(),
     }
+
+
+def describe_penalty(penalty: Penalty, n_params: int) -> str:
+    """What tells a penalty from another: its kind, and where it leads."""
+    probe = np.linspace(0.5, 1.5, n_params)
+    return f"{type(penalty).__name__} {checksum(penalty.primal(probe), np.array(penalty.value(probe)))}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tacit.oracle import Task, is_sequence
+from tacit.oracle import Task, has_long_codes, offered, runs_python
+from tacit.oracle.capabilities import KeepsDual
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.frank_wolfe import FrankWolfe
 from tacit.solvers.loop import Solver
@@ -35,10 +36,10 @@ def choose(task: Task, tol: float) -> Solver:
     """
     oracle = task.oracle
     is_small = push(task) <= SMALL_PUSH
-    has_dual = callable(getattr(oracle, "dual", None))
-    if getattr(oracle, "runs_python", False) and not has_dual:
+    has_dual = offered(oracle, KeepsDual) is not None
+    if runs_python(oracle) and not has_dual:
         return FrankWolfe() if is_small and tol >= LOOSE else Bundle()
-    if is_sequence(oracle) and has_dual and oracle.n_samples >= MANY and is_small:
+    if has_long_codes(oracle) and has_dual and oracle.n_samples >= MANY and is_small:
         return FrankWolfe() if task.target.size <= SHORT * oracle.n_samples else Bundle()
     return Bundle()
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from tacit.archive import StorageError
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
+from tacit.oracle.capabilities import KeepsDual, offered
 from tacit.oracle.dual import Dual
 from tacit.parameters import switch, whole_number
 from tacit.solvers.block_planes import BlockPlanes
@@ -71,6 +72,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> FrankWolfeState:
         self.check()
         state = FrankWolfeState(self._dual(task, warm), int(rng.integers(2**31)))
+        state.bound = task.floor
         state.certify(task)  # first, so that of equal points the one with dual variables is kept
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
@@ -144,10 +146,10 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         return dual
 
     def _empty(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
-        plain = task.rescaling == "margin" and task.penalty.is_plain
-        offers = callable(getattr(task.oracle, "dual", None))
-        if offers and plain and self.block_size is None and self.cache is None:
-            return task.oracle.dual(task.weights, task.target, start)  # type: ignore[attr-defined]
+        is_plain = task.rescaling == "margin" and task.penalty.is_plain and task.baseline is None
+        keeper = offered(task.oracle, KeepsDual)
+        if keeper is not None and is_plain and self.block_size is None and self.cache is None:
+            return keeper.dual(task.weights, task.target, start)
         return BlockPlanes(task, self.block_size, self.cache)
 
     def _order(self, state: FrankWolfeState, rng: np.random.Generator) -> Array:
@@ -188,7 +190,7 @@ class FrankWolfeState(Patience):
         self.gaps = np.full(dual.n_blocks, np.inf)
         self.is_active = np.ones(dual.n_blocks, dtype=bool)
         self.best: tuple[Array, float] = (np.zeros_like(dual.w), np.inf)
-        self.bound = 0.0
+        self.bound = -np.inf
         self.codes: tuple[Array, ...] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""The one loop that runs every solver: time, history, callbacks, progress, checkpoints, interruption, checks.
+"""Convex solves: what a solver brings, and how its answer is certified.
 
 A solver brings three things: `init` (the first state), `step` (a better one) and `done`. A state always
 holds a point, its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
@@ -6,9 +6,7 @@ holds a point, its objective, and a lower bound on the optimum, so the gap betwe
 
 from __future__ import annotations
 
-import enum
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -18,20 +16,11 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.oracle import Task
 from tacit.parameters import is_not_negative, number, whole_number
+from tacit.running import Progress, Status, run
 from tacit.solvers.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
 """How close to the trivial objective, as a share of it, an optimum can be told from it."""
-
-
-class Status(enum.Enum):
-    """Why a solver stopped."""
-
-    CONVERGED = "converged"
-    MAX_ITER = "max_iter"
-    STALLED = "stalled"
-    STOPPED = "stopped"
-    INTERRUPTED = "interrupted"
 
 
 class Step(NamedTuple):
@@ -208,91 +197,94 @@ def minimise(
     rng = np.random.default_rng(0) if rng is None else rng
     tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
     max_iter = whole_number("max_iter", max_iter)
-    callbacks = tuple(callbacks)
-    clock = time.perf_counter()
-    state, history = _begin(task, solver, Warm(start, planes, dual), checkpoint, rng)
-    iteration = history[-1].iteration + 1 if history else 0
-    clock -= history[-1].seconds if history else 0.0
-    progress = Progress(verbose, max_iter)
-    try:
-        while True:
-            line = Step(iteration, time.perf_counter() - clock, state.best[1], state.bound, state.n_planes)
-            _check_finite(line)
-            history.append(line)
-            progress.show(line.seconds, line.iteration, f"objective {line.objective:.5g}, gap {line.gap:.2g}")
-            answers = [callback(line) for callback in callbacks]
-            stop = any(answer is True for answer in answers)
-            status = Status.STOPPED if stop else _verdict(task, solver, state, line, tol, gap, max_iter)
-            if checkpoint is not None and (status is not None or checkpoint.is_due()):
-                checkpoint.write(_saved(state, history[:-1]))
-            if status is not None:
-                break
-            state = solver.step(task, state)
-            iteration += 1
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-        if not history or (history[-1].objective, history[-1].bound) != (state.best[1], state.bound):
-            seconds = time.perf_counter() - clock
-            history.append(Step(iteration, seconds, state.best[1], state.bound, state.n_planes))
-        if checkpoint is not None:
-            checkpoint.write(_saved(state, history[:-1]))
-    finally:
-        progress.close()
-    state = solver.finish(task, state)
-    w, objective = state.best
-    history[-1] = history[-1]._replace(objective=objective, bound=state.bound)
-    if task.oracle.exact() is not task.oracle:
-        objective = task.objective(w)
-    if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
-        room = 2 if status is Status.CONVERGED else 1  # the exact objective may open a gap that was closed
-        is_small = _is_small(task, objective, state.bound, room * tol, room * gap)
-        proven = is_small and task.rounding(w) <= max(tol * objective, gap)
-        status = Status.CONVERGED if proven else Status.STALLED if status is Status.CONVERGED else status
-    bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
-    return Solution(w, status, objective, bound, state.planes(), history, state.dual(), state.variables())
+    solve = Solve(task, solver, tol, gap, max_iter)
+    begun = solve.begin(Warm(start, planes, dual), checkpoint, rng)
+    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, max_iter), checkpoint=checkpoint)
+    return solve.certify(last, status)
 
 
-def _begin(
-    task: Task,
-    solver: Solver,
-    warm: Warm,
-    checkpoint: Checkpoint | None,
-    rng: np.random.Generator,
-) -> tuple[State, list[Step]]:
-    """The first state, or the one that a checkpoint holds, and the history up to it."""
-    saved = checkpoint.read() if checkpoint is not None else None
-    if saved is None or checkpoint is None:
-        return solver.init(task, warm, rng), []
-    with checkpoint.restoring():
-        history = [Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"]]
-        return solver.restore(task, saved), history
+class Solving(NamedTuple):
+    """The state of a solver with its history, the last line of which is about this state."""
+
+    state: Any
+    history: tuple[Step, ...]
 
 
-def _saved(state: State, history: list[Step]) -> dict[str, Any]:
-    lines = np.array(history, dtype=np.float64).reshape(len(history), len(Step._fields))
-    return {**state.snapshot(), "history": lines}
+class Solve:
+    """One convex solve as a `tacit.running.Process`."""
 
+    def __init__(self, task: Task, solver: Solver, tol: float, gap: float, max_iter: int) -> None:
+        self.task, self.solver = task, solver
+        self.tol, self.gap, self.max_iter = tol, gap, max_iter
+        self._began = time.perf_counter()
 
-def _verdict(
-    task: Task, solver: Solver, state: State, line: Step, tol: float, gap: float, max_iter: int
-) -> Status | None:
-    """Why to stop, None to go on."""
-    if _is_small(task, line.objective, line.bound, tol, gap):
-        return Status.CONVERGED
-    if solver.done(state) or line.bound > (1 + max(tol, 1e-12)) * line.objective:
-        return Status.STALLED
-    return Status.MAX_ITER if line.iteration >= max_iter else None
+    def begin(self, warm: Warm, checkpoint: Checkpoint | None, rng: np.random.Generator) -> Solving:
+        """The first state, or the one that a checkpoint holds, and the history up to it."""
+        saved = checkpoint.read() if checkpoint is not None else None
+        if saved is None or checkpoint is None:
+            return self._with_line(self.solver.init(self.task, warm, rng), ())
+        with checkpoint.restoring():
+            history = tuple(Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"])
+            self._began -= history[-1].seconds if history else 0.0
+            return self._with_line(self.solver.restore(self.task, saved), history)
 
+    def step(self, now: Solving) -> Solving:
+        return self._with_line(self.solver.step(self.task, now.state), now.history)
 
-def _is_small(task: Task, objective: float, bound: float, tol: float, enough: float) -> bool:
-    """Whether a gap proves the optimum: small beside the objective and beside the distance from F(0), or ``enough``.
+    def report(self, now: Solving) -> Step:
+        return now.history[-1]
 
-    A bound that is clearly above the objective proves only that rounding is larger than the gap.
-    """
-    gap = objective - bound
-    if abs(gap) <= enough:
-        return True
-    return abs(gap) <= max(tol, 1e-12) * objective and gap <= max(tol * (task.trivial - bound), ROUNDING * task.trivial)
+    def describe(self, now: Solving) -> tuple[int, str]:
+        line = now.history[-1]
+        return line.iteration, f"objective {line.objective:.5g}, gap {line.gap:.2g}"
+
+    def verdict(self, now: Solving) -> Status | None:
+        line = now.history[-1]
+        if self._is_small(line.objective, line.bound):
+            return Status.CONVERGED
+        above = line.bound - line.objective
+        if self.solver.done(now.state) or above > max(self.tol, 1e-12) * abs(line.objective):
+            return Status.STALLED
+        return Status.MAX_ITER if line.iteration >= self.max_iter else None
+
+    def snapshot(self, now: Solving) -> dict[str, Any]:
+        earlier = now.history[:-1]
+        lines = np.array(earlier, dtype=np.float64).reshape(len(earlier), len(Step._fields))
+        return {**now.state.snapshot(), "history": lines}
+
+    def certify(self, last: Solving, status: Status) -> Solution:
+        """The solution, its objective in double precision, and a status that this still bears out."""
+        task, state = self.task, self.solver.finish(self.task, last.state)
+        w, objective = state.best
+        history = [*last.history[:-1], last.history[-1]._replace(objective=objective, bound=state.bound)]
+        if task.oracle.exact() is not task.oracle:
+            objective = task.objective(w)
+        if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
+            room = 2 if status is Status.CONVERGED else 1  # the exact objective may open a gap that was closed
+            is_small = self._is_small(objective, state.bound, room)
+            is_proven = is_small and task.rounding(w) <= max(self.tol * abs(objective), self.gap)
+            status = Status.CONVERGED if is_proven else Status.STALLED if status is Status.CONVERGED else status
+        bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
+        return Solution(w, status, objective, bound, state.planes(), history, state.dual(), state.variables())
+
+    def _with_line(self, state: State, history: tuple[Step, ...]) -> Solving:
+        iteration = history[-1].iteration + 1 if history else 0
+        line = Step(iteration, time.perf_counter() - self._began, state.best[1], state.bound, state.n_planes)
+        _check_finite(line)
+        return Solving(state, (*history, line))
+
+    def _is_small(self, objective: float, bound: float, room: float = 1.0) -> bool:
+        """Whether a gap proves the optimum: beside the objective and the distance from F(0), or by itself.
+
+        A bound that is clearly above the objective proves only that rounding is larger than the gap.
+        """
+        gap, tol = objective - bound, room * self.tol
+        if abs(gap) <= room * self.gap:
+            return True
+        trivial = self.task.trivial
+        return abs(gap) <= max(tol, 1e-12) * abs(objective) and gap <= max(
+            tol * (trivial - bound), ROUNDING * abs(trivial)
+        )
 
 
 def _check_finite(line: Step) -> None:
@@ -301,27 +293,3 @@ def _check_finite(line: Step) -> None:
             f"the objective became {line.objective} (bound {line.bound}) at step {line.iteration}: "
             "numbers overflow; scale the features (StandardScaler) or lower C"
         )
-
-
-class Progress:
-    """A tqdm bar for long runs on a terminal; nothing otherwise."""
-
-    def __init__(self, verbose: int, max_iter: int) -> None:
-        self.bar: Any = None
-        self._shown = 0.0
-        if verbose and sys.stderr is not None and sys.stderr.isatty():
-            from tqdm import tqdm
-
-            self.bar = tqdm(total=max_iter, delay=1.0, unit="step", leave=False)
-
-    def show(self, seconds: float, step: int, text: str) -> None:
-        if self.bar is None or seconds - self._shown < 0.1:
-            return
-        self._shown = seconds
-        self.bar.n = step
-        self.bar.set_postfix_str(text, refresh=False)
-        self.bar.update(0)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()

@@ -56,6 +56,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> SubgradientState:
         self.check()
         state = SubgradientState(task.oracle.n_params, int(rng.integers(2**31)))
+        state.bound = task.floor
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.certify(task, warm.w)
@@ -105,7 +106,7 @@ class SubgradientState:
         self.offset = 0.0
         self.passes, self.certified, self.next_certificate, self.trust = 0, 0, 1, 0
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = 0.0
+        self.bound = -np.inf
         self.codes: tuple[Array, ...] = ()
 
     @property

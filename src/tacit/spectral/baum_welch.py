@@ -16,6 +16,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.kernels import kernel
 from tacit.parameters import number, shorten, whole_number
+from tacit.running import Status, run
 from tacit.spectral.prefix_tree import PrefixTree
 
 NEGLIGIBLE = 1e-13
@@ -175,35 +176,68 @@ def improve(
     likelihood is taken back, so it never falls. Ctrl-C ends with the best parameters so far. ``watch`` sees every step
     and its counts before it is taken; True stops.
     """
-    strings, units = float(tree.passing[0]), float(tree.passing.sum())
-    began = time.perf_counter()
-    history: list[EMStep] = []
-    converged = interrupted = False
-    stretch = 1.0
-    counts = expect(tree, parameters, skip)
-    try:
-        for iteration in range(1, max_iter + 1):
-            line = EMStep(iteration, time.perf_counter() - began, counts.log_likelihood / strings)
-            history.append(line)
-            if watch(line, counts):
-                break
-            plain = step(counts)
-            following = _stretched(parameters, plain, stretch)
-            new = expect(tree, following, skip)
-            if stretch > 1 and not new.log_likelihood > counts.log_likelihood:
-                stretch, following = 1.0, plain
-                new = expect(tree, following, skip)
-            rise = (new.log_likelihood - counts.log_likelihood) / units
-            if rise > 0:
-                parameters, counts = following, new
-            if rise < tol:
-                converged = True
-                break
-            stretch = min(stretch * GROWTH, LONGEST)
-    except KeyboardInterrupt:
-        interrupted = True
-    history.append(EMStep(len(history) + 1, time.perf_counter() - began, counts.log_likelihood / strings))
-    return Fit(parameters, counts, history, converged, interrupted)
+    process = _Expectation(tree, step, max_iter, tol, skip)
+    now, status = run(process, process.begin(parameters), callbacks=[lambda now: watch(process.line(now), now.counts)])
+    history = [*now.history, process.line(now)]
+    if status is Status.STOPPED:  # the step that was not taken is a line too
+        history.append(process.line(now)._replace(iteration=len(history) + 1))
+    return Fit(now.parameters, now.counts, history, now.is_still, status is Status.INTERRUPTED)
+
+
+class _Climb(NamedTuple):
+    """Where EM is: the best parameters, their counts, how far the next step is stretched, and the steps so far."""
+
+    parameters: Parameters
+    counts: Expected
+    stretch: float
+    history: tuple[EMStep, ...]
+    is_still: bool  # whether the last step gained too little
+
+
+class _Expectation:
+    """EM as a `tacit.running.Process`."""
+
+    def __init__(
+        self, tree: PrefixTree, maximise: Callable[[Expected], Parameters], max_iter: int, tol: float, skip: float
+    ) -> None:
+        self.tree, self.maximise = tree, maximise
+        self.max_iter, self.tol, self.skip = max_iter, tol, skip
+        self._strings, self._units = float(tree.passing[0]), float(tree.passing.sum())
+        self._began = time.perf_counter()
+
+    def begin(self, parameters: Parameters) -> _Climb:
+        return _Climb(parameters, expect(self.tree, parameters, self.skip), 1.0, (), False)
+
+    def line(self, now: _Climb) -> EMStep:
+        """The step that is about to be taken."""
+        seconds = time.perf_counter() - self._began
+        return EMStep(len(now.history) + 1, seconds, now.counts.log_likelihood / self._strings)
+
+    def report(self, now: _Climb) -> _Climb | None:
+        return None if self.verdict(now) else now
+
+    def describe(self, now: _Climb) -> tuple[int, str]:
+        return len(now.history), ""
+
+    def verdict(self, now: _Climb) -> Status | None:
+        if now.is_still:
+            return Status.CONVERGED
+        return Status.MAX_ITER if len(now.history) >= self.max_iter else None
+
+    def step(self, now: _Climb) -> _Climb:
+        line, stretch = self.line(now), now.stretch
+        plain = self.maximise(now.counts)
+        following = _stretched(now.parameters, plain, stretch)
+        counts = expect(self.tree, following, self.skip)
+        if stretch > 1 and not counts.log_likelihood > now.counts.log_likelihood:
+            stretch, following = 1.0, plain
+            counts = expect(self.tree, following, self.skip)
+        rise = (counts.log_likelihood - now.counts.log_likelihood) / self._units
+        best = (following, counts) if rise > 0 else (now.parameters, now.counts)
+        return _Climb(*best, min(stretch * GROWTH, LONGEST), (*now.history, line), rise < self.tol)
+
+    def snapshot(self, now: _Climb) -> dict[str, Any]:
+        return {**now.parameters._asdict(), "stretch": now.stretch}
 
 
 def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:

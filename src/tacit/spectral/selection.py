@@ -216,7 +216,7 @@ class Shown:
     """Shows EM steps on a terminal."""
 
     def __init__(self, verbose: int, steps: int) -> None:
-        from tacit.solvers.loop import Progress
+        from tacit.running import Progress
 
         self.bar = Progress(verbose, steps)
 

@@ -7,10 +7,12 @@ import pickle
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 from tacit.arrays import Array
-from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, take_code
+from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, offered, take_code
+from tacit.oracle.capabilities import SumsOutputs
 from tacit.problems import PerSample
 from tacit.testing.check_functions import check_functions
 from tacit.testing.enumeration import Enumeration, same, say
@@ -56,7 +58,11 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
         _check_rows(name, oracle, rng)
         if isinstance(oracle, EnumerableOracle):
             _check_maps(name, oracle, rng)
+        if offered(oracle, SumsOutputs) is not None:
+            _check_expectations(name, oracle, table, rng)
         _check_given_hidden(name, problem, example, table)
+        if isinstance(oracle, EnumerableOracle) and example.hidden is not None:
+            _check_allowed_hidden(name, oracle, table, rng)
     say(
         repr(problem.get_params()) == before,
         f"{type(problem).__name__}: binding data changed the problem's parameters",
@@ -131,6 +137,70 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
             other = oracle.impute(w).code
             expected = oracle.features(code, coef) - oracle.features(other, coef)
             _compare(f"{name}.difference", expected, oracle.difference(code, other, coef))
+
+
+def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.random.Generator) -> None:
+    """Logarithms of sums and expected features against enumeration, at small and huge scores; slopes by differences."""
+    is_true = [np.asarray(true, dtype=bool) for true in table.is_true]
+    everything = [np.ones(true.size, dtype=bool) for true in is_true]
+    direction = rng.standard_normal(oracle.n_params)
+    for scale, power in ((1.0, 1.0), (1.0, 0.5), (100.0, 1.0), (1e4, 2.0)):
+        w = scale * direction
+        free, label = rng.standard_normal(table.n), rng.standard_normal(table.n)
+        found = oracle.expectations(w, free=free, label=label, truth=0.0, power=power)
+        logs, means = _enumerate_sums(table, w, power, everything)
+        true_logs, true_means = _enumerate_sums(table, w, power, is_true)
+        what = f"{name}.expectations(power={power}) at scores of {scale:g}"
+        _compare(f"{what}, free", logs / scale, found.free / scale)
+        _compare(f"{what}, label", true_logs / scale, found.label / scale)
+        _compare(f"{what}, truth", true_logs / scale, found.truth / scale)
+        _compare(f"{what}, features", free @ means + label @ true_means, found.features)
+    w, step = direction, 1e-4 * rng.standard_normal(oracle.n_params)
+    coef = rng.standard_normal(table.n)
+    oracle = oracle.exact()
+    ahead, behind = (oracle.expectations(w + sign * step, free=0.0, truth=0.0, power=0.5) for sign in (1, -1))
+    rise = coef @ (ahead.free - behind.free - ahead.truth + behind.truth) / 2
+    slope = 0.5 * oracle.expectations(w, free=coef, truth=-coef, power=0.5).features @ step
+    say(
+        np.isclose(rise, slope, rtol=1e-3, atol=1e-8),
+        f"{name}.expectations: the sums rise by {rise}, features say {slope}",
+    )
+
+
+def _enumerate_sums(table: Enumeration, w: Array, power: float, among: list[Array]) -> tuple[Array, Array]:
+    """log Σ exp(power·s) and E[Ψ] of every sample, over the outputs of these masks."""
+    logs, means = [], []
+    for psi, mask in zip(table.features, among, strict=True):
+        scores = np.where(mask, power * (psi.astype(float) @ w), -np.inf)
+        logs.append(logsumexp(scores))
+        means.append(softmax(scores) @ psi)
+    return np.array(logs), np.array(means)
+
+
+def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeration, rng: np.random.Generator) -> None:
+    """A hidden value that is known to be in a set: imputed inside, drawn inside, summed inside."""
+    allowed, masks = [], []
+    for i in range(table.n):
+        own = np.flatnonzero(table.is_true[i])
+        chosen = sorted({table.target(i), *rng.choice(own, min(2, own.size), replace=False).tolist()})
+        pairs = [table.outputs[i][place] for place in chosen]
+        codes = [oracle.encode([label], [h], rows=slice(i, i + 1)) for label, h in pairs]
+        allowed.append([int(oracle.split(code, slice(i, i + 1))[1][0]) for code in codes])
+        masks.append(np.isin(np.arange(len(table.outputs[i])), chosen))
+    oracle = oracle.with_hidden(allowed)
+    w = rng.standard_normal(oracle.n_params)
+    best = [np.where(mask, psi @ w, -np.inf).max() for psi, mask in zip(table.features, masks, strict=True)]
+    _compare(f"{name}.impute among allowed hidden values", best, oracle.impute(w).value)
+    logs, means = _enumerate_sums(table, w, 1.0, masks)
+    found = oracle.expectations(w, truth=np.ones(table.n))
+    _compare(f"{name}.expectations among allowed hidden values", logs, found.truth)
+    _compare(f"{name}.expectations among allowed hidden values, features", means.sum(axis=0), found.features)
+    drawn: Any = oracle.decode(oracle.draw(rng))[1]
+    for i in range(table.n):
+        values = [table.outputs[i][place][1] for place in np.flatnonzero(masks[i])]
+        say(any(same(drawn[i], h) for h in values), f"{name}.draw gave sample {i} the value {drawn[i]}, not allowed")
+    is_open = np.array([np.count_nonzero(mask) > 1 for mask in masks])
+    say(np.array_equal(oracle.hidden_unknown(), np.flatnonzero(is_open)), f"{name}.hidden_unknown: sets are not seen")
 
 
 def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator) -> None:

@@ -1,0 +1,366 @@
+"""The concave–convex procedure: solve a convex task, impute the hidden values, repeat; all samples or a few at a time.
+
+`Descent` is what one run works on, `Position` where it is; `Descent.step` makes the next position. A position holds
+everything that the rest of the run depends on, so a run that goes on from a stored one ends as if never interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tacit.arrays import Array, narrow
+from tacit.oracle import Task, hidden_values, offered
+from tacit.oracle.capabilities import DrawsHidden, MovesJointly
+from tacit.pacing import SelfPaced
+from tacit.penalties import Penalty
+from tacit.ragged import Ragged
+from tacit.running import Status
+from tacit.solvers import Bundle, Solution, Solver, Warm, minimise
+
+FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1
+"""Gaps of convex tasks: the first as a share of C, later ones of the last fall; how they shrink when nothing falls."""
+
+MAX_ESCAPES = 30
+"""Iterations in which a run that is at w = 0 is given other hidden values; after these, that is its end."""
+
+_PURPOSES = ("start", "solve", "draw")
+
+
+class Iteration(NamedTuple):
+    """One line of the history of a run: the state after an outer iteration.
+
+    ``objective`` is the true one, hidden values maximised over, of all samples; ``gap`` that of the convex solve;
+    ``changed`` counts samples whose hidden value is new, ``samples_in`` those that the convex task held. Which ones
+    those were is in ``is_in``, a mask, and the hidden value of every sample in ``hidden``.
+    """
+
+    iteration: int
+    seconds: float
+    objective: float
+    gap: float
+    changed: int
+    samples_in: int
+    is_in: Array
+    hidden: Any
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Iteration):
+            return False
+        return self[:-2] == other[:-2] and all(_is_same(a, b) for a, b in zip(self[-2:], other[-2:], strict=True))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self[:-2])
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a run is: the weights, the hidden values that go with them, the planes met, and what the pace remembers."""
+
+    w: Array
+    target: Array
+    planes: Array
+    is_in: Array
+    objective: float = np.inf
+    gap: float = np.inf
+    changed: int = 0
+    iteration: int = 0
+    ease: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
+    precision: float = np.inf  # the gap that the next convex task is solved to
+    n_warm: int = 0  # iterations away from w = 0
+    is_done: bool = False
+    is_solved: bool = True  # whether the last convex task reached its gap
+
+
+P = TypeVar("P", bound=Position)
+
+
+class Solved(NamedTuple):
+    """The answer of a convex task, and of which samples it was one."""
+
+    w: Array
+    planes: Array
+    gap: float
+    is_solved: bool
+    is_in: Array
+    ease: float
+
+
+@dataclass(frozen=True)
+class Descent:
+    """One latent task: ``min Ω(w) + Σ c_i ξ_i``, ``ξ_i = max_a [ℓ_i(a) + s(a)] − max_h s(y_i, h)``.
+
+    Parameters
+    ----------
+    oracle, weights, penalty, rescaling : as in `Task`
+    solver : the solver of a convex task
+    tol : a fall of the objective below C·ε, ``tol · Σ c_i``, is none. Early convex tasks, whose targets are about to
+        change, are solved to a share of the last fall, the last one to C·ε: no run ends before that
+    max_inner : steps of one convex solve
+    pace : None for all samples at once
+    escape : if a solve ends at w = 0, impute from the minimiser of the cutting-plane model instead
+    shift : whether a run that has ended tries the oracle's `joint_moves` and goes on from one that is better
+    seed, start : of the fit, and the number of the run in it: all that is drawn depends on both
+    """
+
+    oracle: Any
+    weights: Array
+    penalty: Penalty
+    solver: Callable[[Task], Solver]
+    tol: float
+    max_inner: int
+    rescaling: str = "margin"
+    pace: SelfPaced | None = None
+    escape: bool = True
+    shift: bool = True
+    seed: int = 0
+    start: int = 0
+
+    def of_run(self, start: int, seed: int) -> Descent:
+        """The same task for another run."""
+        return replace(self, start=start, seed=seed)
+
+    def begin(self, target: Array, w: Array | None = None, *, kind: type[P] = Position) -> P:  # type: ignore[assignment]
+        """The first position, from hidden values, and weights if there are any."""
+        w = np.zeros(self.oracle.n_params) if w is None else w
+        planes, is_in = np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool)
+        return kind(w, target, planes, is_in, precision=self._at_least(FIRST_GAP * float(self.weights.sum())))
+
+    def restored(self, parts: dict[str, Any]) -> Position:
+        """A position from its stored parts."""
+        return Position(**parts)
+
+    def better(self, best: P | None, now: P) -> P:
+        """What a run that is cut short now is left with, given what that was before."""
+        return now if best is None or now.objective < best.objective else best
+
+    def step(self, now: P) -> P:
+        """One outer iteration: solve with the present hidden values, impute new ones, see how to go on."""
+        is_pacing = self._is_pacing(now)
+        solved = self._solve_easy(now) if is_pacing else self._solve_all(now)
+        if not solved.is_in.any():  # nothing was easy enough: the hidden values stay, more samples are let in
+            return replace(now, ease=solved.ease, iteration=now.iteration + 1, is_in=solved.is_in, changed=0)
+        is_stuck = self.escape and not is_pacing and not solved.w.any() and now.iteration < MAX_ESCAPES
+        hint = self._model_minimiser(now.target, solved.planes) if is_stuck else solved.w
+        after = self._impute(now, solved, hint)
+        after = replace(after, precision=self._next_precision(now, after), is_done=self._is_end(now, after))
+        if is_stuck and after.is_done:
+            after = self._draw_hidden(after)
+        if self.shift and after.is_done and after.w.any():
+            after = self._move_jointly(after)
+        return after
+
+    # solve
+
+    def _solve_all(self, now: Position) -> Solved:
+        """The convex task of all samples."""
+        solution = self._solve(now, now.target, self.weights, now.w)
+        is_solved = solution.status is Status.CONVERGED
+        return Solved(solution.w, solution.planes, solution.gap, is_solved, np.ones_like(now.is_in), now.ease)
+
+    def _solve(
+        self, now: Position, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
+    ) -> Solution:
+        """A convex task to the present precision; given up once its optimum is known to be above a limit."""
+        task = self._task(target, weights)
+        planes = now.planes if planes is None else planes
+        solution = minimise(
+            task,
+            self.solver(task),
+            tol=1e-12,
+            gap=now.precision,
+            max_iter=self.max_inner,
+            start=start,
+            planes=planes if len(planes) else None,
+            callbacks=[lambda step: bool(step.bound > above)],
+            rng=self.rng("solve", now.iteration),
+        )
+        if solution.status is Status.INTERRUPTED:  # half a solve is no position to go on from
+            raise KeyboardInterrupt
+        return solution
+
+    # pace
+
+    def _is_pacing(self, now: Position) -> bool:
+        """Whether the pace still leaves samples out: after its warm-up, until all were in once."""
+        if self.pace is None or now.n_warm < self.pace.warmup:
+            return False
+        return not (now.is_in.all() and np.isfinite(now.ease))
+
+    def _solve_easy(self, now: Position) -> Solved:
+        """Alternate between the samples that are easy for w and the w that is best for them."""
+        assert self.pace is not None
+        slack, share, unit = self.slack(now.w, now.target), *self._shares()
+        ease = self.pace.next_ease(unit * slack, now.ease, None if now.changed else now.is_in, share)
+        found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), ease)
+        best = np.inf
+        for _ in range(self.pace.max_rounds):
+            chosen = self.pace.choose(unit * slack, ease) | (share == 0)
+            if np.array_equal(chosen, found.is_in):
+                break
+            solution = self._solve(now, now.target, self.weights * chosen, found.w, planes=found.planes)
+            slack = self.slack(solution.w, now.target)
+            value = self.penalty.value(solution.w) + float((share * (unit * slack - ease))[chosen].sum())
+            if value < best:
+                is_solved = solution.status is Status.CONVERGED
+                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease)
+            if not best - value > self.significant:
+                break
+            best = value
+        return found
+
+    def _shares(self) -> tuple[Array, float]:
+        """How many samples each one stands for, and the weight of one: a weight of 2 is a sample twice."""
+        unit = float(self.weights.sum()) / max(1, int(np.count_nonzero(self.weights)))
+        return self.weights / unit, unit
+
+    # impute
+
+    def _impute(self, now: P, solved: Solved, hint: Array) -> P:
+        """The position at the solution, with the hidden values that ``hint`` asks for; the old one where that is lower.
+
+        It can be lower by no more than the gap of the solve, and only while all samples are in is there one objective.
+        """
+        w, target = solved.w, self.oracle.impute(hint, prefer=now.target).code
+        objective = self.objective(w, target)
+        if solved.is_in.all() and _held_all(now) and objective > now.objective:
+            w, target, objective = now.w, now.target, now.objective
+        return replace(
+            now,
+            w=w,
+            target=target,
+            planes=solved.planes,
+            gap=solved.gap,
+            is_solved=solved.is_solved,
+            is_in=solved.is_in,
+            ease=solved.ease,
+            objective=objective,
+            changed=self._changed(target, now.target),
+            iteration=now.iteration + 1,
+            n_warm=now.n_warm + bool(w.any()),
+        )
+
+    # stop
+
+    def _is_still(self, before: Position, after: Position) -> bool:
+        """Whether an iteration brought nothing: no new hidden value, or no fall that counts."""
+        return after.changed == 0 or (_fall(before, after) < self.significant and bool(after.w.any()))
+
+    def _is_end(self, before: Position, after: Position) -> bool:
+        """Whether the run ends: nothing moved, all samples were in, and the task was solved to the last precision."""
+        is_precise = before.precision <= self.significant
+        has_paced = self.pace is None or bool(np.isfinite(after.ease)) or not after.w.any()
+        return self._is_still(before, after) and is_precise and bool(after.is_in.all()) and has_paced
+
+    def _next_precision(self, before: Position, after: Position) -> float:
+        """The gap that the next convex task is worth solving to."""
+        if self.pace is not None and after.n_warm >= self.pace.warmup:
+            return self._at_least(0.0)  # which samples are easy shows only in a good solution
+        if self._is_still(before, after):
+            return self._at_least(FINER_GAP * before.precision)
+        fall = _fall(before, after)
+        return self._at_least(NEXT_GAP * fall if 0 < fall < np.inf else before.precision)
+
+    # leave a poor end
+
+    def _model_minimiser(self, target: Array, planes: Array) -> Array:
+        """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone on."""
+        task = self._task(target, self.weights)
+        model = Bundle().init(task, Warm(planes=planes), np.random.default_rng(0))
+        return task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
+
+    def _draw_hidden(self, now: P) -> P:
+        """The same w = 0 with hidden values drawn anew: those that the model points to lead back there."""
+        drawer = offered(self.oracle, DrawsHidden)
+        if drawer is None:
+            return now
+        target = drawer.draw(self.rng("draw", now.iteration))
+        changed = self._changed(target, now.target)
+        precision = self._at_least(FIRST_GAP * float(self.weights.sum()))
+        return replace(now, target=target, changed=changed, precision=precision, is_done=changed == 0)
+
+    def _move_jointly(self, end: P) -> P:
+        """The first position that is better than the end of a run and comes from its hidden values, all moved together.
+
+        Most moves cost a few passes, since the planes that are there prove that their convex task has nothing to offer.
+        """
+        mover = offered(self.oracle, MovesJointly)
+        limit = end.objective - self.significant
+        for target in () if mover is None else mover.joint_moves(end.target):
+            if not self._changed(target, end.target):
+                continue
+            solution = self._solve(end, target, self.weights, end.w, above=limit)
+            found = self.oracle.impute(solution.w, prefer=target).code
+            objective = self.objective(solution.w, found)
+            if objective < limit:
+                return replace(
+                    end,
+                    w=solution.w,
+                    target=found,
+                    planes=solution.planes,
+                    objective=objective,
+                    changed=self._changed(found, end.target),
+                    gap=solution.gap,
+                    is_done=False,
+                )
+        return end
+
+    # measure
+
+    @property
+    def significant(self) -> float:
+        """C·ε: the least fall of the objective that counts."""
+        return self.tol * float(self.weights.sum())
+
+    def objective(self, w: Array, target: Array) -> float:
+        """The true objective at w, its hidden values being ``target``."""
+        return self.penalty.value(w) + float((self.weights * self.slack(w, target)).sum())
+
+    def slack(self, w: Array, target: Array) -> Array:
+        """ξ_i(w), the hidden values fixed."""
+        task = Task(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
+        return task.slack(w)[0]
+
+    def rng(self, purpose: str, iteration: int = 0) -> np.random.Generator:
+        """Other numbers for another start, purpose and iteration."""
+        return np.random.default_rng((self.seed, self.start, _PURPOSES.index(purpose), iteration))
+
+    def line(self, now: Position, seconds: float) -> Iteration:
+        """What the history says of a position."""
+        hidden = hidden_values(self.oracle, now.target)
+        samples_in = int(np.count_nonzero(now.is_in))
+        numbers = (now.objective, now.gap, now.changed, samples_in)
+        return Iteration(now.iteration, seconds, *numbers, now.is_in, narrow(hidden))
+
+    def _task(self, target: Array, weights: Array) -> Task:
+        return Task(self.oracle, weights, target, self.penalty, self.rescaling)
+
+    def _at_least(self, gap: float) -> float:
+        return max(gap, self.significant)
+
+    def _changed(self, target: Array, before: Array) -> int:
+        differs = target != before
+        offsets: Any = getattr(self.oracle, "code_offsets", None)
+        return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
+
+
+def _held_all(now: Position) -> bool:
+    """Whether the objective of a position is one of all samples."""
+    return now.iteration > 0 and bool(now.is_in.all())
+
+
+def _fall(before: Position, after: Position) -> float:
+    """By how much the objective fell; infinite where the one before does not compare."""
+    return before.objective - after.objective if _held_all(before) else np.inf
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    if isinstance(a, Ragged) and isinstance(b, Ragged):
+        return np.array_equal(a.offsets, b.offsets) and np.array_equal(a.values, b.values)
+    return np.array_equal(a, b)

@@ -1,0 +1,213 @@
+"""A fit of several runs: where it is, what it has seen, and how that is kept on disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tacit.arrays import Array, narrow
+from tacit.learners.latent.descent import Iteration, Position
+from tacit.learners.loaded_facts import check_position
+from tacit.running import Status
+from tacit.solvers.checkpoint import stored, stored_number
+
+
+class Run(NamedTuple):
+    """One start of a latent SVM: how it ended, and its history."""
+
+    objective: float
+    status: Status
+    history: list[Iteration]
+
+
+class OneRun(Protocol):
+    """What a run does: a `Descent`, or rounds of them."""
+
+    def of_run(self, start: int, seed: int) -> OneRun:
+        """The same for another run."""
+
+    def step(self, now: Any) -> Any:
+        """The next position."""
+
+    def better(self, best: Any, now: Any) -> Any:
+        """What a run that is cut short now is left with."""
+
+    def line(self, now: Any, seconds: float) -> Iteration:
+        """What the history says of a position."""
+
+    def restored(self, parts: dict[str, Any]) -> Any:
+        """A position from its stored parts."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """The runs that ended and the best of them, the present run, its best position and its history.
+
+    While a pace is on, the objective may rise: a run that is cut short gives its lowest position, not its last.
+    """
+
+    position: Position
+    seed: int
+    history: tuple[Iteration, ...] = ()
+    lowest: Position | None = None
+    runs: tuple[Run, ...] = ()
+    best: Position | None = None
+    targets: tuple[Array, ...] = ()  # of every iteration of every run, to know their hidden values again
+
+    @property
+    def n_iterations(self) -> int:
+        """Of all runs."""
+        return sum(len(run.history) for run in self.runs) + len(self.history)
+
+    def ended(self, status: Status, following: Position | None = None) -> Record:
+        """The present run has ended; another one starts at ``following``, or none."""
+        is_cut = status in (Status.MAX_ITER, Status.STOPPED, Status.INTERRUPTED)
+        end = self.lowest if is_cut and self.lowest is not None else self.position
+        is_better = self.best is None or end.objective < self.best.objective
+        return Record(
+            position=self.position if following is None else following,
+            seed=self.seed,
+            runs=(*self.runs, Run(end.objective, status, list(self.history))),
+            best=_bare(end) if is_better else self.best,
+            targets=self.targets,
+        )
+
+
+class Runs:
+    """All starts of a fit, one after the other, as a `tacit.running.Process` over records.
+
+    Parameters
+    ----------
+    one : what a run does
+    first : the first position of a run, given what it does
+    n_starts, max_iter : how many runs, and outer iterations of each at the most
+    keeps_targets : whether snapshots are wanted
+    """
+
+    def __init__(
+        self, one: Any, first: Callable[[Any], Position], n_starts: int, max_iter: int, keeps_targets: bool
+    ) -> None:
+        self.one = one
+        self.first = first
+        self.n_starts, self.max_iter = n_starts, max_iter
+        self.keeps_targets = keeps_targets
+        self._clock = time.perf_counter()
+
+    def begin(self, seed: int, saved: Mapping[str, Any] | None = None) -> Record:
+        """The first run at its start, or where a snapshot was taken."""
+        return Record(self.first(self.one.of_run(0, seed)), seed) if saved is None else self._restored(saved)
+
+    def step(self, record: Record) -> Record:
+        status = self.status(record)
+        if status is None:
+            return self._advanced(record)
+        start = len(record.runs) + 1
+        following = self.first(self.one.of_run(start, record.seed)) if start < self.n_starts else None
+        self._clock = time.perf_counter()
+        return record.ended(status, following)
+
+    def report(self, record: Record) -> Iteration | None:
+        return record.history[-1] if record.history else None
+
+    def describe(self, record: Record) -> tuple[int, str]:
+        start = f"start {min(len(record.runs) + 1, self.n_starts)} of {self.n_starts}, " if self.n_starts > 1 else ""
+        if not record.history:
+            return record.n_iterations, start.rstrip(", ")
+        line = record.history[-1]
+        return record.n_iterations, f"{start}objective {line.objective:.5g}, {line.samples_in} samples in"
+
+    def verdict(self, record: Record) -> Status | None:
+        return Status.CONVERGED if len(record.runs) == self.n_starts else None
+
+    def status(self, record: Record) -> Status | None:
+        """Why the present run ends; None while it goes on."""
+        if record.position.is_done:
+            return Status.CONVERGED if record.position.is_solved else Status.STALLED
+        return Status.MAX_ITER if len(record.history) >= self.max_iter else None
+
+    def snapshot(self, record: Record) -> dict[str, Any]:
+        histories = [*(run.history for run in record.runs), record.history]
+        lines = [line for history in histories for line in history]
+        parts: dict[str, Any] = {}
+        for prefix, position in (("now.", record.position), ("best.", record.best), ("lowest.", record.lowest)):
+            if position is not None:
+                parts |= {prefix + name: value for name, value in vars(position).items()}
+        n = record.position.is_in.size
+        return {
+            **parts,
+            "seed": record.seed,
+            "objectives": np.array([run.objective for run in record.runs]),
+            "statuses": np.array([run.status.name for run in record.runs], dtype="U12"),
+            "owners": np.repeat(np.arange(len(histories)), [len(history) for history in histories]),
+            "lines": np.array([line[:-2] for line in lines], dtype=np.float64).reshape(
+                len(lines), len(Iteration._fields) - 2
+            ),
+            "is_in": np.packbits(np.array([line.is_in for line in lines], dtype=bool).reshape(-1, n), axis=1),
+            "targets": np.array(record.targets),
+        }
+
+    def _advanced(self, then: Record) -> Record:
+        one = self.one.of_run(len(then.runs), then.seed)
+        now = one.step(then.position)
+        line = one.line(now, time.perf_counter() - self._clock)
+        if line.is_in.all() and then.history and then.history[-1].is_in.all():
+            line = line._replace(is_in=then.history[-1].is_in)  # one mask for many lines
+        return replace(
+            then,
+            position=now,
+            history=(*then.history, line),
+            lowest=_bare(one.better(then.lowest, now)),
+            targets=(*then.targets, narrow(now.target)) if self.keeps_targets else then.targets,
+        )
+
+    def _restored(self, saved: Mapping[str, Any]) -> Record:
+        position = self._position(saved, "now.")
+        if len(saved["statuses"]) and "best.w" not in saved:
+            raise ValueError("runs have ended, and the best of them is missing")
+        histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
+        masks = np.unpackbits(saved["is_in"], axis=1, count=position.is_in.size).astype(bool)
+        for owner, numbers, is_in, target in zip(saved["owners"], saved["lines"], masks, saved["targets"], strict=True):
+            histories[owner].append(self._line(position, numbers, is_in, target))
+        objectives = stored(saved, "objectives", saved["statuses"].shape)
+        ends = zip(objectives.tolist(), saved["statuses"].tolist(), histories, strict=False)
+        self._clock = time.perf_counter() - (histories[-1][-1].seconds if histories[-1] else 0.0)
+        return Record(
+            position=position,
+            seed=int(stored_number(saved, "seed", 0)),
+            history=tuple(histories[-1]),
+            lowest=self._position(saved, "lowest.") if "lowest.w" in saved else None,
+            runs=tuple(Run(objective, Status[name], lines) for objective, name, lines in ends),
+            best=self._position(saved, "best.") if "best.w" in saved else None,
+            targets=tuple(saved["targets"]),
+        )
+
+    def _position(self, saved: Mapping[str, Any], prefix: str) -> Position:
+        parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
+        position: Position = self.one.restored(
+            {name: value if value.ndim else value.item() for name, value in parts.items()}
+        )
+        check_position(position, parts, getattr(self.one, "descent", self.one).oracle)
+        return position
+
+    def _line(self, like: Position, numbers: Array, is_in: Array, target: Array) -> Iteration:
+        i, seconds, objective, gap, changed, _ = numbers.tolist()
+        then = replace(
+            like,
+            target=target.astype(like.target.dtype),
+            is_in=is_in,
+            objective=objective,
+            gap=gap,
+            changed=int(changed),
+            iteration=int(i),
+        )
+        line: Iteration = self.one.line(then, seconds)
+        return line
+
+
+def _bare(position: Position) -> Position:
+    """Without its planes, which only the next step needs."""
+    return replace(position, planes=position.planes[:0])

@@ -1,0 +1,50 @@
+"""How scores become an answer: by the best output, or by sums over hidden values."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.arrays import Array
+
+
+class Rule(Protocol):
+    """One way to answer; a learner has one (`tacit.learners.learner.Learner.rule`)."""
+
+    needs: tuple[str, ...]
+    """The oracle's methods that `answer` calls."""
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        """The code of the output that is predicted for every sample."""
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        """(n, n_labels): the score of every label, the highest being predicted."""
+
+
+class BestOutput:
+    """``argmax over (y, h) of s(y, h)``: what margin learners train for."""
+
+    needs: tuple[str, ...] = ("predict",)
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        code: Array = oracle.predict(w).code
+        return code
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        scores: Array = oracle.label_scores(w)
+        return scores
+
+
+class SummedHidden:
+    """``argmax over y of log Σ_h exp s(y, h)``, and the best hidden value with it: what likelihoods train for."""
+
+    needs: tuple[str, ...] = ("label_scores", "best_under")
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
+        return code
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        scores: Array = oracle.label_scores(w, power=1.0)
+        return scores

@@ -1,0 +1,194 @@
+"""What an oracle may offer beyond `tacit.oracle.Oracle`: one protocol per capability.
+
+A learner or solver asks with `offered`, which returns the oracle typed as what was asked for, or None. What it cannot
+do without it names in `require`, which raises before any work starts. An oracle offers a capability by having its
+methods; there is nothing to register. Only if a capability is new, and takes or returns something per sample, must
+`tacit.scale` know how it is cut into shards: see `tacit.scale.sharding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle.contracts import Assignment, Oracle
+
+P = TypeVar("P")
+
+
+class Expectations(NamedTuple):
+    """What `SumsOutputs.expectations` gives: logarithms of sums, one number per row each, and one sum of features.
+
+    A kind of sum that was not asked for is None, and so is ``features`` if no coefficient was given.
+    """
+
+    free: Array | None
+    label: Array | None
+    truth: Array | None
+    features: Array | None
+
+
+class SumsOutputs(Protocol):
+    """Sums over outputs beside maxima: what hidden CRFs, EM and min-entropy models need."""
+
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """``log Σ exp(power·s)`` of every row, and ``Σ_i coef_i E_i[Ψ]`` under ``p ∝ exp(power·s)``, in one pass.
+
+        The three sums run over all outputs (``free``), over those with the true label (``label``), and over those with
+        the true label and a hidden value that is known or allowed (``truth``). Each takes its coefficients: an array
+        with one per row, one number for all, or None to leave this sum out. The features of all three are added up, so
+        the gradient of ``Σ c_i [log Σ exp s − log Σ_truth exp s]`` is one call with ``free=c, truth=-c``. Where all
+        coefficients are 0 no features are summed.
+        """
+
+
+class GivesPosteriors(Protocol):
+    """Probabilities of single hidden values."""
+
+    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+        """P(h | x_i, y_i) ∝ exp(power·s(y_i, h)) for every state of the rows, one after the other; 0 where the hidden
+        value is known to be another."""
+
+
+class ScoresLabels(Protocol):
+    """One score per label, the hidden value maximised or summed over."""
+
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """(rows, n_labels): ``max_h s(y, h)``, or for a finite power ``log Σ_h exp(power·s(y, h)) / power``."""
+
+    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        """The best output of every row under the label at this position among the classes."""
+
+
+class RanksHidden(Protocol):
+    """The best few hidden values."""
+
+    def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
+        """(rows, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the
+        last."""
+
+
+class DrawsHidden(Protocol):
+    """Random hidden values to start from."""
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """A code of all samples with the true labels and hidden values at random; known ones stay."""
+
+
+class MovesJointly(Protocol):
+    """Moves that no single sample gains by."""
+
+    def joint_moves(self, code: Array) -> Iterable[Array]:
+        """Codes that shift every hidden value at once, to leave optima that no single sample improves."""
+
+
+class SumsDifferences(Protocol):
+    """Planes for less than two sums of features."""
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))."""
+
+
+class KeepsDual(Protocol):
+    """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
+
+    def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> Any:
+        """A `tacit.oracle.dual.Dual` of the task with these c_i and targets, at ``start`` where that fits."""
+
+
+class MeasuresHidden(Protocol):
+    """A loss that looks at the hidden value."""
+
+    loss_needs_hidden: bool
+    """Whether ``ℓ_i`` is measured against the true hidden value, so that it is defined only where that is known."""
+
+    def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Oracle:
+        """The same data, the loss measured against the hidden values of these outputs, or averaged over a
+        distribution of them: one probability per state, as `GivesPosteriors.hidden_posterior` returns them."""
+
+
+class CountsUnits(Protocol):
+    """Outputs of several parts, each of which can be right or wrong."""
+
+    def units(self) -> Array:
+        """(n,) what the mean loss of a sample is taken over: its known tags, say."""
+
+
+class ChecksItself(Protocol):
+    """An oracle made of a user's functions, which are tried before a fit relies on them."""
+
+    def probe(self) -> None:
+        """Raise if an answer is not the best one."""
+
+
+class RunsElsewhere(Protocol):
+    """An oracle that runs Python functions, and can be built again in other processes."""
+
+    runs_python: bool
+
+    def recipe(self, first: int, last: int) -> Any:
+        """A function that builds the same oracle for the samples from first to last (exclusive)."""
+
+    def block_starts(self) -> Array:
+        """Where the blocks begin in which features are summed, and where the last ends."""
+
+
+class NumbersOutputs(Protocol):
+    """An oracle that numbers outputs as it meets them, so that processes must tell each other."""
+
+    def news(self, since: int) -> tuple[Sequence[Any], int]:
+        """Outputs first met after the first ``since``, and how many there are now."""
+
+    def learn(self, news: Sequence[Any], shift: int = 0) -> None:
+        """Number outputs that another process met first, as it did."""
+
+
+def offered(oracle: Any, capability: type[P]) -> P | None:
+    """The oracle, typed as the capability, if it has all of its methods; else None.
+
+    >>> from tacit import problems, testing
+    >>> oracle = testing.example_task(problems.Multiclass()).oracle
+    >>> offered(oracle, SumsOutputs) is oracle, offered(oracle, MovesJointly) is None
+    (True, True)
+    """
+    names = [name for name in (*vars(capability), *capability.__annotations__) if not name.startswith("_")]
+    return oracle if all(hasattr(oracle, name) for name in names) else None
+
+
+def loss_needs_hidden(oracle: Any) -> bool:
+    """Whether the loss is measured against the true hidden value; see `MeasuresHidden`."""
+    return bool(getattr(oracle, "loss_needs_hidden", False))
+
+
+def completes_labels(oracle: Any) -> bool:
+    """Whether what is hidden is what y lacks (missing tags of a sequence), so that hidden values are completed
+    labels."""
+    return bool(getattr(oracle, "completes_labels", False))
+
+
+def runs_python(oracle: Any) -> bool:
+    """Whether passes call Python functions, which hold the interpreter lock; see `RunsElsewhere`."""
+    return bool(getattr(oracle, "runs_python", False))
+
+
+def has_long_codes(oracle: Any) -> bool:
+    """Whether a code has several integers per sample, cut by ``code_offsets``."""
+    return getattr(oracle, "code_offsets", None) is not None
+
+
+def hidden_values(oracle: Any, code: Array) -> Any:
+    """What a code says of the hidden values: completed labels where y itself has gaps."""
+    labels, hidden = oracle.decode(code)
+    return labels if completes_labels(oracle) else hidden

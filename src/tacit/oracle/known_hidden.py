@@ -1,0 +1,166 @@
+"""What a user knows of hidden values: the value itself, nothing, or a set that it is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.ragged import Ragged
+
+
+class AnyOf(tuple[Any, ...]):
+    """ "One of these": what to write for a hidden value that is known to be in a set.
+
+    Plain lists and masks say the same where a hidden value is a number; `AnyOf` is for problems whose hidden values may
+    be lists or tuples themselves.
+
+    >>> AnyOf([3, 4, 5])
+    AnyOf(3, 4, 5)
+    """
+
+    def __new__(cls, values: Iterable[Any]) -> AnyOf:
+        return super().__new__(cls, values)
+
+    def __repr__(self) -> str:
+        return f"AnyOf{tuple(self)!r}"
+
+
+class KnownHidden(NamedTuple):
+    """Known hidden values, by state.
+
+    Parameters
+    ----------
+    states : (n,) the state of each sample, −1 where it is not known for certain
+    allowed : one boolean per state of all samples, whether it is possible; None where nothing is ruled out
+    """
+
+    states: Array
+    allowed: Array | None = None
+
+    def check(self, sizes: Array) -> None:
+        """Refuse what does not fit samples of so many states: kernels rely on it."""
+        if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
+            raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
+        if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
+            raise ValueError(f"allowed has shape {self.allowed.shape}, these samples have {sizes.sum()} values")
+
+    @classmethod
+    def of(cls, hidden: Any, sizes: Array) -> KnownHidden:
+        """From whatever `read_hidden` takes, from nothing (None), or from what was read before."""
+        if isinstance(hidden, KnownHidden):
+            hidden.check(sizes)
+            return hidden
+        return cls(np.full(sizes.size, -1)) if hidden is None else read_hidden(hidden, sizes)
+
+
+def read_hidden(hidden: Any, sizes: Array, name: str = "values") -> KnownHidden:
+    """Hidden values as users write them: per sample a position, −1 (None, NaN) for unknown, or those that are allowed.
+
+    What is allowed is a list of positions, an `AnyOf`, or a mask with one boolean per value; a Ragged of either holds
+    them for all samples. Errors name the first sample that does not fit, and call what it has by ``name``.
+
+    >>> read_hidden([1, -1, [0, 2]], np.array([2, 2, 3])).states
+    array([ 1, -1, -1])
+    >>> read_hidden([1, -1, [0, 2]], np.array([2, 2, 3])).allowed[-3:]
+    array([ True, False,  True])
+    """
+    if isinstance(hidden, Ragged) or not _is_plain(hidden):
+        return _read_sets(list(hidden), sizes, name)
+    return KnownHidden(check_hidden(hidden, sizes, name))
+
+
+def check_hidden(hidden: Any, sizes: Array, name: str = "values") -> Array:
+    """Known hidden values as integers, −1 for unknown (None and NaN too); the error names the first out of range.
+
+    >>> check_hidden([1, -1, None], np.array([2, 2, 2]))
+    array([ 1, -1, -1])
+    """
+    given = np.asarray(hidden)
+    if given.shape != sizes.shape:
+        raise ValueError(f"hidden has shape {given.shape} for {sizes.size} samples; give one value each, -1 if unknown")
+    if given.dtype == object or given.dtype.kind == "f":
+        given = np.array([-1 if v is None or v != v else v for v in given.tolist()])
+    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
+    given = given.astype(np.int64)
+    wrong = np.flatnonzero((given < -1) | (given >= sizes))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"hidden[{i}] is {given[i]}, sample {i} has {name} 0 to {sizes[i] - 1} (-1 for unknown)")
+    return given
+
+
+def from_masks(masks: list[Array | None], sizes: Array) -> KnownHidden:
+    """Known values from one mask of possible states per sample (None: all of them); a mask of one state is its
+    value."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    states = np.full(len(masks), -1, np.int64)
+    allowed = np.ones(int(offsets[-1]), dtype=bool)
+    for i, mask in enumerate(masks):
+        if mask is None or mask.all():
+            continue
+        if not mask.any():
+            raise ValueError(f"hidden[{i}] allows none of the {sizes[i]} values of sample {i}; allow one, or give -1")
+        if np.count_nonzero(mask) == 1:
+            states[i] = int(np.argmax(mask))
+        else:
+            allowed[offsets[i] : offsets[i + 1]] = mask
+    return KnownHidden(states, None if allowed.all() else allowed)
+
+
+def _read_sets(entries: list[Any], sizes: Array, name: str) -> KnownHidden:
+    if len(entries) != sizes.size:
+        raise ValueError(f"hidden has {len(entries)} entries for {sizes.size} samples; give one each, -1 if unknown")
+    return from_masks([_mask(entry, int(sizes[i]), i, name) for i, entry in enumerate(entries)], sizes)
+
+
+def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
+    """Which values an entry allows; None for all."""
+    if entry is None or (np.ndim(entry) == 0 and not isinstance(entry, set | frozenset)):
+        return np.arange(size) == entry if _is_position(entry, size, i, name) and entry != -1 else None
+    values = np.asarray(list(entry))
+    if values.dtype.kind == "b":
+        if values.shape != (size,):
+            raise ValueError(f"hidden[{i}] is a mask of {values.size} booleans, sample {i} has {size} {name}")
+        return values
+    if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
+        raise ValueError(
+            f"hidden[{i}] is {_short(entry)}; give a position, -1 if unknown, a list of positions that are allowed, "
+            f"or a mask of {size} booleans"
+        )
+    wrong = values[(values < 0) | (values >= size)]
+    if wrong.size:
+        raise ValueError(f"hidden[{i}] allows {wrong[0]}, sample {i} has {name} 0 to {size - 1}")
+    return np.isin(np.arange(size), values)
+
+
+def _is_position(entry: Any, size: int, i: int, name: str) -> bool:
+    """Whether a single entry is a position, or unknown; an error that names the sample for anything else."""
+    if entry is None or (isinstance(entry, float | np.floating) and entry != entry):
+        return False
+    if (
+        isinstance(entry, bool | np.bool_)
+        or not np.issubdtype(np.asarray(entry).dtype, np.number)
+        or entry != int(entry)
+    ):
+        raise ValueError(f"hidden values are positions (integers, -1 if unknown), hidden[{i}] is {_short(entry)}")
+    if not -1 <= entry < size:
+        raise ValueError(f"hidden[{i}] is {entry}, sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
+    return True
+
+
+def _is_plain(hidden: Any) -> bool:
+    """Whether every sample has a single value: no list, mask or set among them."""
+    if isinstance(hidden, np.ndarray) and hidden.dtype != object:
+        return hidden.ndim != 2 or hidden.dtype.kind != "b"
+    if not isinstance(hidden, Iterable):
+        return True
+    return not any(isinstance(entry, set | frozenset) or np.ndim(entry) for entry in hidden)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,7 @@
+"""What goes on for long: the one loop of everything iterative, why it stopped, and progress on a terminal."""
+
+from tacit.running.loop import Process, run
+from tacit.running.progress import Progress
+from tacit.running.status import Status
+
+__all__ = ["Process", "Progress", "Status", "run"]

@@ -1,0 +1,213 @@
+"""How an oracle's answers are put together from those for blocks of its rows: one table for threads and processes.
+
+Rounding depends on the order of a sum, and the last bits of a matrix product on its size. So the blocks that rows are
+cut into depend on the data alone, never on how many workers share them, every block is computed by the same calls, and
+sums of blocks are added in their order: the same bits for any ``n_jobs``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array, Rows, span
+from tacit.oracle import CapabilityError
+from tacit.oracle.capabilities import Expectations
+
+BLOCK_OPERATIONS = 2_000_000
+"""Multiplications that one block of rows takes at least: about half a millisecond, ten times what a call costs."""
+
+MAX_BLOCKS = 64
+"""Blocks that rows are cut into at the most: as many threads can share a pass."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One method that answers for many rows: which arguments are cut with the rows, and how answers are joined.
+
+    Parameters
+    ----------
+    join : the answer for all rows from those for consecutive blocks
+    arguments : the names of positional arguments, in order
+    codes : arguments that are codes of the rows
+    per_row : arguments with one entry per row
+    """
+
+    join: Callable[[Sequence[Any]], Any]
+    arguments: tuple[str, ...]
+    codes: tuple[str, ...] = ()
+    per_row: tuple[str, ...] = ()
+
+
+def join_arrays(parts: Sequence[Array]) -> Array:
+    """Answers with one entry per row, or per token."""
+    return np.concatenate(parts)
+
+
+def join_tuples(parts: Sequence[Any]) -> Any:
+    """Named tuples of such arrays: assignments, marginals."""
+    return type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def add_in_order(parts: Sequence[Array]) -> Array:
+    """Sums of features."""
+    total = np.array(parts[0], dtype=np.float64)
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def join_expectations(parts: Sequence[Expectations]) -> Expectations:
+    def joined(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
+        answers = [getattr(part, kind) for part in parts]
+        return None if answers[0] is None else join(answers)
+
+    free, label, truth = (joined(kind, join_arrays) for kind in ("free", "label", "truth"))
+    return Expectations(free, label, truth, joined("features", add_in_order))
+
+
+BATCHES: Mapping[str, Batch] = {
+    "predict": Batch(join_tuples, ("w", "rows")),
+    "impute": Batch(join_tuples, ("w", "rows", "prefer"), codes=("prefer",)),
+    "augmented": Batch(join_tuples, ("w", "rows"), codes=("target",)),
+    "score": Batch(join_arrays, ("w", "code", "rows"), codes=("code",)),
+    "loss": Batch(join_arrays, ("code", "rows"), codes=("code",)),
+    "features": Batch(add_in_order, ("code", "coef", "rows"), codes=("code",), per_row=("coef",)),
+    "difference": Batch(add_in_order, ("code", "target", "coef", "rows"), codes=("code", "target"), per_row=("coef",)),
+    "label_scores": Batch(join_arrays, ("w", "rows", "power")),
+    "best_under": Batch(join_tuples, ("w", "labels", "rows"), per_row=("labels",)),
+    "ranked": Batch(join_tuples, ("w", "code", "k", "rows"), codes=("code",)),
+    "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
+    "hidden_posterior": Batch(join_arrays, ("w", "rows")),
+    "log_partition": Batch(join_arrays, ("w", "rows")),
+    "marginals": Batch(join_tuples, ("w", "rows")),
+}
+"""All methods that answer for many rows. An oracle that has others declares them in ``batches``, a mapping like
+this."""
+
+VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
+"""Methods that return an oracle of the same samples, to be cut in the same way."""
+
+WHOLE = (
+    "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "probe", "units",
+    "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
+)  # fmt: skip
+"""Methods that are called once for all samples: they are cheap, or draw from one stream of random numbers, or go
+through the samples one after the other by their nature."""
+
+
+def batch_of(oracle: Any, name: str) -> Batch | None:
+    """How a method is cut; None where it is called for all samples at once; an error where nobody has said."""
+    own: Mapping[str, Batch | None] = getattr(oracle, "batches", {})
+    if name in own:
+        return own[name]
+    if name in BATCHES:
+        return BATCHES[name]
+    if name in WHOLE or not callable(getattr(oracle, name)):
+        return None
+    raise CapabilityError(
+        f"{type(oracle).__name__}.{name} is not declared, so nobody knows how to share it among threads or processes; "
+        f"say so in the oracle's class: batches = {{{name!r}: tacit.scale.Batch(...)}}, or None in its place to call "
+        "it once for all samples"
+    )
+
+
+class RowBlocks:
+    """A call of a batch method, cut into blocks of rows.
+
+    Parameters
+    ----------
+    oracle : whose method it is
+    batch : how it is cut
+    positional, named : the arguments of the call
+    """
+
+    def __init__(self, oracle: Any, batch: Batch, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        self.batch = batch
+        self.arguments = dict(zip(batch.arguments, positional, strict=False)) | dict(named)
+        self.rows: Rows = self.arguments.get("rows")
+        if self.rows is None or isinstance(self.rows, slice):
+            self.first, last = span(self.rows or slice(None), oracle.n_samples)
+            self.n = last - self.first
+        else:
+            self.first, self.n = 0, len(self.rows)
+        self._offsets: Array | None = getattr(oracle, "code_offsets", None)
+
+    def cut(self, cuts: Sequence[int]) -> Iterator[dict[str, Any]]:
+        """The arguments of the call for each block; ``cuts`` are places among the rows of the call."""
+        code_cuts = self._code_places(cuts)
+        for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(code_cuts), strict=True):
+            own = dict(self.arguments)
+            consecutive = self.rows is None or isinstance(self.rows, slice)
+            own["rows"] = slice(self.first + a, self.first + b) if consecutive else np.asarray(self.rows)[a:b]
+            for name in self.batch.codes:
+                if own.get(name) is not None:
+                    own[name] = own[name][start:stop]
+            for name in self.batch.per_row:
+                if isinstance(own.get(name), np.ndarray) and own[name].ndim:
+                    own[name] = own[name][a:b]
+            yield own
+
+    def indices(self) -> Array:
+        """The samples of the call."""
+        if self.rows is None or isinstance(self.rows, slice):
+            return np.arange(self.first, self.first + self.n)
+        return np.asarray(self.rows)
+
+    def _code_places(self, cuts: Sequence[int]) -> Sequence[int]:
+        if self._offsets is None:
+            return cuts
+        lengths = np.diff(self._offsets)
+        if self.rows is not None:
+            lengths = lengths[self.rows]
+        return [int(place) for place in np.concatenate([[0], np.cumsum(lengths)])[list(cuts)]]
+
+
+class Sharded(ABC):
+    """An oracle whose batch methods are answered block by block; a subclass says by whom.
+
+    What answers for many rows is in the table of this module; everything else goes to the oracle itself.
+    """
+
+    def __init__(self, oracle: Any) -> None:
+        self.oracle = oracle
+        self.n_samples: int = oracle.n_samples
+        self.n_params: int = oracle.n_params
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "oracle":
+            raise AttributeError(name)
+        value = getattr(self.oracle, name)
+        if name in VIEWS:
+            return lambda *positional, **named: self._view(value(*positional, **named))
+        batch = batch_of(self.oracle, name)
+        return value if batch is None else partial(self._answer, name, batch)
+
+    def _view(self, oracle: Any) -> Any:
+        return self if oracle is self.oracle else self._wrap(oracle)
+
+    @abstractmethod
+    def _wrap(self, oracle: Any) -> Any:
+        """Another oracle of the same samples, shared in the same way."""
+
+    @abstractmethod
+    def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
+        """The answer of a batch method, joined from those for its blocks."""
+
+
+def block_cuts(oracle: Any, n_rows: int) -> list[int]:
+    """Where the blocks of a call for so many rows begin, and where the last ends: a matter of the data alone."""
+    share = n_rows / max(oracle.n_samples, 1)
+    n_blocks = int(min(share * operations(oracle) // BLOCK_OPERATIONS, MAX_BLOCKS, n_rows))
+    return [round(place) for place in np.linspace(0, n_rows, max(n_blocks, 1) + 1)]
+
+
+def operations(oracle: Any) -> float:
+    """Multiplications of one pass over all samples, roughly: what the oracle says, or one per weight and sample."""
+    return float(getattr(oracle, "operations", oracle.n_samples * oracle.n_params))

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, real_data
 from tacit import IterativeLatentSVM, LatentSVM, SelfPaced, StructuredSVM, windows
-from tacit.boxes import nearest, overlap
+from tacit.boxes import nearest, overlap, predict_boxes
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Candidates, Multiclass
 
@@ -72,8 +72,8 @@ def _measure(page: Page, name: str) -> None:
             began = time.process_time()
             model.fit(bags[train], y[train], **known)
             seconds.setdefault(learner, []).append(time.process_time() - began)
-            found = bags[test].boxes[bags[test].offsets[:-1] + model.predict_hidden(bags[test])]
-            scores.setdefault(learner, []).append(_score(found, truth[test], model.predict(bags[test]) == y[test]))
+            found = predict_boxes(model, bags[test])
+            scores.setdefault(learner, []).append(_score(found.boxes, truth[test], found.y == y[test]))
         plain = StructuredSVM(Multiclass(), C=C).fit(whole.values[train], y[train])
         right = plain.predict(whole.values[test]) == y[test]
         for learner, guess in (("whole image", frame), ("centre box", centre)):

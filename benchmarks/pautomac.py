@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import functools
-import gzip
 import multiprocessing
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
 from benchmarks.harness import Page, real_data
-from tacit import Ragged
+from tacit.datasets import Pautomac, pautomac
 from tacit.spectral import SpectralAutomaton
 
 PEER = {1: 1.017, 3: 1.030, 5: 1.023, 7: 1.001, 9: 1.640}
@@ -25,13 +24,6 @@ SETTING = (
     "la Higuera 2014). SpectralAutomaton(refine='em') with every setting chosen on held-out training strings; "
     "splearn's is the best of six settings chosen on the test strings."
 )
-
-
-class Problem(NamedTuple):
-    train: Ragged
-    test: Ragged
-    solution: np.ndarray
-    n_symbols: int
 
 
 def run(full: bool = False) -> Page:
@@ -79,7 +71,7 @@ def run_all() -> Page:
 
 def measure(number: int, folder: Path) -> tuple[Any, ...]:
     """One line of the page."""
-    problem = read(number, folder)
+    problem = pautomac(number, folder)
     began = time.process_time()
     model = SpectralAutomaton(refine="em", alphabet=range(problem.n_symbols), verbose=0).fit(problem.train)
     seconds = time.process_time() - began
@@ -88,7 +80,7 @@ def measure(number: int, folder: Path) -> tuple[Any, ...]:
 
 def without_em(number: int, folder: Path) -> list[str]:
     """The score and the held-out value of every smoothing, and the share of training strings that needed it."""
-    problem = read(number, folder)
+    problem = pautomac(number, folder)
     cells, improper = [], 0
     for way in WAYS:
         model = SpectralAutomaton(smoothing=way, alphabet=range(problem.n_symbols), verbose=0).fit(problem.train)
@@ -97,25 +89,8 @@ def without_em(number: int, folder: Path) -> list[str]:
     return [*cells, f"{improper / len(problem.train):.1%}"]
 
 
-def ratio(problem: Problem, model: SpectralAutomaton) -> float:
+def ratio(problem: Pautomac, model: SpectralAutomaton) -> float:
     """The competition's perplexity over the optimum."""
     truth = problem.solution / problem.solution.sum()
     log_prob = model.score_samples(problem.test)
     return float(np.exp(-(truth * (log_prob - logsumexp(log_prob))).sum() + (truth * np.log(truth)).sum()))
-
-
-def read(number: int, folder: Path) -> Problem:
-    """Train, test and true probabilities of a problem."""
-    train, n_train = _strings(folder / f"{number}.pautomac.train.gz")
-    test, n_test = _strings(folder / f"{number}.pautomac.test.gz")
-    with gzip.open(folder / f"{number}.pautomac_solution.txt.gz", "rt") as lines:
-        next(lines)
-        solution = np.array([float(line) for line in lines])
-    return Problem(train, test, solution, max(n_train, n_test))
-
-
-def _strings(path: Path) -> tuple[Ragged, int]:
-    with gzip.open(path, "rt") as lines:
-        _, n_symbols = (int(word) for word in next(lines).split())
-        rows = [np.array(line.split()[1:], dtype=np.int64) for line in lines]
-    return Ragged.from_list(rows), n_symbols

@@ -235,6 +235,7 @@ def test_a_model_of_chains_can_be_searched_saved_and_used(tmp_path):
         (X, ["aab", "bb", "a"], r"y\[0\] is 'aab'; a sequence has one tag per token: write a list"),
         (X, [["a", "a", 3], ["b", "b"], ["a"]], r"y mixes kinds: y\[0\]\[2\] is 3"),
         (X, [["a"] * 3, ["a"] * 2, ["a"]], "only one tag"),
+        (X, [[None] * 3, [-1] * 2, [None]], "all 6 tags of y are missing .* nothing to learn from"),
         ([[[1.0], [np.nan]], [[1.0]]], [[0, 1], [0]], "NaN or infinity: nan in sequence 0, token 1, feature 0"),
         ([[1.0, 2.0]], [[0, 1]], "a token is a vector of numbers"),
         (X, [[("a", 1), "b", "b"], ["b", "b"], ["a"]], r"y\[0\]\[0\] is \('a', 1\); tags are whole numbers or strings"),

@@ -12,8 +12,7 @@ from tacit.oracle import Task, read_hidden
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
 from tacit.running import Status
-from tacit.scale import sharded
-from tacit.scale.sharding import block_cuts
+from tacit.scale import sharded, sharding
 from tacit.solvers import Bundle, FrankWolfe, minimise
 from tacit.testing import example_task
 
@@ -211,25 +210,31 @@ def test_sums_over_missing_tags_equal_enumeration():
 # what is shared, read and asked
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Blocks so small that data for a test are cut into several."""
+    monkeypatch.setattr(sharding, "BLOCK_OPERATIONS", 200_000)
+
+
 def large_bags():
     rng = np.random.default_rng(0)
-    values = rng.standard_normal((600, 12, 250)).astype(np.float32)
+    values = rng.standard_normal((600, 8, 60)).astype(np.float32)
     y = np.arange(600) % 4
-    values[np.arange(600), rng.integers(0, 12, 600), y] += 4
-    return Ragged(values.reshape(-1, 250), np.arange(601) * 12), y
+    values[np.arange(600), rng.integers(0, 8, 600), y] += 4
+    return Ragged(values.reshape(-1, 60), np.arange(601) * 8), y
 
 
 def large_motifs():
-    X, y, _ = planted_motif(14000, 60, "GATTACA", noise=0.3, seed=0)
+    X, y, _ = planted_motif(1500, 60, "GATTACA", noise=0.3, seed=0)
     return X, y
 
 
 def large_chains():
     rng = np.random.default_rng(0)
-    lengths = rng.integers(3, 20, 800)
-    values = rng.standard_normal((lengths.sum(), 60))
+    lengths = rng.integers(3, 20, 200)
+    values = rng.standard_normal((lengths.sum(), 30))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Ragged(values, offsets), Ragged(values[:, :20].argmax(axis=1), offsets)
+    return Ragged(values, offsets), Ragged(values[:, :12].argmax(axis=1), offsets)
 
 
 @pytest.mark.parametrize(
@@ -243,17 +248,17 @@ def large_chains():
     ids=["bags", "motifs", "chains", "chains by Frank-Wolfe"],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_any_number_of_threads_gives_the_same_bits(make, learner):
+def test_any_number_of_threads_gives_the_same_bits(make, learner, small_blocks):
     X, y = make()
     problem = learner.problem
     oracle = problem.bind(X, y, problem.schema(X, y))
-    assert len(block_cuts(oracle, oracle.n_samples)) > 3, "too small to be shared: this would test nothing"
+    assert len(sharding.block_cuts(oracle, oracle.n_samples)) > 3, "too small to be shared: this would test nothing"
     one, *others = (learner.set_params(n_jobs=n).fit(X, y).coef_.copy() for n in (1, None, 2, 3))
     assert one.any()
     assert all(np.array_equal(one, other) for other in others)
 
 
-def test_blocks_of_any_call_agree_with_the_whole():
+def test_blocks_of_any_call_agree_with_the_whole(small_blocks):
     X, y = large_bags()
     problem = Candidates()
     oracle = problem.bind(X, y, problem.schema(X, y))

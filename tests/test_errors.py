@@ -6,7 +6,7 @@ from scipy import sparse
 
 from tacit import Ragged, StructuredSVM
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Multiclass
+from tacit.problems import Candidates, Multiclass, Transforms
 from tacit.solvers import Bundle
 
 X = np.arange(12.0).reshape(6, 2)
@@ -42,6 +42,13 @@ def hole(value, dtype=float):
         (Multiclass(loss=[[0, 1], [1, 0]]), X, Y, r"shape \(2, 2\), the data have 3 classes \[0, 1, 2\]"),
         (Multiclass(loss=[[0, 1, 1], [1, 0, -1], [1, 1, 0]]), X, Y, r"loss\[1, 2\] is -1.0"),
         (Multiclass(loss=[[0, 1, 1], [1, 2, 1], [1, 1, 0]]), X, Y, r"loss\[1, 1\] is 2.0: predicting the truth"),
+        (Multiclass(), [[1, 2], [3]], [0, 1], "X is not a table of numbers: row 1 has 1 entries, row 0 has 2"),
+        (Multiclass(), np.array([[1, 2], [3]], dtype=object), [0, 1], "row 1 has 1 entries, row 0 has 2"),
+        (Multiclass(), [[1, 2], 3], [0, 1], "row 1 is the single value 3"),
+        (Multiclass(), [[1, 2], [3, [4]]], [0, 1], r"row 1 holds \[4\] at place 1, where a single number is needed"),
+        (Multiclass(), X[:2], [[0, 1], [0]], "y does not hold one label per sample: entry 1 has 1 entries"),
+        (Transforms([]), [np.ones((2, 2)), np.ones((3, 2))], [0, 1], r"input 1 has \(3, 2\) where input 0 has"),
+        (Candidates(), [[[1, 2], [3]]], [0], "bag 0 is not a table of numbers: row 1 has 1 entries, row 0 has 2"),
         (Candidates(), [], [], "no samples"),
         (Candidates(), [*BAGS[:2], np.empty((0, 2))], [0, 1, 1], "bag 2 has 0 candidates; drop it or give it one"),
         (Candidates(), [*BAGS[:2], []], [0, 1, 1], "bag 2 has 0 candidates"),
@@ -53,8 +60,9 @@ def hole(value, dtype=float):
     ],
 )
 def test_bad_data(problem, data, labels, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as raised:
         StructuredSVM(problem).fit(data, labels)
+    assert "inhomogeneous" not in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_public_names():
         _ = tacit.nonsense
 
 
-def test_demo_finds_the_motif_and_writes_the_picture(tmp_path, capsys):
+def test_demo_finds_motif_and_turns_and_writes_the_pictures(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path / "new" / "out")]) == 0
     text = capsys.readouterr().out
     rows = {line[:24].strip(): line[24:].split() for line in text.splitlines() if line.rstrip()[-1:].isdigit()}
@@ -47,9 +47,10 @@ def test_demo_finds_the_motif_and_writes_the_picture(tmp_path, capsys):
     for name in ("latent SVM, CCCP", "latent SVM, self-paced"):
         assert test_error[name] < test_error["words of 6 letters"] < test_error["words of 3 letters"]
         assert float(rows[name][-2].rstrip("%")) > 90  # places found
-    image = plt.imread(tmp_path / "new" / "out" / "motif.png")
-    assert image.shape[1] > 1000
-    assert image.std() > 0.05
+    for name in ("motif.png", "turns.png", "mean_digits.png"):
+        image = plt.imread(tmp_path / "new" / "out" / name)
+        assert image.shape[1] > 1000
+        assert image.std() > 0.05
     plt.close("all")
 
 
@@ -61,3 +62,8 @@ def test_errors_on_the_command_line_are_one_line(tmp_path, capsys):
         main(["--version"])
     assert stop.value.code == 0
     assert tacit.__version__ in capsys.readouterr().out
+
+
+def test_the_package_runs_as_a_module():
+    run = subprocess.run([sys.executable, "-m", "tacit", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == f"tacit {tacit.__version__}"

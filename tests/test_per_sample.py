@@ -527,7 +527,7 @@ EXAMPLES = (SIGNALS, SIDES)
         ({"argmax": lambda x, w: w.fill(0) or 1}, "argmax of sample 0 changed w"),
         ({"outputs": [-1, 1], "argmax": lambda x, w: 5}, "argmax of sample 0 returned 5, which outputs does not list"),
         ({"argmax": lambda x, w: x["a"]}, "only integers"),
-        ({"examples": None}, r"no data to check your functions on.*examples=\(X, y\)"),
+        ({"examples": None}, r"^PerSample: there is no data to check your functions on.*examples=\(X, y\)"),
     ],
 )
 def test_check_problem_says_what_is_wrong(changes, words):

@@ -19,6 +19,8 @@ def test_readme_example_runs(block, bags, capsys):
     names = {"values": X.values, "offsets": X.offsets, "y": y, "which": hidden, "costs": 1 - np.eye(3)}
     exec(block, names)
     model = names["model"]
+    if "PerSample" in block:
+        assert model.predict(names["X"]).tolist() == names["y"]
     gap, size = (model.inner_gap_, model.C) if isinstance(model, LatentSVM) else (model.gap_, model.objective_)
     assert gap <= 1e-3 * size
     plt.close("all")

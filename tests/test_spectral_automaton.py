@@ -313,35 +313,6 @@ def test_log_sum_of_a_mixture_is_a_direct_sum(automaton):
     np.testing.assert_allclose(both.log_prob(listed), expected)
 
 
-def test_pictures_show_what_they_say(automaton):
-    import matplotlib.pyplot as plt
-
-    from tacit.spectral import SpectralAutomaton, SpectralHMM
-    from tacit.spectral.pictures import graph, hankel_heat, singular_values
-
-    data = automaton.sample(300, random_state=0)
-    model = SpectralAutomaton([1, 2, 3], size=20, verbose=0).fit(data)
-    ax = singular_values(model)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), model.singular_values_)
-    assert [text.get_text().strip() for text in ax.texts] == [f"rank {model.spectral_.n_states}"]
-    ax = hankel_heat(automaton.hankel(["", "a"], ["", "b"]), automaton.symbols)
-    np.testing.assert_allclose(
-        np.exp(np.log(10) * ax.images[0].get_array()), automaton.prob(["", "b", "a", "ab"]).reshape(2, 2)
-    )
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["λ", "a"]
-    hidden = SpectralHMM(2, verbose=0).fit(data)
-    assert sum(type(patch).__name__ == "Circle" for patch in graph(hidden).patches) >= 2
-    assert {text.get_text() for text in graph(automaton).texts} >= {"0", "1", "2"}
-    with pytest.raises(ValueError, match="only an automaton of probabilities can be drawn"):
-        graph(model)
-    with pytest.raises(ValueError, match="call fit first"):
-        singular_values(SpectralAutomaton())
-    rows = np.full((1, 13, 13), 0.9 / 13)
-    with pytest.raises(ValueError, match="13 states make no picture"):
-        graph(WeightedAutomaton(np.full(13, 1 / 13), rows, np.full(13, 0.1)))
-    plt.close("all")
-
-
 def test_wrong_calls_are_named(automaton):
     with pytest.raises(ValueError, match="of must be 'string', 'prefix' or 'substring', got of='word'"):
         automaton.prob(["a"], of="word")

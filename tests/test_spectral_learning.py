@@ -11,9 +11,11 @@ import tacit
 from tacit import Ragged
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 from tacit.spectral.baum_welch import Parameters, expect, improve, smoothed, softened
+from tacit.spectral.hidden_states import best_paths
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import grow
 from tacit.spectral.recovery import recover
+from tacit.spectral.symbols import encode
 
 MODELS = {
     "ngram": SpectralAutomaton(4, smoothing="ngram", verbose=0),
@@ -292,12 +294,80 @@ def test_hmm_matrices_are_those_hmmlearn_takes(fitted):
     assert again.equivalent(model.automaton_)
 
 
+def every_path(model, string):
+    """The joint probability of a string and of every path of states, by the definition of the HMM."""
+    codes = [list(model.symbols_).index(symbol) for symbol in string]
+    chances = {}
+    for path in itertools.product(range(len(model.startprob_)), repeat=len(string)):
+        chance = (1 - model.empty_) * model.startprob_[path[0]] * model.emissionprob_[path[0], codes[0]]
+        for t in range(1, len(path)):
+            moved = (1 - model.stopprob_[path[t - 1]]) * model.transmat_[path[t - 1], path[t]]
+            chance *= moved * model.emissionprob_[path[t], codes[t]]
+        chances[path] = chance * model.stopprob_[path[-1]]
+    return chances
+
+
+def test_states_are_those_of_all_paths(fitted):
+    model = fitted["hmm"]
+    strings = [x for x in all_strings(4) if x]
+    log_prob, paths = model.decode(strings)
+    posterior = model.predict_proba(strings)
+    for i, string in enumerate(strings):
+        chances = every_path(model, string)
+        best = max(chances, key=chances.get)
+        assert np.exp(log_prob[i]) == pytest.approx(chances[best])
+        assert chances[tuple(paths[i])] == pytest.approx(chances[best])
+        total = sum(chances.values())
+        assert total == pytest.approx(np.exp(model.score_samples([string])[0]))
+        for t, row in enumerate(posterior[i]):
+            expected = [sum(p for path, p in chances.items() if path[t] == state) / total for state in range(3)]
+            np.testing.assert_allclose(row, expected, atol=1e-9)
+    assert np.array_equal(model.predict(strings).values, paths.values)
+
+
+def test_states_are_those_that_made_the_strings():
+    """A sticky HMM with clear emissions: its own states come back, up to their names, far above chance."""
+    rng = np.random.default_rng(0)
+    strings, states = [], []
+    for _ in range(2000):
+        path = [int(rng.integers(2))]
+        while rng.random() > 0.05:
+            path.append(int(rng.random() < [0.1, 0.8][path[-1]]))
+        states.append(path)
+        strings.append(["ab"[int(rng.random() < [0.1, 0.9][state])] for state in path])
+    model = SpectralHMM(2, verbose=0).fit(strings)
+    found, truth = model.predict(strings).values, np.concatenate(states)
+    right = max(np.mean(found == truth), np.mean(found != truth))
+    known = WeightedAutomaton.from_hmm(
+        [0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.1, 0.9]], [0.05, 0.05], symbols=["a", "b"]
+    )
+    best = best_paths(known.to_hmm(), encode(strings, known.symbols))[1].values  # what the truth itself would say
+    assert right > np.mean(best == truth) - 0.01 > 0.85
+
+
+def test_states_of_edges_are_defined(fitted):
+    model = fitted["hmm"]
+    log_prob, paths = model.decode([[], ["a", "z", "b"], ["a"]])
+    assert paths.lengths.tolist() == [0, 3, 1]
+    assert log_prob[0] == pytest.approx(np.log(model.empty_))
+    assert log_prob[1] == -np.inf
+    posterior = model.predict_proba([[], ["a", "z", "b"], ["a"]])
+    np.testing.assert_allclose(posterior.values.sum(axis=1), 1)
+    assert model.predict([[], []]).lengths.tolist() == [0, 0]
+    long = model.decode([list("abcab") * 20_000])
+    assert np.isfinite(long[0][0])
+    with pytest.raises(NotFittedError):
+        SpectralHMM(2).predict([["a"]])
+
+
 # edges
 
 
 def test_rank_above_what_there_is_is_what_there_is():
-    model = SpectralAutomaton(50, verbose=0).fit([["a", "b"], ["a"], ["a", "b"], ["b"]] * 10)
-    assert model.n_states_ < 50
+    with pytest.warns(UserWarning, match=r"n_states=50 became \d: the counts .* ask for \d, give more strings"):
+        model = SpectralAutomaton(50, verbose=0).fit([["a", "b"], ["a"], ["a", "b"], ["b"]] * 10)
+    assert model.n_states_ < 10
+    assert SpectralAutomaton([50], verbose=0).fit([["a", "b"], ["a"]] * 9).n_states_ < 10  # a choice, no promise
     assert np.isfinite(model.score([["a", "b"]]))
     with pytest.raises(ValueError, match=r"n_states=50 is above the rank \d+"):
         SpectralHMM(50, verbose=0).fit([["a", "b"], ["a"], ["a", "b"], ["b"]] * 10)
@@ -313,7 +383,7 @@ def test_one_symbol_and_empty_sequences():
 
 
 def test_empty_sequences_alone():
-    model = SpectralAutomaton(2, alphabet=["a"], verbose=0).fit([[], []])
+    model = SpectralAutomaton(1, alphabet=["a"], verbose=0).fit([[], []])
     assert model.score_samples([[]])[0] > model.score_samples([["a"]])[0] > -np.inf
     with pytest.raises(ValueError, match="all 2 sequences are empty, so no hidden state shows"):
         SpectralHMM(1, alphabet=["a"]).fit([[], []])

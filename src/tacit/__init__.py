@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit.boxed_images import boxed_windows
     from tacit.image_windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
@@ -37,6 +38,7 @@ __all__ = [
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "boxed_windows",
     "boxes",
     "datasets",
     "load",
@@ -59,6 +61,7 @@ _HOME = {
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
+    "boxed_windows": "tacit.boxed_images",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "windows": "tacit.image_windows",

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.parameters import shorten
+
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"
 """Which samples: None for all, a slice (never copies), or a sorted array of indices."""
@@ -77,6 +79,33 @@ def is_table(values: Any, ndim: int, kinds: str) -> bool:
     """
     is_array = isinstance(values, np.ndarray) and values.ndim == ndim and values.dtype.kind in kinds
     return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
+
+
+def find_uneven(rows: Any, name: str = "row") -> str | None:
+    """What keeps nested lists from being a table, with its place, which NumPy's words lack; None if nothing is found.
+
+    >>> find_uneven([[1, 2], [3]])
+    'row 1 has 1 entries, row 0 has 2; every row needs as many'
+    >>> find_uneven([[1, 2], [3, [4]]])
+    'row 1 holds [4] at place 1, where a single number is needed'
+    """
+    if not _is_list(rows) or not any(map(_is_list, rows)):
+        return None
+    sizes = [len(row) if _is_list(row) else -1 for row in rows]
+    for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+        if size < 0:
+            return f"{name} {i} is the single value {shorten(row)}; a {name} is a list of numbers"
+        if size != sizes[0]:
+            return f"{name} {i} has {size} entries, {name} 0 has {sizes[0]}; every {name} needs as many"
+    for i, row in enumerate(rows):
+        for j, entry in enumerate(row):
+            if _is_list(entry):
+                return f"{name} {i} holds {shorten(entry)} at place {j}, where a single number is needed"
+    return None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def narrow(values: Any) -> Any:

@@ -15,7 +15,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tacit", description="Learn from partly labelled data.")
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    demo = commands.add_parser("demo", help="find a hidden motif in DNA, and how far digits are turned; takes seconds")
+    demo = commands.add_parser("demo", help="find a hidden motif in DNA, and how far digits are turned (half a minute)")
     demo.add_argument("--out", type=Path, default=Path("demo"), help="folder for the pictures (default: demo)")
     options = parser.parse_args(arguments)
     try:
@@ -40,7 +40,3 @@ def _use_files_only() -> None:
     except ImportError:
         return
     matplotlib.use("Agg")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from tacit.arrays import Array
-from tacit.parameters import shorten
+from tacit.arrays import Array, find_uneven
+from tacit.parameters import reason, shorten
 
 
 def is_missing(value: Any) -> bool:
@@ -151,8 +151,11 @@ def _plain(values: Any) -> Array:
         return _column(values)
     try:
         return np.asarray(values)
-    except (ValueError, OverflowError):  # entries of several lengths, or numbers beyond any type
+    except OverflowError:  # numbers beyond any type
         return _column(list(values))
+    except ValueError as error:
+        why = find_uneven(values, "entry") or reason(error)
+        raise ValueError(f"y does not hold one label per sample: {why}") from error
 
 
 def _column(values: Any) -> Array:

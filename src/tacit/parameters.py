@@ -13,11 +13,12 @@ import reprlib
 from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arrays import Array
+if TYPE_CHECKING:
+    from tacit.arrays import Array
 
 LONGEST_SHOWN = 80
 """Characters of a user's value that a message repeats."""

@@ -11,19 +11,24 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.arrays import Array, as_csr
+from tacit.arrays import Array, as_csr, find_uneven
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn transformer, fitted on the rows of all bags together and applied to each row.
 
-    `Ragged.map` is its short name, so that a scaler or a PCA stands in a pipeline in front of a bag learner.
+    `Ragged.map` is its short name, so that a scaler or a PCA stands in a pipeline in front of a bag learner. Rows may
+    also be dicts of named features, as crfsuite takes them: `DictVectorizer` or `FeatureHasher` makes sparse rows.
 
     >>> import numpy as np
     >>> from sklearn.preprocessing import StandardScaler
     >>> bags = Ragged.from_list([[[1.0], [2.0]], [[6.0]]])
     >>> Ragged.map(StandardScaler()).fit_transform(bags)[1].round(3)
     array([[1.389]])
+    >>> from sklearn.feature_extraction import DictVectorizer
+    >>> sentences = [[{"word": "it", "first": True}, {"word": "rains"}], [{"word": "it"}]]
+    >>> Ragged.map(DictVectorizer()).fit_transform(sentences)
+    Ragged(2 samples, 1–2 rows each; 3 × 3 sparse float64)
     """
 
     def __init__(self, transformer: Any) -> None:
@@ -34,6 +39,13 @@ class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         bags = Ragged.of(X)
         self.transformer_ = clone(self.transformer).fit(bags.values)
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Ragged:
+        """`fit` and then `transform`; in one pass over the rows where the transformer has a quicker way for both."""
+        self.transformer_ = clone(self.transformer)
+        if not hasattr(self.transformer_, "fit_transform"):
+            return self.fit(X).transform(X)
+        return Ragged.of(X)._map(self.transformer_.fit_transform)
 
     def transform(self, X: Any) -> Ragged:
         """The same bags, every row transformed."""
@@ -229,7 +241,7 @@ class Ragged:
 
     @staticmethod
     def from_list(samples: Iterable[Any]) -> Ragged:
-        """Stack a list of arrays (rows,) or (rows, d), of nested lists, or of sparse matrices.
+        """Stack a list of arrays (rows,) or (rows, d), of nested lists, of sparse matrices, or of lists of dicts.
 
         >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
@@ -345,14 +357,24 @@ def _as_index(key: Any, n: int) -> Array:
 def _as_rows(sample: Any, i: int) -> Array:
     try:
         rows = np.asarray(sample)
+        if rows.ndim == 1 and rows.dtype == object and any(isinstance(row, dict) for row in rows):
+            return _as_dicts(rows, i)
         if rows.dtype == object:
             rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"bag {i} is not a table of numbers: {error}; all its rows need the same length") from error
+        raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or error}") from error
     if rows.ndim == 0:
         raise ValueError(f"bag {i} is the single value {sample!r}; a bag is an array of rows")
     if rows.dtype.kind not in "biuf":
         raise ValueError(f"bag {i} holds {rows.dtype}, not numbers (first: {rows.flat[0]!r})")
+    return rows
+
+
+def _as_dicts(rows: Array, i: int) -> Array:
+    """Rows of named features, as they are."""
+    other = next((j for j, row in enumerate(rows) if not isinstance(row, dict)), None)
+    if other is not None:
+        raise ValueError(f"bag {i} mixes dicts of features and others: row {other} is {rows[other]!r}; use dicts alone")
     return rows
 
 

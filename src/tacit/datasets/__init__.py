@@ -3,29 +3,42 @@
 Readers of data sets take a folder, or look below the one that the environment variable TACIT_DATA names.
 """
 
-from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc
+from tacit.datasets.box_writers import write_boxes_coco, write_boxes_csv, write_boxes_voc
+from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, join_boxes
 from tacit.datasets.dna import planted_motif, uniprobe
+from tacit.datasets.drawn_digits import DrawnDigits, drawn_digits
 from tacit.datasets.images import ImageFiles, image_folder, image_size, read_image
 from tacit.datasets.location import find_folder
 from tacit.datasets.mammals import Mammals, mammals
 from tacit.datasets.mnist import Images, mnist, read_idx, write_idx
+from tacit.datasets.pautomac import Pautomac, PautomacStrings, pautomac, read_pautomac
 
 __all__ = [
     "BoxTable",
+    "DrawnDigits",
     "ImageFiles",
     "Images",
     "Mammals",
+    "Pautomac",
+    "PautomacStrings",
     "boxes_coco",
     "boxes_csv",
     "boxes_voc",
+    "drawn_digits",
     "find_folder",
     "image_folder",
     "image_size",
+    "join_boxes",
     "mammals",
     "mnist",
+    "pautomac",
     "planted_motif",
     "read_idx",
     "read_image",
+    "read_pautomac",
     "uniprobe",
+    "write_boxes_coco",
+    "write_boxes_csv",
+    "write_boxes_voc",
     "write_idx",
 ]

@@ -1,4 +1,4 @@
-"""Boxes of objects in images: CSV tables, VOC XML, COCO JSON, all read into one table.
+"""Boxes of objects in images: CSV tables, VOC XML, COCO JSON, all read into one table, joined to images by name.
 
 A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
 ``x_max − x_min`` pixels across. Formats that count otherwise are converted. Paths are looked for here, then below the
@@ -14,7 +14,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -26,13 +26,16 @@ from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
 from tacit.parameters import reason, shorten
 
-_CORNERS = ("xmin", "ymin", "xmax", "ymax")
+CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
 _MOST_PIXELS = 1e9
 
 
 class BoxTable(NamedTuple):
-    """One row an object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown."""
+    """One row per object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown.
+
+    The order of rows is that of the file they come from; `join_boxes` brings them into the order of the images.
+    """
 
     files: Array
     y: Array
@@ -56,12 +59,12 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
     reader = csv.DictReader(io.StringIO(read_text(place, "utf-8-sig", max_bytes), newline=""))
     try:
         columns = list(reader.fieldnames or ())
-        missing = [name for name in ("file", *_CORNERS) if name not in columns]
+        missing = [name for name in ("file", *CORNERS) if name not in columns]
         if missing:
             raise ValueError(f"{named(place)} has no column {missing[0]!r}; its columns are {shorten(columns)}")
         for row in reader:
             where = f"{named(place)}, line {reader.line_num}"
-            corners = [_number(row[name], f"{where}: {name}") for name in _CORNERS]
+            corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
             size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
             rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
     except csv.Error as error:
@@ -126,6 +129,90 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
     return _table(place, rows)
 
 
+def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
+    """The boxes of a table in the order of image files, (n, 4), joined by name; a row of NaN where the table has none.
+
+    A row belongs to the image whose path ends in the row's name: ``cat/1.jpg`` or ``1.jpg`` to ``photos/cat/1.jpg``. A
+    row whose image is not there, a name that fits two images, a second box of one image and a class that is not the
+    image's are errors: joined by position, such a table would give wrong boxes in silence.
+
+    Parameters
+    ----------
+    table : boxes by name, in any order
+    files : paths of the images, such as those of `image_folder`
+    y : the classes of the images, to be compared with those of the table; None compares nothing
+    several : what to do about an image with two boxes or more: "error", or "largest" to take the largest one, of the
+        image's own class where y is given
+
+    >>> table = BoxTable(np.array(["b.jpg", "a.jpg"]), np.array(["", ""]), np.array([[0, 0, 1, 1], [2, 2, 3, 3.0]]), [])
+    >>> join_boxes(table, ["photos/a.jpg", "photos/b.jpg", "photos/c.jpg"])
+    array([[ 2.,  2.,  3.,  3.],
+           [ 0.,  0.,  1.,  1.],
+           [nan, nan, nan, nan]])
+    """
+    rows = match_rows(table, files, y, several=several)
+    return np.where((rows >= 0)[:, None], np.asarray(table.boxes, dtype=np.float64)[rows], np.nan)
+
+
+def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
+    """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
+    if several not in ("error", "largest"):
+        raise ValueError(f"several must be 'error' or 'largest', got {several!r}")
+    labels = None if y is None else [str(label) for label in y]
+    if labels is not None and len(labels) != len(files):
+        raise ValueError(f"y has {len(labels)} classes for {len(files)} images; give one each")
+    rows = np.full(len(files), -1)
+    for i, own in enumerate(_rows_by_file(table, files)):
+        if len(own) > 1 and several == "error":
+            raise ValueError(
+                f"image {str(files[i])!r} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one is "
+                "needed; keep one per image, or take the largest with several='largest'"
+            )
+        if labels is not None and own:
+            same = [row for row in own if str(table.y[row]) in ("", labels[i])]
+            if not same:
+                raise ValueError(
+                    f"image {str(files[i])!r} is of class {labels[i]!r}, and row {own[0]} of the table says "
+                    f"{str(table.y[own[0]])!r}; correct one of the two, or join without classes"
+                )
+            own = same
+        if own:
+            corners = np.asarray(table.boxes)[own]
+            rows[i] = own[int(np.argmax(np.prod(corners[:, 2:] - corners[:, :2], axis=1)))]
+    return rows
+
+
+def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
+    """The rows of every file, by the end of its path."""
+    paths = [path_parts(file) for file in files]
+    by_name: dict[str, list[int]] = {}
+    for i, path in enumerate(paths):
+        by_name.setdefault(path[-1], []).append(i)
+    found: list[list[int]] = [[] for _ in files]
+    for row, name in enumerate(table.files):
+        wanted = path_parts(name)
+        fits = [i for i in by_name.get(wanted[-1], ()) if paths[i][-len(wanted) :] == wanted]
+        if not fits:
+            known = ", ".join("/".join(path[-2:]) for path in paths[:3])
+            raise ValueError(
+                f"row {row} of the table has a box of {str(name)!r}, which ends none of the {len(files)} paths "
+                f"({known}, …); correct the name, or leave the row out"
+            )
+        if len(fits) > 1:
+            both = " and ".join(repr(str(files[i])) for i in fits[:2])
+            raise ValueError(
+                f"row {row} of the table has a box of {str(name)!r}, which fits {both}; write more of the path into "
+                "the table, such as the subfolder"
+            )
+        found[fits[0]].append(row)
+    return found
+
+
+def path_parts(name: Any) -> tuple[str, ...]:
+    """The parts of a path, written with slashes or backslashes; never empty."""
+    return PurePosixPath(str(name).replace("\\", "/")).parts or ("",)
+
+
 class _Row(NamedTuple):
     where: str
     file: str
@@ -142,7 +229,7 @@ def _voc_rows(file: Path) -> Iterable[_Row]:
     size = [_size(root.findtext(f"size/{name}"), f"{named(file)}: {name}") for name in ("width", "height")]
     for i, thing in enumerate(root.iter("object")):
         where = f"{named(file)}, object {i}"
-        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in _CORNERS)
+        left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in CORNERS)
         yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
 
 

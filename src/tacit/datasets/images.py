@@ -31,7 +31,9 @@ class ImageFiles(NamedTuple):
 
 
 def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "images") -> ImageFiles:
-    """All images of a folder that has one subfolder a class, sorted by class and file name. None is opened.
+    """All images of a folder that has one subfolder per class, sorted by class and file name. None is opened.
+
+    A table of boxes has an order of its own: `join_boxes` brings it into this one.
 
     Parameters
     ----------

@@ -56,21 +56,25 @@ def hidden_motif(folder: Path) -> str:
         seconds = time.perf_counter() - began
         lines.append(f"{name:<24}{_row(model, train, test)}{seconds:>9.2f}")
     path = folder / "motif.png"
-    paces = {"CCCP": models["latent SVM, CCCP"], "self-paced": models["latent SVM, self-paced"]}
+    paces = {
+        "all samples at once (CCCP)": models["latent SVM, CCCP"],
+        "easy samples first (self-paced)": models["latent SVM, self-paced"],
+    }
     picture(paces, train).savefig(path, dpi=110)
     lines += ["", NOTES, f"Picture: {path}"]
     return "\n".join(lines)
 
 
 def picture(models: dict[str, LatentSVM], train: Planted) -> Any:
-    """The descents, the distances between motifs, and the logo of the best model."""
+    """How learning went down, the motif of the best model, and how unlike each other the chosen windows are."""
     figure = plot.pyplot().figure(figsize=(11, 5.6), layout="constrained")
     left, right = figure.subfigures(1, 2)
-    plot.descent(models, left.subplots(2, 1, sharex=True, height_ratios=[2, 1]))
-    upper, lower = right.subplots(2, 1, height_ratios=[1, 1.25])
+    lower = plot.descent(models, left.subplots(2, 1, sharex=True, height_ratios=[2, 1]))[1]
+    lower.set_xlabel("round: choose windows, then learn from them")
+    upper, bottom = right.subplots(2, 1, height_ratios=[1, 1.25])
     best = min(models.values(), key=lambda model: model.objective_)
     plot.logo(best, train.X, train.y, ax=upper)
-    plot.hamming(models, train.X, lower)
+    plot.hamming(models, train.X, bottom)
     return figure
 
 

@@ -163,8 +163,14 @@ def offered(oracle: Any, capability: type[P]) -> P | None:
     >>> offered(oracle, SumsOutputs) is oracle, offered(oracle, MovesJointly) is None
     (True, True)
     """
-    names = [name for name in (*vars(capability), *capability.__annotations__) if not name.startswith("_")]
+    names = _MEMBERS.get(capability)
+    if names is None:
+        names = [name for name in (*vars(capability), *capability.__annotations__) if not name.startswith("_")]
+        _MEMBERS[capability] = names
     return oracle if all(hasattr(oracle, name) for name in names) else None
+
+
+_MEMBERS: dict[type, list[str]] = {}  # of every capability that was asked for
 
 
 def loss_needs_hidden(oracle: Any) -> bool:

@@ -82,15 +82,18 @@ class Task:
         offset = float((weights * loss).sum())  # not by BLAS, whose threads cost more than the sum
         if self.baseline is not None:
             offset -= float((weights * (self.baseline if rows is None else self.baseline[rows])).sum())
-        sums = offered(self.oracle, SumsDifferences)
-        if sums is not None:
-            return Plane(sums.difference(code, target, coef, rows), offset)
+        if self._sums is not None:
+            return Plane(self._sums.difference(code, target, coef, rows), offset)
         gradient = self.oracle.features(code, coef, rows)
         if coef is self.weights:
             gradient -= self._target_features
         else:
             gradient -= self.oracle.features(target, coef, rows)
         return Plane(gradient, offset)
+
+    @cached_property
+    def _sums(self) -> SumsDifferences | None:
+        return offered(self.oracle, SumsDifferences)
 
     @cached_property
     def _target_features(self) -> Array:

@@ -4,14 +4,16 @@ Every function draws on axes that are given or makes its own, and returns them; 
 a function of their own.
 """
 
+from tacit.plot.automata import automaton_graph, hankel_heat, singular_values
 from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
-from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, turned_images
+from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
 __all__ = [
+    "automaton_graph",
     "box_statistics",
     "convergence",
     "descent",
@@ -20,10 +22,13 @@ __all__ = [
     "gap",
     "hamming",
     "hamming_distances",
+    "hankel_heat",
     "images",
     "letter_heights",
     "logo",
     "mean_images",
+    "predicted_boxes",
     "pyplot",
+    "singular_values",
     "turned_images",
 ]

@@ -10,10 +10,10 @@ from tacit.plot.canvas import add_legend, by_name, history_of, plain_axes, pyplo
 
 
 def descent(models: Any, axes: Any = None) -> Any:
-    """The objective and the number of samples in, by outer iteration; other starts of a model are thin lines.
+    """The objective and the number of samples used, by outer iteration ("round"); other starts are thin lines.
 
-    All samples are in all the time, unless the fit is self-paced. While samples are out the objective, which is always
-    that of all samples, may rise.
+    All samples are used all the time, unless the fit is self-paced. While some are left out the objective, which is
+    always that of all samples, may rise.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def descent(models: Any, axes: Any = None) -> Any:
     >>> lines = [Iteration(i, 0.1, 9.0 / i, 0.1, 1, 1, np.array([i > 1, True]), np.zeros(2)) for i in (1, 2, 3)]
     >>> upper, lower = descent({"self-paced": lines})
     >>> upper.get_ylabel(), lower.get_ylabel()
-    ('objective', 'samples in')
+    ('objective', 'samples used')
     """
     if axes is None:
         figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
@@ -43,8 +43,8 @@ def descent(models: Any, axes: Any = None) -> Any:
         _draw(upper, lines, "objective", color=color, lw=2, marker="o", ms=3.5, label=name)
         _draw(lower, lines, "samples_in", color=color, lw=2, marker="o", ms=3.5)
     add_legend(upper, models)
-    upper.set(ylabel="objective", title="Objective" + has_others * " (thin: other starts)")
-    lower.set(xlabel="outer iteration", ylabel="samples in", ylim=(0, 1.08 * most))
+    upper.set(ylabel="objective", title="What learning minimises" + has_others * " (thin: other random starts)")
+    lower.set(xlabel="round: impute hidden values, learn from them", ylabel="samples used", ylim=(0, 1.08 * most))
     for ax in (upper, lower):
         whole_numbers(ax)
     return upper, lower

@@ -34,7 +34,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> logo([[7, 1, 1, 1], [3, 2, 2, 3]]).get_ylabel()
-    'bits'
+    'information (bits)'
     """
     table, shares, title = _table(motif, X, y, heights)
     values = letter_heights(table, heights, shares)
@@ -47,7 +47,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
     ax.set_xticks(range(1, len(values) + 1))
     ax.set(xlabel="position in the motif", title=title)
     if heights == "bits":
-        ax.set(ylim=(0, max(2.0, 1.02 * values.sum(axis=1).max())), ylabel="bits")
+        ax.set(ylim=(0, max(2.0, 1.02 * values.sum(axis=1).max())), ylabel="information (bits)")
         return ax
     low, high = (np.clip(values, *side).sum(axis=1) for side in ((None, 0.0), (0.0, None)))
     ax.set(ylim=(1.05 * low.min(), 1.05 * high.max() or 1.0), ylabel="weight less the mean")
@@ -130,7 +130,7 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
     >>> paces = {"CCCP": None, "self-paced": SelfPaced()}
     >>> models = {name: LatentSVM(Motif(7), pace=pace).fit(X, y) for name, pace in paces.items()}
     >>> hamming(models, X).get_xlabel()
-    'outer iteration'
+    'round'
     """
     ax = plain_axes(ax)
     for name, model, color in by_name(models):
@@ -138,7 +138,7 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
         i = [line.iteration for line in model.history_]
         ax.plot(i, distances, color=color, lw=2, marker="o", ms=3.5, label=name)
     add_legend(ax, models)
-    ax.set(xlabel="outer iteration", ylabel="share of letters", title="Mean Hamming distance of the motifs that are in")
+    ax.set(xlabel="round", ylabel="share of letters that differ", title="How unlike each other the chosen windows are")
     whole_numbers(ax)
     return ax
 
@@ -184,7 +184,7 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
         )
     counts = found_letters(motif, X, y)
     shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
-    return counts, shares, f"Letters in the {counts[0].sum():.0f} windows chosen"
+    return counts, shares, f"The motif found: letters in {counts[0].sum():.0f} chosen windows"
 
 
 def _motif_problem(model: Any) -> Motif:

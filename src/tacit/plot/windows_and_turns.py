@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, history_of, plain_axes, pyplot
+from tacit.boxes import FoundBoxes
+from tacit.datasets.images import read_image
+from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, history_of, plain_axes, pyplot
 from tacit.problems.image_rotations import Rotations
 from tacit.ragged import Ragged
 
@@ -65,8 +68,74 @@ def found_windows(
     return figure
 
 
+def predicted_boxes(
+    images: Sequence[Any], found: FoundBoxes, y: Any = None, truth: Any = None, columns: int = 4
+) -> Any:
+    """Images with the box and the label that a model found in each: what it makes of new ones.
+
+    A blue box and title belong to a right label, orange ones to a wrong one (all are blue where y is not given); a
+    drawn box is dotted green. Under the label: by how much its best window beats the best one of any other label.
+
+    Parameters
+    ----------
+    images : one per box, as matplotlib shows them, or paths
+    found : of `tacit.boxes.predict_boxes`
+    y : the true labels, if they are known
+    truth : (n, 4) drawn boxes, if there are any; NaN where there is none
+    columns : images side by side
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.boxes import FoundBoxes
+    >>> found = FoundBoxes(np.array(["cat", "dog"]), np.array([[0, 0, 4, 4.0], [2, 0, 6, 4]]), np.array([1.5, 0.2]))
+    >>> figure = predicted_boxes(np.zeros((2, 6, 6)), found)
+    >>> [ax.get_title() for ax in figure.axes]
+    ['cat (1.5)', 'dog (0.2)']
+    """
+    n = len(found.boxes)
+    if len(images) != n or n == 0:
+        raise ValueError(f"{len(images)} images and {n} boxes; one image per box is needed, and at least one")
+    if y is not None and len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for {n} images; give one each")
+    if truth is not None and np.shape(truth) != (n, 4):
+        raise ValueError(f"truth has shape {np.shape(truth)} for {n} images; give one box per image, (n, 4)")
+    pixels = [read_image(image) if isinstance(image, (str, os.PathLike)) else image for image in images]
+    across = min(columns, n)
+    down = -(-n // across)
+    height = 2.4 * float(np.mean([np.shape(image)[0] / np.shape(image)[1] for image in pixels])) + 0.35
+    figure, axes = pyplot().subplots(
+        down, across, figsize=(2.4 * across, height * down + 0.3), squeeze=False, layout="constrained"
+    )
+    for ax in axes.ravel()[n:]:
+        ax.remove()
+    has_truth = False
+    for i, (ax, image) in enumerate(zip(axes.ravel()[:n], pixels, strict=True)):
+        colour = BLUE if y is None or found.y[i] == y[i] else ORANGE
+        outlines = [(found.boxes[i], colour, "-")]
+        if truth is not None and np.isfinite(truth[i]).all():
+            outlines.append((truth[i], GREEN, ":"))
+            has_truth = True
+        _show(ax, image)
+        _outline(ax, outlines)
+        ax.set_title(f"{found.y[i]} ({found.scores[i]:.2g})", fontsize=10, color=colour if y is not None else INK)
+    _name_lines(figure, y is not None, has_truth)
+    return figure
+
+
+def _name_lines(figure: Any, has_labels: bool, has_truth: bool) -> None:
+    """A legend of what the colours and lines of `predicted_boxes` mean."""
+    from matplotlib.lines import Line2D
+
+    meanings = {"found, label right": (BLUE, "-"), "found, label wrong": (ORANGE, "-")}
+    if not has_labels:
+        meanings = {"found": (BLUE, "-")}
+    if has_truth:
+        meanings["drawn by hand"] = (GREEN, ":")
+    lines = [Line2D([], [], color=colour, ls=style, lw=1.8) for colour, style in meanings.values()]
+    figure.legend(lines, list(meanings), loc="outside lower center", ncols=len(lines), frameon=False, fontsize=9)
+
+
 def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Sequence[Any] | None = None) -> Any:
-    """Images before (above) and after (below) the turn that was found for each.
+    """Images as they are (above), and turned back by what was found for each (below).
 
     Parameters
     ----------
@@ -84,19 +153,19 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     images, hidden = _as_shown(images), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     figure, axes = pyplot().subplots(
-        2, len(images), figsize=(max(3.0, 0.9 * len(images)), 2.3), squeeze=False, layout="constrained"
+        2, len(images), figsize=(max(3.0, 1.05 * len(images)), 2.7), squeeze=False, layout="constrained"
     )
     words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
     for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
         _show(pair[0], before)
         _show(pair[1], then)
-        pair[1].set_title(str(word), fontsize=8, color=INK)
+        pair[1].set_title(str(word), fontsize=10, color=INK)
     _name_rows(axes)
     return figure
 
 
 def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> Any:
-    """The mean image of every class as the images are (above), and after their hidden turns (below): sharper is better.
+    """The mean image of every class as the images are (above), and turned back (below): sharper is better.
 
     Parameters
     ----------
@@ -115,7 +184,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     after = _turned(images, hidden, rotations)
     classes = np.unique(y)
     figure, axes = pyplot().subplots(
-        2, len(classes), figsize=(max(3.6, 1.5 * len(classes)), 3.4), squeeze=False, layout="constrained"
+        2, len(classes), figsize=(max(3.6, 1.05 * len(classes)), 2.7), squeeze=False, layout="constrained"
     )
     for column, label in zip(axes.T, classes, strict=True):
         for ax, table in zip(column, (images, after), strict=True):
@@ -175,8 +244,8 @@ def coverage(share: Array, side: int = 64) -> Array:
 
 
 def _name_rows(axes: Array) -> None:
-    for ax, word in zip(axes[:, 0], ("as they are", "turned"), strict=True):
-        ax.text(-0.12, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=8, color=GREY)
+    for ax, word in zip(axes[:, 0], ("as they are", "turned back"), strict=True):
+        ax.text(-0.14, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=10, color=INK)
 
 
 def _as_shown(images: Any) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import ClassifierTags
 
-from tacit.arrays import Array, Rows
+from tacit.arrays import Array, Rows, find_uneven
 from tacit.kernels import kernel
 from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
@@ -295,6 +295,9 @@ def read_costs(loss: Any, classes: Array, others: tuple[str, ...] = ()) -> Array
             names = ", ".join(map(repr, ("0/1", *others)))
             raise ValueError(f"loss must be {names} or a cost matrix, got {shorten(loss)}")
         return 1.0 - np.eye(k)
+    why = find_uneven(loss)
+    if why:
+        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {why}")
     costs = numbers("loss", loss, "'0/1' or a cost matrix of numbers, rows of equal length")
     if costs.shape != (k, k):
         raise ValueError(

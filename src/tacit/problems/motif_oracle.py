@@ -193,7 +193,7 @@ class MotifOracle(EnumerableOracle):
 
     @property
     def operations(self) -> float:
-        return 3.0 * float(self.offsets[-1]) * (len(self._pieces.places) + 2)  # look-ups: slower than multiplications
+        return 4.0 * float(self.offsets[-1]) * (len(self._pieces.places) + 2)  # look-ups: slower than multiplications
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         labels = np.asarray(labels)

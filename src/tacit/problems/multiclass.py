@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tacit.arrays import Array, as_csr, first_non_finite
+from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.class_blocks import TableProblem
@@ -38,7 +38,14 @@ class Multiclass(TableProblem):
     def read(self, X: Any) -> Any:
         if sparse.issparse(X):
             X = as_csr(X)
-        X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=False, input_name="X")
+        kinds = [np.float64, np.float32]
+        try:
+            X = check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, input_name="X")
+        except ValueError as error:
+            uneven = find_uneven(X)
+            if uneven is None:
+                raise
+            raise ValueError(f"X is not a table of numbers: {uneven}") from error
         place = first_non_finite(X)
         if place:
             raise ValueError(

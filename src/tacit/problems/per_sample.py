@@ -196,7 +196,7 @@ class PerSample(Problem):
         given = self.examples(rng) if callable(self.examples) else self.examples
         if given is None:
             raise ValueError(
-                "PerSample has no data to check your functions on: give a few samples, PerSample(..., examples=(X, y))"
+                "there is no data to check your functions on: give a few samples, PerSample(..., examples=(X, y))"
                 + (" or (X, y, hidden)" if self.hidden else "")
             )
         if isinstance(given, Example):

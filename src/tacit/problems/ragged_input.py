@@ -19,6 +19,11 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
     samples = Ragged.of(X)
     if len(samples) == 0:
         raise ValueError(f"no {sample}s: X holds 0 samples, a minimum of 1 is required")
+    if samples.values.ndim == 1 and samples.values.size and isinstance(samples.values[0], dict):
+        raise ValueError(
+            f"{row}s are dicts of features, and numbers are needed; put a vectoriser in front: "
+            "make_pipeline(Ragged.map(DictVectorizer()), model)"
+        )
     if samples.values.ndim != 2:
         raise ValueError(
             f"a {row} is a vector of numbers, these {sample}s have rows of shape {samples.values.shape[1:]}; for a "

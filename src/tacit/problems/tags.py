@@ -58,6 +58,11 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
     """The tags that there are: those the user lists (y must be among them), or all that occur in y, sorted."""
     known = tags.values[~tags.missing]
     if classes is None:
+        if known.size == 0:
+            raise ValueError(
+                f"all {tags.missing.size} tags of y are missing (-1, None or NaN), so there is nothing to learn from; "
+                "give some of them, of two kinds or more"
+            )
         found = np.unique(known)
         if found.size < 2:
             raise ValueError(

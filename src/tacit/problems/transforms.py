@@ -113,7 +113,15 @@ class Transforms(ClassProblem):
     def read(self, X: Any) -> Array:
         if sparse.issparse(X):
             raise TypeError("Transforms takes dense inputs, got a sparse matrix; call toarray() first")
-        X = np.asarray(X)
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            shapes = [np.shape(x) if isinstance(x, np.ndarray) else len(x) for x in X if hasattr(x, "__len__")]
+            other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+            raise ValueError(
+                f"inputs must all have one shape, and input {other} has {shapes[other]} where input 0 has {shapes[0]}; "
+                "crop, pad or scale them"
+            ) from error
         if X.ndim < 2:
             raise ValueError(f"inputs are images (n, height, width) or rows (n, d), got an array of shape {X.shape}")
         if len(X) == 0:

@@ -20,8 +20,8 @@ from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
 from tacit.oracle.capabilities import Expectations
 
-BLOCK_OPERATIONS = 2_000_000
-"""Multiplications that one block of rows takes at least: about half a millisecond, ten times what a call costs."""
+BLOCK_OPERATIONS = 6_000_000
+"""Multiplications that one block of rows takes at least: about two milliseconds, thirty times what a call costs."""
 
 MAX_BLOCKS = 64
 """Blocks that rows are cut into at the most: as many threads can share a pass."""
@@ -187,7 +187,14 @@ class Sharded(ABC):
         if name in VIEWS:
             return lambda *positional, **named: self._view(value(*positional, **named))
         batch = batch_of(self.oracle, name)
-        return value if batch is None else partial(self._answer, name, batch)
+        if batch is not None:
+            value = value if self._is_whole() else partial(self._answer, name, batch)
+            self.__dict__[name] = value  # asked for again and again, in every step of a solver
+        return value
+
+    def _is_whole(self) -> bool:
+        """Whether all rows are one block, so that there is nothing to share."""
+        return False
 
     def _view(self, oracle: Any) -> Any:
         return self if oracle is self.oracle else self._wrap(oracle)
@@ -204,8 +211,8 @@ class Sharded(ABC):
 def block_cuts(oracle: Any, n_rows: int) -> list[int]:
     """Where the blocks of a call for so many rows begin, and where the last ends: a matter of the data alone."""
     share = n_rows / max(oracle.n_samples, 1)
-    n_blocks = int(min(share * operations(oracle) // BLOCK_OPERATIONS, MAX_BLOCKS, n_rows))
-    return [round(place) for place in np.linspace(0, n_rows, max(n_blocks, 1) + 1)]
+    n_blocks = max(int(min(share * operations(oracle) // BLOCK_OPERATIONS, MAX_BLOCKS, n_rows)), 1)
+    return [n_rows * block // n_blocks for block in range(n_blocks + 1)]
 
 
 def operations(oracle: Any) -> float:

@@ -105,6 +105,10 @@ class Threaded(Sharded):
     def __init__(self, oracle: Oracle, pool: ThreadPoolExecutor | None) -> None:
         super().__init__(oracle)
         self._pool = pool
+        self._whole = len(block_cuts(oracle, oracle.n_samples)) == 2
+
+    def _is_whole(self) -> bool:
+        return self._whole
 
     def _wrap(self, oracle: Oracle) -> Threaded:
         return Threaded(oracle, self._pool)

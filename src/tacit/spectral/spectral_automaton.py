@@ -35,7 +35,8 @@ class SpectralAutomaton(StringDensity):
 
     Parameters
     ----------
-    n_states : rank of the automaton; a list to choose from by held-out likelihood, or "auto"
+    n_states : rank of the automaton, or what the strings allow where that is less, with a warning; a list to choose
+        from by held-out likelihood, or "auto"
     basis : rows and columns of the Hankel matrix: "frequent" (the ``size`` most frequent strings of up to ``length``
         symbols), "all" (all of up to ``length`` that occur), or two lists of strings, prefixes and suffixes
     length, size : of the basis
@@ -148,6 +149,12 @@ class SpectralAutomaton(StringDensity):
         self.n_corrected_ = self.spectral_.count_improper_codes(whole.strings)
         if model.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
+        if is_whole(self.n_states) and self.n_states_ < int(self.n_states):
+            warnings.warn(
+                f"n_states={self.n_states} became {self.n_states_}: the counts of these strings tell no more states "
+                f"apart; ask for {self.n_states_}, give more strings, or raise length and size",
+                stacklevel=3,
+            )
 
     def _counting(self, symbols: Array) -> Counting:
         size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None

@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
 from tacit.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
+from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
-from tacit.spectral.hidden_markov import check_distributions
+from tacit.spectral.hidden_markov import HiddenMarkovModel, check_distributions
+from tacit.spectral.hidden_states import best_paths, state_proba
 from tacit.spectral.moment_matching import Windows, count_windows, is_small, match
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
@@ -69,6 +72,9 @@ class SpectralHMM(StringDensity):
     ['sun', 'rain']
     >>> model.emissionprob_.max(axis=1).round(2)
     array([1., 1.])
+    >>> states = model.predict([["sun", "sun", "rain"]])[0]
+    >>> bool(states[0] == states[1] != states[2])
+    True
     """
 
     def __init__(
@@ -128,6 +134,33 @@ class SpectralHMM(StringDensity):
         if fit and fit.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)
         return self
+
+    def predict(self, X: Any) -> Ragged:
+        """The most probable path of hidden states behind every sequence: one whole number per symbol.
+
+        A state is a row of ``emissionprob_`` and ``transmat_``. Its number means nothing by itself: another fit may
+        number the same states otherwise.
+        """
+        return self.decode(X)[1]
+
+    def decode(self, X: Any) -> tuple[Array, Ragged]:
+        """The log-probability of every sequence together with its most probable path, and the paths (Viterbi).
+
+        A symbol that training never saw says nothing about its state, and makes the log-probability −inf.
+        """
+        check_is_fitted(self)
+        return best_paths(self._model(), encode(X, self.symbols_))
+
+    def predict_proba(self, X: Any) -> Ragged:
+        """The probability of each hidden state at each symbol, given the whole sequence: (symbols, states) each.
+
+        Its largest entries need not be the path of `predict`, which is the best as a whole.
+        """
+        check_is_fitted(self)
+        return state_proba(self._model(), encode(X, self.symbols_))
+
+    def _model(self) -> HiddenMarkovModel:
+        return HiddenMarkovModel(self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_)
 
     def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float, Fit | None]:
         """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""

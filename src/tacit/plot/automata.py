@@ -1,4 +1,4 @@
-"""Pictures of spectral learning: singular values, Hankel matrices, automata as graphs. Needs matplotlib."""
+"""Spectral learning: singular values, Hankel matrices, automata as graphs."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.plot.canvas import BLUE, GREY, INK, ORANGE, pyplot
+from tacit.plot.canvas import BLUE, GREY, INK, ORANGE, plain_axes, whole_numbers
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.hankel import Hankel
+from tacit.spectral.hankel import Hankel, count
+from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 MOST_STATES = 12
 """Above this a graph is a tangle."""
+UNITS = {
+    "string": "probability of the string uv",
+    "prefix": "probability to begin with uv",
+    "substring": "how often uv occurs per string",
+}
+"""What an entry of a Hankel matrix is, by its statistics."""
+OFTEN_ENDS = 0.02
+"""From which probability to end on a state has a ring."""
 BESIDE_LOOP = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
 """Turns the arrow into a start away from the loop of the same state, which stands outward."""
 
 
 def singular_values(model: Any, ax: Any = None) -> Any:
-    """The singular values of the Hankel matrix; those of the chosen rank are filled.
+    """The singular values of the Hankel matrix; those that the model uses are filled, those that it leaves are not.
 
     Parameters
     ----------
@@ -33,65 +42,80 @@ def singular_values(model: Any, ax: Any = None) -> Any:
     """
     if not hasattr(model, "singular_values_"):
         raise ValueError(f"a fitted model with singular_values_ is needed, got {model!r}; call fit first")
-    ax = _axes(ax)
+    ax = plain_axes(ax)
     values = np.asarray(model.singular_values_)
     rank = min(int(model.spectral_.n_states), values.size)
     places = np.arange(1, values.size + 1)
     ax.plot(places, values, color=GREY, lw=0.8, zorder=1)
     ax.scatter(places[:rank], values[:rank], color=BLUE, zorder=2, s=28)
     ax.scatter(places[rank:], values[rank:], facecolor="white", edgecolor=GREY, zorder=2, s=28)
-    ax.axvline(rank + 0.5, color=ORANGE, lw=1.0, ls=":")
-    ax.annotate(f"rank {rank} ", (rank + 0.5, values[0]), ha="right", va="top", color=ORANGE)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.set(yscale="log", xlabel="number", ylabel="singular value", title="How many states the strings show")
+    if rank < values.size:
+        ax.axvline(rank + 0.5, color=ORANGE, lw=1.0, ls=":")
+        states = "state " if rank == 1 else "states "
+        ax.annotate(f"{rank} {states}", (rank + 0.5, values[0]), ha="right", va="top", color=ORANGE)
+    else:  # nothing was left out, so there is no line to draw
+        ax.annotate(f"all {rank} are used", (rank, values[-1]), (0, 8), textcoords="offset points", ha="right")
+    whole_numbers(ax)
+    ax.set(yscale="log", xlabel="number", ylabel="singular value", title="How much each state explains")
     return ax
 
 
-def hankel_heat(hankel: Hankel, symbols: Any = None, rows: int = 20, ax: Any = None) -> Any:
-    """The top left corner of a Hankel block as a heat map, on a logarithmic scale; entries of zero stay white.
+def hankel_heat(hankel: Any, symbols: Any = None, rows: int = 20, ax: Any = None) -> Any:
+    """The top left corner of a Hankel block, how often v follows u, on a logarithmic scale; what never does is white.
 
     Parameters
     ----------
-    hankel : of `tacit.spectral.hankel.count` or `WeightedAutomaton.hankel`
-    symbols : what the codes stand for; None shows the codes
+    hankel : of `tacit.spectral.hankel.count` or `WeightedAutomaton.hankel`; or sequences, such as words: how often
+        their symbols follow each other is then counted
+    symbols : what the codes of a Hankel block stand for; None shows the codes
     rows : how many prefixes and suffixes, the most frequent
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.spectral import WeightedAutomaton
     >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
     >>> hankel_heat(coin.hankel(["", "a"], ["", "b"]), coin.symbols).get_title()
-    'H(u, v) = f(uv)'
+    'How often v follows u'
+    >>> [label.get_text() for label in hankel_heat(["ab", "abb"]).get_yticklabels()]
+    ['λ', 'b', 'a']
     """
-    ax = _axes(ax)
+    from matplotlib.colors import LogNorm
+
+    if not isinstance(hankel, Hankel):
+        sequences = read_sequences(hankel)
+        symbols = read_alphabet(None, sequences)
+        hankel = count(encode(sequences, symbols), len(symbols), statistics="substring", length=1)
+    ax = plain_axes(ax)
     block = hankel.block[:rows, :rows].toarray()
-    shown = np.where(block > 0, np.log10(np.where(block > 0, block, 1.0)), np.nan)
-    image = ax.imshow(shown, cmap="Blues", interpolation="nearest")
+    image = ax.imshow(np.where(block > 0, block, np.nan), cmap="Blues", norm=LogNorm(), interpolation="nearest")
     names = [_names(part, symbols, rows) for part in (hankel.prefixes, hankel.suffixes)]
-    ax.set_yticks(range(len(names[0])), names[0], fontsize=8)
-    ax.set_xticks(range(len(names[1])), names[1], fontsize=8, rotation=90)
+    ax.set_yticks(range(len(names[0])), names[0])
+    upright = max(map(len, names[1])) <= 1
+    ax.set_xticks(range(len(names[1])), names[1], rotation=0 if upright else 90)
+    ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label="log₁₀ f")
-    ax.set(xlabel="suffix v", ylabel="prefix u", title="H(u, v) = f(uv)")
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=UNITS[hankel.statistics])
+    ax.set(xlabel="then v (λ: the empty string)", ylabel="first u", title="How often v follows u")
     return ax
 
 
-def graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
+def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     """An automaton of probabilities, or an HMM, as a graph: up to a dozen states.
 
-    States are larger the more often they are visited; arrows are darker the more probable, and name their symbols;
-    those of an HMM stand in its states. The short arrow leads into the start, a ring marks states where strings
-    often end.
+    States are larger the more often they are visited; arrows are wider and darker the more probable they are, and name
+    their symbols; those of an HMM stand in its states. An orange arrow leads into a state where strings begin, a ring
+    marks one where they end, wider where that is more probable. The legend below says so.
 
     Parameters
     ----------
     model : a fitted `SpectralHMM` or `SpectralAutomaton`, or a `WeightedAutomaton` of probabilities
-    least : moves less probable than this are left out
+    least : starts and moves less probable than this are left out
+    ax : matplotlib axes; None makes new ones
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.spectral import WeightedAutomaton
     >>> model = WeightedAutomaton.from_hmm([1, 0], [[0.5, 0.5], [0, 1]], [[0.9, 0.1], [0, 1]], [0.1, 0.5])
-    >>> len(graph(model).texts) > 2
-    True
+    >>> [text.get_text() for text in automaton_graph(model).texts if text.get_text()]
+    ['0', '1']
     """
     automaton = model if isinstance(model, WeightedAutomaton) else model.automaton_
     if not automaton.is_probabilistic:
@@ -108,11 +132,11 @@ def graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
         moves, start, stop = automaton.transitions.sum(axis=0), automaton.initial, automaton.final
     if start.size > MOST_STATES:
         raise ValueError(f"{start.size} states make no picture; draw one of up to {MOST_STATES}")
-    ax = _axes(ax)
+    ax = plain_axes(ax)
     angles = np.pi / 2 - 2 * np.pi * np.arange(start.size) / start.size
     places = np.column_stack([np.cos(angles), np.sin(angles)]) if start.size > 1 else np.zeros((1, 2))
     visits = start @ np.linalg.pinv(np.eye(start.size) - moves)
-    sizes = 0.14 + 0.12 * np.sqrt(np.maximum(visits, 0) / max(visits.max(), 1e-300))
+    sizes = 0.16 + 0.16 * np.sqrt(np.maximum(visits, 0) / max(visits.max(), 1e-300))
     for i, j in np.argwhere(moves >= least):
         label = "" if is_hmm else _top(automaton.transitions[:, i, j], automaton.symbols)
         _arrow(ax, places[i], places[j], sizes[i], sizes[j], float(moves[i, j]), label)
@@ -128,18 +152,40 @@ def graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     for i, place in enumerate(places):
         name = _top(hidden.emissionprob[i], automaton.symbols) if is_hmm else str(i)
         _state(ax, place, sizes[i], float(stop[i]), name)
-    ax.set(xlim=(-1.75, 1.75), ylim=(-1.6, 1.6), aspect="equal", xticks=[], yticks=[])
+    ax.set(xlim=(-1.75, 1.75), ylim=(-1.5, 1.6), aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
+    _explain(ax, is_hmm, least)
     return ax
+
+
+def _explain(ax: Any, is_hmm: bool, least: float) -> None:
+    """What circles, rings and arrows mean."""
+    from matplotlib.lines import Line2D
+
+    def disc(edge: float) -> Any:
+        return Line2D([], [], ls="", marker="o", ms=11, mfc="#dce9f5", mec=INK, mew=edge)
+
+    def arrow(colour: str) -> Any:
+        return Line2D([], [], color=colour, lw=2, marker=">", markevery=[1], ms=7)
+
+    what = "a state and what it emits most" if is_hmm else "a state"
+    meanings = {
+        f"{what}; larger: visited more often": disc(0.8),
+        "ring: strings end here; wider: more often": disc(2.6),
+        f"strings begin here (from {least:.0%} of them on); wider: more often": arrow(ORANGE),
+        f"next state (from {least:.0%} on); wider: more probable": arrow(BLUE),
+    }
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.02)}
+    ax.legend(list(meanings.values()), list(meanings), frameon=False, fontsize=10, **below)
 
 
 def _state(ax: Any, place: Any, size: float, stop: float, name: str) -> None:
     from matplotlib.patches import Circle
 
-    if stop > 0.02:
+    if stop > OFTEN_ENDS:
         ax.add_patch(Circle(place, size + 0.035, facecolor="none", edgecolor=INK, lw=0.5 + 3 * stop, zorder=3))
     ax.add_patch(Circle(place, size, facecolor="#dce9f5", edgecolor=INK, lw=0.8, zorder=3))
-    ax.text(*place, name, ha="center", va="center", fontsize=8, color=INK, zorder=4)
+    ax.text(*place, name, ha="center", va="center", fontsize=11, color=INK, zorder=4)
 
 
 def _arrow(ax: Any, one: Array, two: Array, size_one: float, size_two: float, weight: float, label: str) -> None:
@@ -158,7 +204,7 @@ def _arrow(ax: Any, one: Array, two: Array, size_one: float, size_two: float, we
         middle = (begin + end) / 2 + 0.09 * np.linalg.norm(end - begin) * np.array([along[1], -along[0]])
     if label:
         box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-        ax.text(*middle, label, ha="center", va="center", fontsize=7, color=INK, zorder=5, bbox=box)
+        ax.text(*middle, label, ha="center", va="center", fontsize=9, color=INK, zorder=5, bbox=box)
 
 
 def _top(weights: Array, symbols: Array, most: int = 4) -> str:
@@ -170,10 +216,3 @@ def _top(weights: Array, symbols: Array, most: int = 4) -> str:
 def _names(strings: Any, symbols: Any, rows: int) -> list[str]:
     shown = [[str(code if symbols is None else symbols[code]) for code in x] for x in strings[:rows]]
     return ["".join(x) if all(len(s) == 1 for s in x) and x else " ".join(x) or "λ" for x in shown]
-
-
-def _axes(ax: Any) -> Any:
-    if ax is None:
-        ax = pyplot().subplots(layout="constrained")[1]
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax

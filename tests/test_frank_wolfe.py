@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit import StructuredSVM, testing
@@ -324,15 +325,41 @@ def test_features_that_say_nothing_leave_the_losses():
 @pytest.mark.parametrize(
     ("solver", "message"),
     [
-        (FrankWolfe(block_size=0), "block_size must be a whole number, at least 1, got 0"),
-        (FrankWolfe(cache=-1), "cache must be a whole number, at least 0, got -1"),
-        (FrankWolfe(sweeps=0), "sweeps must be a whole number, at least 1, got 0"),
-        (Subgradient(batch_size=0), "batch_size must be a whole number, at least 1, got 0"),
-        (Subgradient(batch_size=2.5), "batch_size must be a whole number, at least 1, got 2.5"),
-        (FrankWolfe(block_size="x"), "block_size must be a whole number, at least 1, got 'x'"),
-        (FrankWolfe(gap_sampling="yes"), "gap_sampling must be True or False, got 'yes'"),
+        (FrankWolfe(block_size=0), "block_size must be a whole number from 1, got block_size=0"),
+        (FrankWolfe(cache=-1), "cache must be a whole number from 0, got cache=-1"),
+        (FrankWolfe(sweeps=0), "sweeps must be a whole number from 1, got sweeps=0"),
+        (Subgradient(batch_size=0), "batch_size must be a whole number from 1, got batch_size=0"),
+        (Subgradient(batch_size=2.5), "batch_size must be a whole number from 1, got batch_size=2.5"),
+        (FrankWolfe(block_size="x"), "block_size must be a whole number from 1, got block_size='x'"),
+        (FrankWolfe(gap_sampling="yes"), "gap_sampling must be True or False, got gap_sampling='yes'"),
     ],
 )
 def test_parameters_out_of_range_are_refused(solver, message):
     with pytest.raises(ValueError, match=message):
         StructuredSVM(Multiclass(), solver=solver).fit(np.eye(3), [0, 1, 2])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("solver", [FrankWolfe(), FrankWolfe(gap_sampling=True), FrankWolfe(block_size=3)], ids=str)
+@pytest.mark.parametrize(
+    ("kind", "size"), [(np.float32, 1e20), (np.float32, 1e38), (np.float64, 1e154), (float, 1e300)]
+)
+def test_features_beyond_the_range_of_squares_get_the_error_of_the_other_solvers(kind, size, solver):
+    """A certificate, or the error that says what to do: never a division by zero."""
+    values = (size * np.random.default_rng(0).standard_normal((30, 3))).astype(kind)
+    tags = np.arange(30).reshape(10, 3) % 3
+    fits = (
+        (Multiclass(), values, tags.ravel(), {}),
+        (Multiclass(), sparse.csr_array(values), tags.ravel(), {}),
+        (Candidates(), values.reshape(10, 3, 3), np.arange(10) % 2, {"hidden": np.zeros(10, int)}),
+        (Chain(), values.reshape(10, 3, 3), tags, {}),
+    )
+    for problem, X, y, known in fits:
+        try:
+            model = StructuredSVM(problem, solver=solver, max_iter=20, C=1.0).fit(X, y, **known)
+        except FloatingPointError as error:
+            assert "numbers overflow" in str(error)  # noqa: PT017
+        else:
+            assert size < 1e200
+            assert np.isfinite(model.coef_).all()
+            assert model.bound_ <= model.objective_ < np.inf

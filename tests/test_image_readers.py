@@ -1,11 +1,11 @@
 """Readers of digits, images, boxes and the mammals: what they read, and what they refuse with the file's name."""
 
 import gzip
-import importlib
 import io
 import itertools
 import json
 import struct
+import zipfile
 import zlib
 
 import numpy as np
@@ -77,15 +77,87 @@ def test_broken_idx_files_are_refused_by_name(tmp_path, digits_folder):
             read_idx(tmp_path / name)
 
 
-def test_packed_files_that_grow_beyond_the_limit_are_not_unpacked(tmp_path, monkeypatch):
-    for name in ("tacit.datasets.mnist", "tacit.datasets.mammals"):
-        monkeypatch.setattr(importlib.import_module(name), "MOST_BYTES", 5000)
+def test_files_that_grow_beyond_the_limit_are_not_unpacked(tmp_path):
     write_idx(tmp_path / "bomb.gz", np.zeros((6000,), np.uint8))
     with pytest.raises(ValueError, match=r"bomb\.gz.*unpacks to 6000 bytes"):
-        read_idx(tmp_path / "bomb.gz")
-    np.savez_compressed(tmp_path / "hog.npz", hog=np.zeros((100, 100)))
+        read_idx(tmp_path / "bomb.gz", max_bytes=5000)
+    assert read_idx(tmp_path / "bomb.gz", max_bytes=6000).size == 6000
+    arrays = {"hog": np.zeros((100, 100)), "position": np.zeros((100, 2)), "offsets": np.array([0, 100])}
+    np.savez_compressed(tmp_path / "hog.npz", **arrays)
     with pytest.raises(ValueError, match=r"hog\.npz.*unpacks to"):
+        mammals(tmp_path, max_bytes=5000)
+    for name, read, content in (
+        ("boxes.csv", boxes_csv, "file,xmin,ymin,xmax,ymax\n" + "a.jpg,1,2,31,42\n" * 500),
+        ("boxes.json", boxes_coco, "[" * 10_000),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=f"{name}.*unpacks to more than 5000 bytes"):
+            read(tmp_path / name, max_bytes=5000)
+    (tmp_path / "huge.xml").write_text(voc("x" * 10_000_001))
+    with pytest.raises(ValueError, match=r"huge\.xml.*unpacks to more than"):
+        boxes_voc(tmp_path / "huge.xml")
+
+
+def test_arrays_that_promise_more_than_there_is_are_refused(tmp_path):
+    (tmp_path / "images.csv").write_text("image,class,columns,rows,test_folds\n")
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 9), }"
+    with zipfile.ZipFile(tmp_path / "hog.npz", "w") as archive:
+        for name in ("hog", "position", "offsets"):
+            archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
+    with pytest.raises(ValueError, match=r"hog\.npz.*promises 72000000000000 bytes and has 0"):
         mammals(tmp_path)
+
+
+def test_messages_do_not_repeat_what_stands_in_a_file(tmp_path):
+    long = "x" * 100_000
+    head = "file,xmin,ymin,xmax,ymax\n"
+    good = {"images": [{"id": 1, "file_name": "a"}], "categories": [{"id": 3, "name": "cat"}]}
+    note = {"image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4]}
+    for read, name, content in (
+        (boxes_csv, "header.csv", f"{long},b\n"),
+        (boxes_csv, "number.csv", f"{head}a,1,2,{long},4\n"),
+        (boxes_csv, "field.csv", head + "a" * 200_000 + ",1,2,3,4\n"),
+        (boxes_voc, "tag.xml", f"<{long}></{long}>"),
+        (boxes_voc, "box.xml", voc(f"<xmin>{long}</xmin>")),
+        (boxes_coco, "image.json", json.dumps({**good, "annotations": [{**note, "image_id": long}]})),
+        (boxes_coco, "box.json", json.dumps({**good, "annotations": [{**note, "bbox": [long]}]})),
+        (boxes_coco, "list.json", json.dumps({**good, "annotations": [{**note, "image_id": [long]}]})),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(ValueError, match=name) as caught:
+            read(tmp_path / name)
+        assert len(str(caught.value)) < 600, name
+
+
+def test_one_long_name_does_not_widen_a_column_of_many(tmp_path):
+    rows = "".join(f"{'x' * (100_000 if i == 0 else 1)},1,2,3,4\n" for i in range(5000))
+    (tmp_path / "boxes.csv").write_text("file,xmin,ymin,xmax,ymax\n" + rows)
+    with pytest.raises(ValueError, match="a name of 100000 letters"):
+        boxes_csv(tmp_path / "boxes.csv")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"a", "", "a\0b", ["a"]])
+def test_what_is_no_path_is_refused_by_every_reader(wrong, tmp_path):
+    for read in (read_idx, read_image, image_size, boxes_csv, boxes_voc, boxes_coco):
+        with pytest.raises((TypeError, ValueError), match=r"must be a path|NUL"):
+            read(wrong)
+    for read in (mnist, mammals, image_folder) if wrong is not None else ():
+        with pytest.raises((TypeError, ValueError), match=r"must be a path|NUL"):
+            read(wrong)
+    for read in (read_idx, read_image, boxes_csv, mnist):
+        with pytest.raises(FileNotFoundError, match=r"missing|there is no folder"):
+            read("x" * 5000)
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "boxes.csv").write_text("file\n")
+
+    def denied(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr("pathlib.Path.open", denied)
+    with pytest.raises(PermissionError, match=r"boxes\.csv.*could not be read: Permission denied"):
+        boxes_csv(tmp_path / "boxes.csv")
 
 
 def test_missing_data_say_what_to_set(tmp_path, monkeypatch, digits_folder):
@@ -267,7 +339,7 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
     for name, text, why in (
         ("cut.xml", voc("")[:50], "truncated"),
         ("other.xml", "<html></html>", "not a VOC"),
-        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is 'None'"),
+        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is None"),
         ("japan.xml", voc("", '<?xml version="1.0" encoding="shift_jis"?>'), "not XML"),
     ):
         (tmp_path / name).write_text(text)

@@ -439,7 +439,7 @@ def test_what_is_unknown_does_not_count_as_found():
 def test_a_problem_that_changed_after_the_fit_is_refused():
     X, y, _ = planted_motif(60, 30, "TGACTC", seed=2)
     model = LatentSVM(Motif(6), C=20).fit(X, y)
-    with pytest.raises(ValueError, match="width=4 and background=3 are not those of the fit, 6 and 3: fit again"):
+    with pytest.raises(ValueError, match=r"width=4 and background=3 are not those of the fit, .*6, 4.*: fit again"):
         model.set_params(problem__width=4).predict(X)
 
 
@@ -458,12 +458,12 @@ def test_lines_of_a_history_compare(planted):
         ({"n_init": 0}, ValueError, "n_init must be a whole number from 1, got n_init=0"),
         ({"init": "middle"}, ValueError, "init must be 'hidden', 'weights' or hidden values, got 'middle'"),
         ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
-        ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be larger than 1, got 1.0"),
-        ({"pace": SelfPaced(start=0.0)}, ValueError, "start is a share of the samples"),
-        ({"pace": SelfPaced(start="half")}, ValueError, "start must be a number, got start='half'"),
-        ({"pace": SelfPaced(K=0)}, ValueError, "K must be None or a positive number, got K=0"),
+        ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be a number above 1 .*, got mu=1.0"),
+        ({"pace": SelfPaced(start=0.0)}, ValueError, "start must be a share of the samples"),
+        ({"pace": SelfPaced(start="half")}, ValueError, "start must be a share of the samples, .*, got start='half'"),
+        ({"pace": SelfPaced(K=0)}, ValueError, "K must be None or a positive number, .*, got K=0"),
         ({"init": None}, ValueError, "init must be 'hidden', 'weights' or hidden values, got None"),
-        ({"escape": "no"}, TypeError, "escape must be True or False, got 'no'"),
+        ({"escape": "no"}, ValueError, "escape must be True or False, got escape='no'"),
         ({"n_init": True}, ValueError, "n_init must be a whole number from 1, got n_init=True"),
         ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),
         (

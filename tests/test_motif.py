@@ -1,5 +1,6 @@
 """Motifs in DNA: the features are those of the authors' code, whatever form the sequences come in."""
 
+import gzip
 import itertools
 import os
 from pathlib import Path
@@ -250,7 +251,12 @@ def test_many_sequences_bind_without_an_object_each():
             [0, 1],
             "sequence 1 has 7 letters; .* need 8 or more",
         ),
-        (Motif(4, features="old"), ["ACGTACGT"] * 2, [0, 1], "features must be 'full' or 'literature', got 'old'"),
+        (
+            Motif(4, features="old"),
+            ["ACGTACGT"] * 2,
+            [0, 1],
+            "features must be 'full' or 'literature', got features='old'",
+        ),
         (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0 letters"),
         (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0 letters"),
         (Motif(4), [], [], "no sequences"),
@@ -265,7 +271,7 @@ def test_many_sequences_bind_without_an_object_each():
         (Motif(0), ["ACGTACGT"] * 2, [0, 1], "width must be a whole number from 1, got width=0"),
         (Motif(2.5), ["ACGTACGT"] * 2, [0, 1], "got width=2.5"),
         (Motif(4, background=9), ["ACGTACGT"] * 2, [0, 1], "background must be a whole number from 1 to 8"),
-        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands must be 'one' or 'both', got 'two'"),
+        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands must be 'one' or 'both', got strands='two'"),
         (Motif(4, loss=[[0, 1, 1]] * 3), ["ACGTACGT"] * 2, [0, 1], "cost matrix has shape"),
     ],
 )
@@ -364,12 +370,70 @@ def test_planted_motifs_are_where_they_are_said_to_be():
 
 def test_uniprobe_files_are_checked(tmp_path):
     (tmp_path / "1.tsv").write_text("ACGT\t+1\t12\nACGA\t2\t1\n", encoding="ascii")
-    with pytest.raises(ValueError, match=r"line 2 is \['ACGA', '2', '1'\]"):
+    with pytest.raises(ValueError, match=r"line 2 is b'ACGA\\t2\\t1'"):
         uniprobe(tmp_path, "1", 1)
-    with pytest.raises(ValueError, match="fold=6"):
-        uniprobe(tmp_path, "1", 6)
-    with pytest.raises(FileNotFoundError, match=r"no 052.tsv or 052.tsv.gz; it has 1"):
+    for fold in (6, 0, True, 1.0, "1", None):
+        with pytest.raises(ValueError, match="fold must be a whole number from 1 to 5"):
+            uniprobe(tmp_path, "1", fold)
+    with pytest.raises(FileNotFoundError, match=r"no 052.tsv or .tsv.gz; it has 1"):
         uniprobe(tmp_path, "052", 1)
+
+
+def test_uniprobe_never_leaves_its_folder(tmp_path):
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "secret.tsv").write_text("ACGT\t+1\t12\n")
+    for name in ("../secret", "..", ".", "", "a/../../secret", str(tmp_path / "secret"), "x\0", None, 52, b"052"):
+        with pytest.raises(ValueError, match="protein is the name of a file without its ending"):
+            uniprobe(tmp_path / "inside", name, 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\n", "line 1 is b''"),
+        (b"ACGT\t+1\t1\n\nACGT\t+1\t1\n", "line 2 is b''"),
+        (b"ACGT\t+1\t1\nAC\xc3\xa9T\t+1\t1\n", "line 2 is"),
+        (b"ACGT\t+1\t1\nAC T\t-1\t1\n", "line 2 is"),
+        (b"ACGT\t+1\t1\n\t-1\t1\n", "line 2 is"),
+        (b"ACGT\t+1\t1\nACGT\t-1\t7\n", "line 2 is"),
+        (b"ACGT\t+1\nACGT\t-1\t1\t1\n", "line 1 is"),
+        (b"ACGT\t+1\t1\nACGT\t*1\t1\n", "line 2 is"),
+        (b"ACGT\t+1\t1\nACGT\t11\t1\n", "line 2 is"),
+        (b"ACGT\t+1\t1\n" + b"A" * 10**6 + b"\n", "line 2 is b'AAA"),
+        (b"\x00" * 100, "line 1 is"),
+    ],
+)
+def test_lines_that_are_no_probes_are_named_and_not_repeated(tmp_path, content, words):
+    (tmp_path / "1.tsv").write_bytes(content)
+    with pytest.raises(ValueError, match=words) as caught:
+        uniprobe(tmp_path, "1", 1)
+    assert len(str(caught.value)) < 500
+
+
+def test_uniprobe_reads_any_line_ending_and_any_length(tmp_path):
+    (tmp_path / "1.tsv").write_bytes(b"ACGT\t+1\t12\r\nAC\t-1\t\r\nTTTTT\t1\t3")
+    found = uniprobe(tmp_path, "1", 1)
+    assert found.X_train.tolist() == [b"ACGT"]
+    assert found.X_test.tolist() == [b"AC", b"TTTTT"]
+    assert found.y_test.tolist() == [-1, 1]
+
+
+def test_packed_probes_that_grow_beyond_the_limit_are_not_unpacked(tmp_path):
+    """A megabyte of them was unpacked to a gigabyte, and took ten."""
+    bomb = gzip.compress(b"ACGT\t+1\t1\n" * 10**6)
+    assert len(bomb) < 10**5
+    (tmp_path / "1.tsv.gz").write_bytes(bomb)
+    with pytest.raises(ValueError, match="unpacks to more than 100000 bytes"):
+        uniprobe(tmp_path, "1", 1, max_bytes=100_000)
+    assert uniprobe(tmp_path, "1", 1).X_train.size == 10**6
+    for broken in (bomb[: len(bomb) // 2], b"hello", b""):
+        (tmp_path / "1.tsv.gz").write_bytes(broken)
+        with pytest.raises(ValueError, match=r"truncated or not a gzip file|is empty"):
+            uniprobe(tmp_path, "1", 1)
+    (tmp_path / "wide.tsv").write_bytes(b"A" * 10**6 + b"\t1\t1\n" + b"A\t1\t1\n" * 10**6)
+    with pytest.raises(ValueError, match="a column is as wide as its longest"):
+        uniprobe(tmp_path, "wide", 1)
 
 
 @pytest.mark.skipif("TACIT_DATA" not in os.environ, reason="TACIT_DATA is unset: no UniPROBE data")

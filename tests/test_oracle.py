@@ -82,7 +82,7 @@ def test_losses_on_the_hidden_value_equal_the_definition(instance):
         pick = np.arange(len(bags)) if chosen is None else np.arange(len(bags))[chosen]
         found = oracle.augmented(w, chosen)
         np.testing.assert_array_equal(found.value, [(scores[i] + per_bag[i]).max() for i in pick])
-        label, state = oracle.decode(found.code)
+        label, state = oracle.decode(found.code, chosen)
         np.testing.assert_array_equal(
             oracle.loss(found.code, chosen), [per_bag[i][a, h] for i, a, h in zip(pick, label, state, strict=True)]
         )

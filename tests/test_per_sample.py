@@ -579,7 +579,7 @@ def test_an_augmented_that_is_no_maximum_is_found_before_the_fit(augmented):
     [
         ({"blocks": {"a": 9}}, r"blocks gives names and shapes .* got \{'a': 9\}"),
         ({"blocks": [3]}, r"blocks gives names and shapes .* got \[3\]"),
-        ({"memory": "1G"}, "memory is a number of bytes, got '1G'"),
+        ({"memory": "1G"}, "memory must be a number of bytes .*, got memory='1G'"),
     ],
 )
 def test_sizes_that_cannot_be_are_refused(change, message):

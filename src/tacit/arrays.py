@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from tacit.parameters import shorten
+
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"
 """Which samples: None for all, a slice (never copies), or a sorted array of indices."""
@@ -32,7 +34,13 @@ def smallest_integers(largest: int) -> np.dtype[Any]:
 
 def as_csr(values: Any) -> Any:
     """A scipy-sparse matrix or array as CSR with sorted, summed entries; the caller's object is left alone."""
-    matrix = sparse.csr_array(values)
+    try:
+        matrix = sparse.csr_array(values)
+        matrix.check_format(full_check=True)  # kernels, and SciPy itself, go where the indices say
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"a sparse matrix that is not one: {error}; build it anew") from error
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"a sparse matrix of {matrix.dtype}, not of numbers; encode it first")
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -63,6 +71,16 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
     return None
 
 
+def is_table(values: Any, ndim: int, kinds: str) -> bool:
+    """Whether something is an array of so many dimensions, of numbers of these kinds, all finite.
+
+    >>> is_table(np.ones(3), 1, "f"), is_table(np.array([np.nan]), 1, "f"), is_table([1.0], 1, "f")
+    (True, False, False)
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == ndim and values.dtype.kind in kinds
+    return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
+
+
 def find_uneven(rows: Any, name: str = "row") -> str | None:
     """What keeps nested lists from being a table, with its place, which NumPy's words lack; None if nothing is found.
 
@@ -76,13 +94,13 @@ def find_uneven(rows: Any, name: str = "row") -> str | None:
     sizes = [len(row) if _is_list(row) else -1 for row in rows]
     for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
         if size < 0:
-            return f"{name} {i} is the single value {row!r}; a {name} is a list of numbers"
+            return f"{name} {i} is the single value {shorten(row)}; a {name} is a list of numbers"
         if size != sizes[0]:
             return f"{name} {i} has {size} entries, {name} 0 has {sizes[0]}; every {name} needs as many"
     for i, row in enumerate(rows):
         for j, entry in enumerate(row):
             if _is_list(entry):
-                return f"{name} {i} holds {entry!r} at place {j}, where a single number is needed"
+                return f"{name} {i} holds {shorten(entry)} at place {j}, where a single number is needed"
     return None
 
 

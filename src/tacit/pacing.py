@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
+from tacit.parameters import number, whole_number
 
 __all__ = ["SelfPaced"]
 
@@ -47,20 +47,12 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse parameters that would never end, or never begin."""
-        for name in ("warmup", "max_rounds"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
-        for name in ("mu", "start"):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise ValueError(f"{name} must be a number, got {name}={value!r}")
-        if not 1 < self.mu < math.inf:
-            raise ValueError(f"mu must be larger than 1, got {self.mu}; 1.3 lets samples in slowly, 2 fast")
-        if not 0 < self.start <= 1:
-            raise ValueError(f"start is a share of the samples, above 0 and up to 1, got {self.start}")
-        if self.K is not None and not (isinstance(self.K, Real) and 0 < float(self.K) < math.inf):
-            raise ValueError(f"K must be None or a positive number, got K={self.K!r}")
+        whole_number("warmup", self.warmup)
+        whole_number("max_rounds", self.max_rounds)
+        number("mu", self.mu, "a number above 1 (1.3 lets samples in slowly, 2 fast)", lambda mu: 1 < mu < math.inf)
+        number("start", self.start, "a share of the samples, above 0 and up to 1", lambda share: 0 < share <= 1)
+        if self.K is not None:
+            number("K", self.K, "None or a positive number, from 1e-100 to 1e100", lambda K: 1e-100 <= K <= 1e100)
 
     def first_ease(self, risk: Array, share: Array | None = None) -> float:
         """1/K_0: the risk up to which a share of ``start`` of the samples lies; ``share`` says how many each is."""
@@ -68,7 +60,7 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
             return 1 / float(self.K)
         order = np.argsort(risk, kind="stable")
         counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
-        place = int(np.searchsorted(counts, self.start * counts[-1] * (1 - 1e-12)))
+        place = int(np.searchsorted(counts, float(self.start) * counts[-1] * (1 - 1e-12)))
         ease = float(risk[order[min(place, risk.size - 1)]])
         positive = risk[risk > 0]
         return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
@@ -80,11 +72,12 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
         """
         if not np.isfinite(ease):
             return self.first_ease(risk, share)
-        ease *= self.mu
+        mu = float(self.mu)
+        ease *= mu
         if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, ease), is_in):
             return ease
-        powers = math.ceil(math.log(float(risk[~is_in].min()) / ease) / math.log(self.mu))
-        return ease * self.mu**powers
+        powers = math.ceil(math.log(float(risk[~is_in].min()) / ease) / math.log(mu))
+        return ease * mu**powers
 
     def choose(self, risk: Array, ease: float) -> Array:
         """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""

@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.parameters import is_not_negative, number, numbers, shorten
 
 __all__ = ["Penalty", "Quadratic"]
 
@@ -123,15 +124,15 @@ class Quadratic:
 
     def check(self, n_params: int) -> None:
         for name, values in (("metric", self.metric), ("centre", 0.0 if self.centre is None else self.centre)):
-            if np.ndim(values) and np.shape(values) != (n_params,):
+            table = numbers(f"{name} of the penalty", values, "a number, or one for each weight")
+            if table.ndim and table.shape != (n_params,):
                 raise ValueError(
-                    f"{name} of the penalty has shape {np.shape(values)}, there are {n_params} weights; give one "
-                    "number each"
+                    f"{name} of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
                 )
-            if not np.isfinite(values).all():
+            if not np.isfinite(table).all():
                 raise ValueError(f"{name} of the penalty holds NaN or infinity")
-        if not np.all(np.asarray(self.metric) > 0) or not 0 <= self.pull < np.inf:
-            raise ValueError(
-                f"the metric of a penalty is positive and its pull is not negative, got metric={self.metric!r}, "
-                f"pull={self.pull!r}"
-            )
+        if self.centre is not None and np.ndim(self.centre) == 0:
+            raise ValueError(f"centre of the penalty is one number for each of {n_params} weights, got {self.centre!r}")
+        if not np.all(np.asarray(self.metric) > 0):
+            raise ValueError(f"the metric of a penalty is positive, got metric={shorten(self.metric)}")
+        number("pull", self.pull, "a number from 0", is_not_negative)

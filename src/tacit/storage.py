@@ -1,8 +1,14 @@
-"""Model files: a learner's parameters and learned facts, restored by the names of tacit's own classes."""
+"""Model files: a learner's parameters and learned facts, restored by the names of tacit's own classes.
+
+A file says which of tacit's classes to build and what to give them, and nothing else: it holds no code, and no other
+class is ever named, imported or built, but those that the caller of `load` hands over. Whatever is built has a method
+``check``, which refuses what it could not have been given or have learned (shapes, types, numbers that are not finite,
+ranges, parts that do not fit each other), so a file that was damaged or made by hand ends in one `StorageError`, here
+and not in a kernel. A class of tacit without ``check`` is not restored.
+"""
 
 from __future__ import annotations
 
-import enum
 import importlib
 import os
 from collections.abc import Iterable, Mapping
@@ -11,9 +17,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.archive import StorageError, read_archive, write_archive
+from tacit.archive import StorageError, read_archive, remove_unfinished, write_archive
 from tacit.arrays import Array
+from tacit.parameters import file_path, reason, shorten
 from tacit.ragged import Ragged
+from tacit.running import Status
+
+_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
+"""Lines of histories and penalties: the learner that they belong to checks them."""
 
 _HOMES = (
     "tacit.learners",
@@ -23,23 +34,24 @@ _HOMES = (
     "tacit.pacing",
     "tacit.learners.latent_svm",
     "tacit.penalties",
-    "tacit.running",
     "tacit.spectral",
 )
 
 
 def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
     """Write a fitted learner: its parameters and the learned ``facts``."""
-    name = type(model).__name__
+    target, name = file_path("path", path), type(model).__name__
     if _find_class(name) not in (None, type(model)):
         raise StorageError(f"{type(model)} has the name of a class of tacit, which tacit.load would restore; rename it")
+    model.check()  # what could not be restored is not written
     arrays: dict[str, Array] = {}
     header = {
         "learner": name,
         "params": _pack_params(model, arrays, "param"),
         "facts": {name: _pack(value, arrays, f"fact.{name}") for name, value in facts.items()},
     }
-    write_archive(path, "model", header, arrays)
+    remove_unfinished(target.parent)
+    write_archive(target, "model", header, arrays)
 
 
 def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[type] = ()) -> Any:
@@ -62,39 +74,64 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     True
     """
     header, arrays = read_archive(path, "model")
-    unpack = _Unpacker(arrays, {kind.__name__: kind for kind in classes})
+    where = shorten(str(path))
+    unpack = _Unpacker(arrays, _handed_over(classes))
     try:
         kind = unpack.find_class(header["learner"])
         params = {name: unpack(value) for name, value in header["params"].items()}
         facts = {name: unpack(value) for name, value in header["facts"].items()}
         facts = {name: None if isinstance(value, _Foreign) else value for name, value in facts.items()}
-    except (KeyError, TypeError, AttributeError, RuntimeError) as error:
-        raise StorageError(f"{str(path)!r} is not a tacit model: {error!r} is missing or malformed") from error
+    except Exception as error:  # a file may name and nest anything
+        raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
     if not hasattr(kind, "save"):
-        raise StorageError(f"{str(path)!r} holds a {kind.__name__}, not a learner")
+        raise StorageError(f"{where} holds a {kind.__name__}, not a learner")
+    _give_problem(params, problem, where)
+    params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
+    try:
+        model = kind(**params)
+        for name, value in facts.items():
+            if not name.endswith("_") or name.startswith("_") or callable(getattr(kind, name, None)):
+                raise StorageError(f"{shorten(name)} is nothing that a learner learns")
+            setattr(model, name, value)
+        model.check()
+    except Exception as error:  # what a file holds is refused by whatever cannot use it
+        raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
+    return model
+
+
+def _handed_over(classes: Iterable[type]) -> dict[str, type]:
+    """The user's classes by name."""
+    if isinstance(classes, type) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
+    listed = list(classes)
+    wrong = [kind for kind in listed if not isinstance(kind, type)]
+    if wrong:
+        raise TypeError(f"classes is a list of classes of your own, and {shorten(wrong[0])} is none")
+    return {kind.__name__: kind for kind in listed}
+
+
+def _give_problem(params: dict[str, Any], problem: Any, where: str) -> None:
+    """Put the user's problem where the file only names it; refuse one that is not needed, or of another class."""
     stored = params.get("problem")
     if isinstance(stored, _Foreign):
         if problem is None:
             why = "which is not a class of tacit" if _find_class(stored.name) is None else "which holds your functions"
             raise StorageError(
-                f"{str(path)!r} was trained on {stored.name}, {why}; "
-                f"pass it: tacit.load(path, problem={stored.name}(...))"
+                f"{where} was trained on {stored.name}, {why}; pass it: tacit.load(path, problem={stored.name}(...))"
             )
         if type(problem).__name__ != stored.name:
             raise StorageError(
-                f"{str(path)!r} was trained on {stored.name}, got problem={type(problem).__name__}; pass the same"
+                f"{where} was trained on {stored.name}, got problem={type(problem).__name__}; pass the same"
             )
         params["problem"] = problem
     elif problem is not None:
-        raise StorageError(f"{str(path)!r} holds its problem, {type(stored).__name__}: leave out problem=")
-    params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
-    try:
-        model = kind(**params)
-        for name, value in facts.items():
-            setattr(model, name, value)
-    except (TypeError, AttributeError) as error:
-        raise StorageError(f"{str(path)!r} is not a tacit model: {error}") from error
-    return model
+        raise StorageError(f"{where} holds its problem, {type(stored).__name__}: leave out problem=")
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, on one short line."""
+    is_lookup = isinstance(error, KeyError | AttributeError | IndexError)
+    return f"{reason(error)} is missing or malformed" if is_lookup else reason(error)
 
 
 def is_own(thing: Any) -> bool:
@@ -106,7 +143,9 @@ class _Foreign:
     """The place of an object whose class is the user's."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        if not isinstance(name, str) or not name.isidentifier():
+            raise StorageError(f"{shorten(name)} is no name of a class")
+        self.name = shorten(name).strip("'")
 
 
 def _pack_params(owner: Any, arrays: dict[str, Array], path: str) -> dict[str, Any]:
@@ -125,9 +164,10 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return None
     if hasattr(value, "to_numpy"):
         value = value.to_numpy()
-    if isinstance(value, np.ndarray) and value.dtype == object and all(isinstance(v, str) for v in value.flat):
+    is_column = isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1
+    if is_column and all(isinstance(v, str) for v in value):
         return {"$strings": value.tolist()}
-    if isinstance(value, np.ndarray) and value.dtype == object and value.ndim == 1:
+    if is_column:
         return {"$objects": [_pack(part, arrays, f"{path}.{i}") for i, part in enumerate(value)]}
     if isinstance(value, np.ndarray):
         arrays[path] = value
@@ -138,12 +178,13 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return {"$ragged": _pack(value.values, arrays, f"{path}.values"), "offsets": f"{path}.offsets", "boxes": boxes}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    if isinstance(value, enum.Enum):
-        return {"$enum": type(value).__name__, "name": value.name}
+    if isinstance(value, Status):
+        return {"$status": value.name}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
             return {"$foreign": name}
+        value.check()
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
     if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
@@ -157,7 +198,9 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
     if isinstance(value, Mapping):
         pairs = [[_pack(k, arrays, f"{path}.key"), _pack(v, arrays, f"{path}.value")] for k, v in value.items()]
         return {"$pairs": pairs}
-    raise StorageError(f"{path} is {value!r}: a {type(value).__name__} cannot be saved; use numbers, strings or arrays")
+    raise StorageError(
+        f"{path} is {shorten(value)}: a {type(value).__name__} cannot be saved; use numbers, strings or arrays"
+    )
 
 
 class _Unpacker:
@@ -176,9 +219,11 @@ class _Unpacker:
             return self._arrays[value["$array"]]
         if "$ragged" in value:
             return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
-        if "$enum" in value:
-            return self.find_class(value["$enum"])[value["name"]]
+        if "$status" in value:
+            return Status[value["$status"]]
         if "$strings" in value:
+            if not all(isinstance(part, str) for part in value["$strings"]):
+                raise StorageError("a column of strings holds something else")
             return np.array(value["$strings"], dtype=object)
         if "$objects" in value:
             column = np.empty(len(value["$objects"]), dtype=object)
@@ -194,20 +239,24 @@ class _Unpacker:
         if "$pairs" in value:
             return {self(k): self(v) for k, v in value["$pairs"]}
         kind = self.find_class(value["$object"])
-        return kind(**{name: self(part) for name, part in value["parts"].items()})
+        thing = kind(**{name: self(part) for name, part in value["parts"].items()})
+        if _find_class(kind.__name__) is kind and kind.__name__ not in _CHECKED_BY_OWNER:
+            thing.check()
+        return thing
 
     def find_class(self, name: str) -> Any:
         kind = _find_class(name) or self._handed_over.get(name)
         if kind is None:
+            shown = shorten(name)
             raise StorageError(
-                f"the file names {name!r}, which is not a class that this tacit restores; if it is yours, hand it "
-                f"over: tacit.load(path, classes=[{name}])"
+                f"the file names {shown}, which is not a class that this tacit restores; if it is yours, hand it "
+                f"over: tacit.load(path, classes=[{shown[1:-1]}])"
             )
         return kind
 
 
 def _find_class(name: str) -> Any:
-    """A class that tacit itself exports, by its name."""
+    """A class that tacit itself exports and that checks what it is given, by its name."""
     from tacit.oracle import Schema
 
     if name == "Schema":
@@ -216,5 +265,6 @@ def _find_class(name: str) -> Any:
         module = importlib.import_module(home)
         if name in module.__all__:
             found = getattr(module, name)
-            return found if isinstance(found, type) else None
+            is_restored = isinstance(found, type) and (hasattr(found, "check") or name in _CHECKED_BY_OWNER)
+            return found if is_restored else None
     return None

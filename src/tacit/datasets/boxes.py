@@ -2,13 +2,15 @@
 
 A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
 ``x_max − x_min`` pixels across. Formats that count otherwise are converted. Paths are looked for here, then below the
-folder that the environment variable TACIT_DATA names. Names of images are handed on as they are written and never
-opened: before you join names of a table that you do not trust to a folder, look for ``..`` in them.
+folder that the environment variable TACIT_DATA names, and read up to a limit (`tacit.datasets.reading`). Names of
+images are handed on as they are written and never opened: before you join names of a table that you do not trust to a
+folder, look for ``..`` in them.
 """
 
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -21,6 +23,8 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
+from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
+from tacit.parameters import reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
@@ -39,8 +43,10 @@ class BoxTable(NamedTuple):
     sizes: Array
 
 
-def boxes_csv(path: str | os.PathLike[str]) -> BoxTable:
+def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
     """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and perhaps class, width, height.
+
+    A table of more than ``max_bytes`` is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,19 +56,19 @@ def boxes_csv(path: str | os.PathLike[str]) -> BoxTable:
     """
     place = find_file(path, "a table of boxes")
     rows = []
+    reader = csv.DictReader(io.StringIO(read_text(place, "utf-8-sig", max_bytes), newline=""))
     try:
-        with place.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.DictReader(stream)
-            missing = [name for name in ("file", *CORNERS) if name not in (reader.fieldnames or ())]
-            if missing:
-                raise ValueError(f"{str(place)!r} has no column {missing[0]!r}; its columns are {reader.fieldnames}")
-            for row in reader:
-                where = f"{str(place)!r}, line {reader.line_num}"
-                corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
-                size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
-                rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{str(place)!r} is not a table of text in UTF-8 ({error})") from error
+        columns = list(reader.fieldnames or ())
+        missing = [name for name in ("file", *CORNERS) if name not in columns]
+        if missing:
+            raise ValueError(f"{named(place)} has no column {missing[0]!r}; its columns are {shorten(columns)}")
+        for row in reader:
+            where = f"{named(place)}, line {reader.line_num}"
+            corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
+            size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
+            rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
+    except csv.Error as error:
+        raise ValueError(f"{named(place)} is not a table ({reason(error)})") from error
     return _table(place, rows)
 
 
@@ -83,12 +89,14 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     place = find_place(path)
     files = sorted(place.glob("*.xml")) if place.is_dir() else [find_file(place, "a VOC annotation")]
     if not files:
-        raise FileNotFoundError(f"{str(place)!r} has no *.xml files")
+        raise FileNotFoundError(f"{named(place)} has no *.xml files")
     return _table(place, [row for file in files for row in _voc_rows(file)])
 
 
-def boxes_coco(path: str | os.PathLike[str]) -> BoxTable:
+def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
     """Boxes from a COCO annotation file: its images, categories and annotations.
+
+    A file of more than ``max_bytes`` is refused: as Python objects it takes ten times as much.
 
     >>> import tempfile
     >>> content = {
@@ -102,21 +110,22 @@ def boxes_coco(path: str | os.PathLike[str]) -> BoxTable:
     array([[ 1.,  2., 31., 42.]])
     """
     place = find_file(path, "a COCO annotation file")
+    text = read_text(place, max_bytes=max_bytes)
     try:
-        content = json.loads(place.read_text(encoding="utf-8"))
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{str(place)!r} is truncated or not JSON ({error})") from error
+        raise ValueError(f"{named(place)} is truncated or not JSON ({reason(error)})") from error
     lists = {name: content.get(name) if isinstance(content, dict) else None for name in ("images", "categories")}
     notes = content.get("annotations") if isinstance(content, dict) else None
     wrong = [name for name, value in {**lists, "annotations": notes}.items() if not isinstance(value, list)]
     if wrong:
-        raise ValueError(f"{str(place)!r} has no list {wrong[0]!r}; COCO has images, categories and annotations")
+        raise ValueError(f"{named(place)} has no list {wrong[0]!r}; COCO has images, categories and annotations")
     try:
         images = {image["id"]: image for image in lists["images"] or ()}
         names = {kind["id"]: str(kind["name"]) for kind in lists["categories"] or ()}
-        rows = [_coco_row(f"{str(place)!r}, annotation {i}", note, images, names) for i, note in enumerate(notes or ())]
+        rows = [_coco_row(f"{named(place)}, annotation {i}", note, images, names) for i, note in enumerate(notes or ())]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{str(place)!r} is not a COCO file: {error!r} is missing or malformed") from error
+        raise ValueError(f"{named(place)} is not a COCO file: {reason(error)} is missing or malformed") from error
     return _table(place, rows)
 
 
@@ -215,20 +224,18 @@ class _Row(NamedTuple):
 def _voc_rows(file: Path) -> Iterable[_Row]:
     root = _safe_tree(file)
     if root.tag != "annotation":
-        raise ValueError(f"{str(file)!r} holds <{root.tag}>, not a VOC <annotation>")
+        raise ValueError(f"{named(file)} holds <{shorten(root.tag)}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
-    size = [_size(root.findtext(f"size/{name}"), f"{str(file)!r}: {name}") for name in ("width", "height")]
+    size = [_size(root.findtext(f"size/{name}"), f"{named(file)}: {name}") for name in ("width", "height")]
     for i, thing in enumerate(root.iter("object")):
-        where = f"{str(file)!r}, object {i}"
+        where = f"{named(file)}, object {i}"
         left, top, right, bottom = (_number(thing.findtext(f"bndbox/{n}"), f"{where}: {n}") for n in CORNERS)
         yield _Row(where, image, (thing.findtext("name") or "").strip(), (left - 1, top - 1, right, bottom), size)
 
 
 def _safe_tree(file: Path) -> ElementTree.Element:
     """An XML document without document type, hence without entities of its own."""
-    if file.stat().st_size > _MAX_XML:
-        raise ValueError(f"{str(file)!r} has {file.stat().st_size} bytes; an annotation has a few thousand")
-    content = file.read_bytes()
+    content = read_bytes(file, _MAX_XML)
 
     def refuse(*_: Any) -> None:
         raise ValueError("it declares a document type, which annotations do not need")
@@ -239,19 +246,19 @@ def _safe_tree(file: Path) -> ElementTree.Element:
         guard.Parse(content, True)
         return ElementTree.fromstring(content)
     except (expat.ExpatError, ElementTree.ParseError, LookupError, ValueError) as error:
-        raise ValueError(f"{str(file)!r} is truncated, not XML, or refused ({error})") from error
+        raise ValueError(f"{named(file)} is truncated, not XML, or refused ({reason(error)})") from error
 
 
 def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
     if note["image_id"] not in images or note["category_id"] not in names:
         raise ValueError(
-            f"{where} names image {note['image_id']!r} and category {note['category_id']!r}; "
+            f"{where} names image {shorten(note['image_id'])} and category {shorten(note['category_id'])}; "
             "one of them is not in the file"
         )
     image = images[note["image_id"]]
     box = note["bbox"]
     if not isinstance(box, list) or len(box) != 4:
-        raise ValueError(f"{where} has the bbox {box!r}; COCO has [x, y, width, height]")
+        raise ValueError(f"{where} has the bbox {shorten(box)}; COCO has [x, y, width, height]")
     left, top, width, height = (_number(value, f"{where}: bbox") for value in box)
     size = [_size(image.get(name), f"{where}: {name}") for name in ("width", "height")]
     name = names[note["category_id"]]
@@ -261,10 +268,10 @@ def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, st
 def _number(text: Any, where: str) -> float:
     try:
         value = float(text)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):  # no number, or one of 400 digits
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{where} is {str(text)[:80]!r}, not a number")
+        raise ValueError(f"{where} is {shorten(text)}, not a number")
     return value
 
 
@@ -278,7 +285,7 @@ def _size(text: Any, where: str) -> int:
 
 def _table(place: Path, rows: list[_Row]) -> BoxTable:
     if not rows:
-        raise ValueError(f"{str(place)!r} holds no boxes")
+        raise ValueError(f"{named(place)} holds no boxes")
     for row in rows:
         if not row.file:
             raise ValueError(f"{row.where}: the box has no image; write the name of its file")
@@ -290,6 +297,9 @@ def _table(place: Path, rows: list[_Row]) -> BoxTable:
         width, height = row.size
         if min(left, top) < -1 or (width > 0 and right > width + 1) or (height > 0 and bottom > height + 1):
             raise ValueError(f"{row.where}: the box {tuple(row.corners)} leaves its image of {width:g} × {height:g}")
+    longest = max(max(len(row.file), len(row.name)) for row in rows)
+    if longest * len(rows) > MAX_BYTES:  # columns of strings are as wide as their longest
+        raise ValueError(f"{named(place)} has a name of {longest} letters; names of files and classes are shorter")
     return BoxTable(
         np.array([row.file for row in rows]),
         np.array([row.name for row in rows]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.datasets.location import find_folder
+from tacit.datasets.reading import MAX_BYTES, named, read_bytes
+from tacit.parameters import number, one_of, shorten, whole_number
 
 
 class Planted(NamedTuple):
@@ -45,16 +47,21 @@ def planted_motif(
     >>> X[y == 1][0], start
     (np.bytes_(b'TTTGTCCGGGGGGACCTAGC'), array([-1,  7, -1,  9]))
     """
-    letters = np.array(["ACGT".find(letter) for letter in motif.upper()])
-    if letters.size == 0 or (letters < 0).any():
-        raise ValueError(f"motif must be letters A, C, G and T, got {motif!r}")
-    starts = length - letters.size + 1 if background is None else length - letters.size - background
+    if not isinstance(motif, str) or not motif or set(motif.upper()) - set("ACGT"):
+        raise ValueError(f"motif must be letters A, C, G and T, got {shorten(motif)}")
+    letters = np.array(["ACGT".index(letter) for letter in motif.upper()])
+    n, length = whole_number("n", n, 0, MAX_BYTES), whole_number("length", length, 1, MAX_BYTES)
+    seed = whole_number("seed", seed, 0)
+    number("noise", noise, "a probability", lambda chance: 0 <= chance <= 1)
+    if n * length > MAX_BYTES:
+        raise ValueError(f"{n} sequences of {length} letters are more than {MAX_BYTES} letters; draw them in parts")
+    left_out = -1 if background is None else whole_number("background", background, 0)
+    starts = length - letters.size - left_out
     if starts < 1:
         raise ValueError(
             f"length={length} leaves no room for a motif of {letters.size} letters; give {length + 1 - starts} or more"
         )
-    if strands not in ("one", "both"):
-        raise ValueError(f"strands must be 'one' or 'both', got {strands!r}")
+    one_of("strands", strands, ("one", "both"))
     rng = np.random.default_rng(seed)
     codes = rng.integers(0, 4, (n, length))
     is_positive = np.arange(n) % 2 == 1
@@ -80,7 +87,7 @@ class Halves(NamedTuple):
     y_test: Array
 
 
-def uniprobe(folder: str | os.PathLike[str], protein: str, fold: int) -> Halves:
+def uniprobe(folder: str | os.PathLike[str] | None, protein: str, fold: int, *, max_bytes: int = MAX_BYTES) -> Halves:
     """Probes that bind a protein (1) and that do not (−1), split as in the experiments of Kumar, Packer & Koller 2010.
 
     Reads ``protein.tsv`` or ``protein.tsv.gz``: sequence, +1 or −1, and the digits of the folds (1 to 5) in whose
@@ -88,9 +95,10 @@ def uniprobe(folder: str | os.PathLike[str], protein: str, fold: int) -> Halves:
 
     Parameters
     ----------
-    folder : where the files are
+    folder : where the files are; None for ``uniprobe`` below the folder that the environment variable TACIT_DATA names
     protein : their name without ending, such as "052"
     fold : 1 to 5
+    max_bytes : larger files are refused before they are unpacked
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,23 +107,59 @@ def uniprobe(folder: str | os.PathLike[str], protein: str, fold: int) -> Halves:
     ...     uniprobe(folder, "007", fold=1).X_train
     array([b'ACGT', b'CCGT'], dtype='|S4')
     """
-    if fold not in (1, 2, 3, 4, 5):
-        raise ValueError(f"folds are 1 to 5, got fold={fold!r}")
-    path = next((p for end in ("tsv.gz", "tsv") if (p := Path(folder) / f"{protein}.{end}").exists()), None)
+    fold = whole_number("fold", fold, 1, 5)
+    is_name = isinstance(protein, str) and protein == Path(protein).name and protein not in ("", "..")
+    if not is_name or "\0" in protein:
+        raise ValueError(f"protein is the name of a file without its ending, such as '052', got {shorten(protein)}")
+    place = find_folder(folder, "uniprobe")
+    path = next((p for end in ("tsv.gz", "tsv") if os.path.isfile(p := place / f"{protein}.{end}")), None)
     if path is None:
-        found = sorted({p.name.split(".")[0] for p in Path(folder).glob("*.tsv*")})
+        found = sorted({p.name.split(".")[0] for p in place.glob("*.tsv*")})
         raise FileNotFoundError(
-            f"{folder} has no {protein}.tsv or {protein}.tsv.gz; it has {', '.join(found) or 'no tsv file at all'}"
+            f"{named(place)} has no {shorten(protein)[1:-1]}.tsv or .tsv.gz; it has "
+            f"{', '.join(found[:20]) or 'no tsv file at all'}"
         )
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("ascii")
-    rows = [line.split("\t") for line in text.splitlines()]
-    wrong = [i for i, row in enumerate(rows) if len(row) != 3 or row[1] not in ("+1", "1", "-1")]
-    if wrong:
-        raise ValueError(
-            f"{path}, line {wrong[0] + 1} is {rows[wrong[0]]}; a line has a sequence, +1 or -1, and the digits of folds"
-        )
-    X = np.array([row[0] for row in rows], dtype=bytes)
-    y = np.array([int(row[1]) for row in rows])
-    is_train = np.array([str(fold) in row[2] for row in rows])
+    X, y, is_train = _probes(read_bytes(path, max_bytes), path, fold)
     return Halves(X[is_train], y[is_train], X[~is_train], y[~is_train])
+
+
+def _probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, Array]:
+    """Sequences, labels, and whether each is in the training half: all lines at once, without an object for any."""
+    text = np.frombuffer(content.replace(b"\r\n", b"\n") + (b"" if content.endswith(b"\n") else b"\n"), np.uint8)
+    if not content:
+        raise ValueError(f"{named(path)} is empty; a line has a sequence, +1 or -1, and the digits of folds")
+    ends, tabs = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord("\t"))
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    fields = np.diff(np.searchsorted(tabs, ends), prepend=0)
+    _refuse(fields != 2, text, starts, ends, path)
+    first, second = tabs[0::2], tabs[1::2]
+    sign, is_one = text[first + 1], text[second - 1] == ord("1")
+    is_signed = (second - first == 3) & ((sign == ord("+")) | (sign == ord("-")))
+    _refuse(~(is_one & (is_signed | (second - first == 2))), text, starts, ends, path)
+    pairs = np.column_stack([second, ends]).ravel()
+    digits = np.add.reduceat((text >= ord("1")) & (text <= ord("5")), pairs, dtype=np.int64)[::2]
+    odd = np.flatnonzero(((text <= ord(" ")) | (text > ord("~"))) & (text != ord("\t")) & (text != ord("\n")))
+    lengths = first - starts
+    wrong = (lengths == 0) | (digits != ends - second - 1)
+    wrong[np.searchsorted(ends, odd)] = True
+    _refuse(wrong, text, starts, ends, path)
+    width = int(lengths.max())
+    if width * lengths.size > MAX_BYTES:
+        raise ValueError(f"{named(path)} has a sequence of {width} letters; a column is as wide as its longest")
+    step = np.zeros(text.size, np.int8)
+    step[starts], step[first] = 1, -1
+    letters = np.zeros((lengths.size, width), np.uint8)
+    letters[np.arange(width) < lengths[:, None]] = text[np.cumsum(step, dtype=np.int8).view(bool)]
+    is_train = np.add.reduceat(text == ord(str(fold)), pairs, dtype=np.int64)[::2] > 0
+    return letters.view(f"S{width}").ravel(), np.where(sign == ord("-"), -1, 1), is_train
+
+
+def _refuse(wrong: Array, text: Array, starts: Array, ends: Array, path: Path) -> None:
+    """An error that names the first wrong line, and shows its beginning."""
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        line = text[starts[i] : min(ends[i], starts[i] + 1000)].tobytes()
+        raise ValueError(
+            f"{named(path)}, line {i + 1} is {shorten(line)}; a line has a sequence, +1 or -1, and the digits of "
+            "folds, with tabs between them"
+        )

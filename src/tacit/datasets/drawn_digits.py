@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.datasets.reading import MAX_BYTES
+from tacit.parameters import number, whole_number
 
 SHORTEST_SIDE = 12
 """Pixels below which a digit cannot be told from another."""
@@ -44,17 +45,15 @@ def drawn_digits(n: int, *, side: int = 32, turn: float = 60.0, seed: int = 0) -
     >>> X.shape, y[:5], bool(np.abs(angles).max() <= 60)
     ((20, 32, 32), array([0, 1, 2, 3, 4]), True)
     """
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"n must be a whole number from 1, got {n!r}")
-    if not isinstance(side, Integral) or side < SHORTEST_SIDE:
-        raise ValueError(f"side must be a whole number of pixels from {SHORTEST_SIDE}, got {side!r}")
-    if not 0 <= turn <= 180:
-        raise ValueError(f"turn must be degrees from 0 to 180, got {turn!r}")
-    rng = np.random.default_rng(seed)
-    y = np.arange(int(n)) % 10
+    n, side = whole_number("n", n, 1, MAX_BYTES), whole_number("side", side, SHORTEST_SIDE, MAX_BYTES)
+    if 8 * n * side**2 > MAX_BYTES:
+        raise ValueError(f"{n} images of {side} × {side} pixels take more than {MAX_BYTES} bytes; draw them in parts")
+    turn = number("turn", turn, "degrees from 0 to 180", lambda degrees: 0 <= degrees <= 180)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
+    y = np.arange(n) % 10
     angles = rng.uniform(-turn, turn, len(y)) if turn else np.zeros(len(y))
     shapes = [np.concatenate(strokes) for strokes in _STROKES]
-    images = [_draw(_shake(shapes[digit], angle, rng), int(side), rng) for digit, angle in zip(y, angles, strict=True)]
+    images = [_draw(_shake(shapes[digit], angle, rng), side, rng) for digit, angle in zip(y, angles, strict=True)]
     return DrawnDigits(np.array(images), y, angles)
 
 

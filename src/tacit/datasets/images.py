@@ -12,6 +12,8 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
+from tacit.datasets.reading import named
+from tacit.parameters import reason, whole_number
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -56,7 +58,7 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
     ]
     if not files:
         raise FileNotFoundError(
-            f"{str(place)!r} has no images in subfolders; put them into one folder a class, as {' '.join(ENDINGS)}"
+            f"{named(place)} has no images in subfolders; put them into one folder a class, as {' '.join(ENDINGS)}"
         )
     return ImageFiles(files, np.array([file.parent.name for file in files]))
 
@@ -92,6 +94,7 @@ def image_size(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tu
 def _opened(path: str | os.PathLike[str], max_pixels: int, look: Callable[[Any], T]) -> T:
     """What ``look`` finds in an opened image; whatever goes wrong names the file."""
     place = find_file(path, "an image")
+    max_pixels = whole_number("max_pixels", max_pixels)
     Image = pillow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -103,11 +106,11 @@ def _opened(path: str | os.PathLike[str], max_pixels: int, look: Callable[[Any],
                     )
                 return look(image)
         except Image.DecompressionBombError as error:  # ours, or Pillow's own above 179 million pixels
-            raise ValueError(f"{str(place)!r} is too large ({error}); shrink it") from error
+            raise ValueError(f"{named(place)} is too large ({reason(error)}); shrink it") from error
         except MemoryError:
             raise
         except Exception as error:  # decoders raise whatever their format makes them stumble over
-            raise ValueError(f"{str(place)!r} is no image, or a broken one ({error}); leave it out") from error
+            raise ValueError(f"{named(place)} is no image, or a broken one ({reason(error)}); leave it out") from error
 
 
 def _pixels(image: Any) -> Array:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tacit.datasets.reading import named
+from tacit.parameters import file_path
+
 VARIABLE = "TACIT_DATA"
-MOST_BYTES = 1 << 31
-"""Packed files that promise more are not unpacked: a few bytes of them can fill the memory."""
 
 
 def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
@@ -25,22 +26,23 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
             f"holds {name!r}"
         )
     place = find_place(folder) if folder is not None else Path(str(home)) / name
-    if not place.is_dir():
+    if not os.path.isdir(place):
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
-        raise FileNotFoundError(f"there is no folder {str(place)!r}{why}")
+        raise FileNotFoundError(f"there is no folder {named(place)}{why}")
     return place
 
 
 def find_file(path: str | os.PathLike[str], what: str) -> Path:
     """The path of a file that is there; the error says what was looked for."""
     place = find_place(path)
-    if not place.is_file():
-        kind = "a folder" if place.is_dir() else "missing"
-        raise FileNotFoundError(f"{str(place)!r} is {kind}, and should be {what}")
+    if not os.path.isfile(place):
+        kind = "a folder" if os.path.isdir(place) else "missing"
+        raise FileNotFoundError(f"{named(place)} is {kind}, and should be {what}")
     return place
 
 
 def find_place(path: str | os.PathLike[str]) -> Path:
     """The path itself, or the same below ``$TACIT_DATA`` if it is there alone."""
-    place, home = Path(path), os.environ.get(VARIABLE)
-    return Path(home) / place if home and not place.exists() and (Path(home) / place).exists() else place
+    place, home = file_path("path", path), os.environ.get(VARIABLE)
+    is_there_alone = home and not os.path.exists(place) and os.path.exists(Path(home) / place)
+    return Path(home) / place if home and is_there_alone else place

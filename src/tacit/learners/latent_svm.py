@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,14 @@ from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import Prepared, prepare
+from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
+from tacit.learners.preparation import Prepared, check_margin, prepare
 from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, offered, require
 from tacit.oracle.capabilities import ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
+from tacit.parameters import shorten, switch, whole_number
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
@@ -156,11 +157,11 @@ class LatentSVM(Learner):
             one = self._one_run(self._descent(Recalling(shards), prepared))
             old = self._old_weights(schema)
             runs = Runs(
-                one, lambda one: self._first(one, oracle, y, old), n_starts, self.max_iter, checkpoint is not None
+                one, lambda one: self._first(one, oracle, y, old), n_starts, int(self.max_iter), checkpoint is not None
             )
             record, status = run(
                 runs,
-                runs.begin(seed, None if checkpoint is None else checkpoint.read()),
+                _begin(runs, seed, checkpoint),
                 callbacks=self.callbacks or (),
                 progress=Progress(self.verbose, None),
                 checkpoint=checkpoint,
@@ -206,9 +207,9 @@ class LatentSVM(Learner):
             oracle,
             prepared.weights,
             prepared.penalty,
-            lambda task: choose(task, self.tol) if isinstance(self.solver, str) else self.solver or Bundle(),
-            tol=self.tol,
-            max_inner=self.max_inner,
+            lambda task: choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle(),
+            tol=float(self.tol),
+            max_inner=int(self.max_inner),
             rescaling=self.rescaling,
             pace=self.pace,
             escape=self.escape,
@@ -291,20 +292,31 @@ class LatentSVM(Learner):
             f"{ends[-1]:.6g}; {near} of them there"
         )
 
+    def check(self) -> None:
+        self._check()
+        check_margin(self)
+        check_facts(self, (*MARGIN_FACTS, "runs_", "inner_gap_"))
+
     def _check(self) -> None:
-        for name in ("n_init", "max_inner"):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {name}={value!r}")
+        whole_number("n_init", self.n_init)
+        whole_number("max_inner", self.max_inner)
         for name in ("escape", "shift", "warm_start"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            switch(name, getattr(self, name))
         if self.init is None or (isinstance(self.init, str) and self.init not in ("auto", "hidden", "weights")):
-            raise ValueError(f"init must be 'auto', 'hidden', 'weights' or hidden values, got {self.init!r}")
+            raise ValueError(f"init must be 'auto', 'hidden', 'weights' or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
-                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {self.pace!r}")
+                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
             self.pace.check()
+
+
+def _begin(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
+    """The first record, or the one that a checkpoint holds."""
+    saved = None if checkpoint is None else checkpoint.read()
+    if saved is None or checkpoint is None:
+        return runs.begin(seed)
+    with checkpoint.restoring():
+        return runs.begin(seed, saved)
 
 
 def _closed(runs: Runs, record: Record, status: Status) -> Record:

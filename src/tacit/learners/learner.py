@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from tacit.arrays import Array
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
+from tacit.parameters import numbers, whole_number
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace", "penalty")
@@ -92,12 +92,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         if k == 1:
             return self._best(X)[1]
-        if not isinstance(k, Integral) or k < 1:
-            raise ValueError(f"k must be a whole number from 1, got {k!r}")
+        k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
         require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
         with sharded(oracle, self.n_jobs) as shards:
-            codes, scores = shards.ranked(self.coef_, self._answer(shards), int(k))
+            codes, scores = shards.ranked(self.coef_, self._answer(shards), k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
         if columns[0] is None:
             return None
@@ -153,6 +152,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         facts.pop("dual_", None)  # as large as the training data, and prediction does without
         storage.save(path, self, facts)
+
+    def check(self) -> None:
+        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
+        from tacit.learners.loaded_facts import check_facts
+
+        check_facts(self)
 
     def frozen(self, **params: Any) -> Any:
         """A copy of the fitted model with other parameters that is free of what only the next warm start needs."""
@@ -229,7 +234,7 @@ def read_weights(sample_weight: Any, n: int) -> Array:
     >>> read_weights([1, 4], 2)
     array([0.25, 1.  ])
     """
-    weights = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    weights = numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
     if weights.ndim == 0:
         weights = np.full(n, float(weights))
     if weights.ndim != 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,18 @@ from tacit.labels import find_labels, read_labels
 from tacit.learners.learner import Learner, read_weights
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
 from tacit.oracle.capabilities import ChecksItself
+from tacit.parameters import (
+    file_path,
+    is_not_negative,
+    is_positive,
+    number,
+    one_of,
+    shorten,
+    switch,
+    whole_number,
+)
 from tacit.penalties import Penalty, Quadratic
+from tacit.scale.threads import check_jobs
 from tacit.solvers import Bundle
 from tacit.solvers.checkpoint import Checkpoint
 
@@ -82,44 +92,45 @@ def check_running(learner: Any) -> None:
     """Refuse parameters that cannot be: the problem, and those of long runs that the learner has."""
     if not isinstance(learner.problem, Problem):
         raise TypeError(
-            f"problem must be a problem such as tacit.problems.Multiclass(), got {learner.problem!r}"
+            f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
             + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
         )
-    max_iter = getattr(learner, "max_iter", 1)
-    if not isinstance(max_iter, Integral) or max_iter < 1:
-        raise ValueError(f"max_iter must be a whole number from 1, got max_iter={max_iter!r}")
-    if getattr(learner, "resume", False) and getattr(learner, "checkpoint", None) is None:
+    whole_number("max_iter", getattr(learner, "max_iter", 1))
+    check_jobs(learner.n_jobs)
+    if getattr(learner, "checkpoint", None) is not None:
+        file_path("checkpoint", learner.checkpoint)
+    if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
         raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
     callbacks = getattr(learner, "callbacks", None)
     if callbacks is not None and not (
         isinstance(callbacks, Iterable) and all(callable(callback) for callback in callbacks)
     ):
-        raise TypeError(f"callbacks must be a list of functions, got {callbacks!r}; write [function]")
+        raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
 
 
 def check_margin(learner: Any) -> None:
     """Refuse parameters of margin learners that cannot be, with the value and a remedy."""
-    for name in ("C", "tol"):
-        value = getattr(learner, name)
-        if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-            raise ValueError(
-                f"{name} must be a positive number, got {name}={value!r}; try {name}={1 if name == 'C' else 1e-3}"
-            )
+    number("C", learner.C, "a positive number", is_positive)
+    number("tol", learner.tol, "a positive number", is_positive)
+    switch("warm_start", learner.warm_start)
     if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
-        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
+        raise TypeError(
+            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+        )
     if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
-        raise TypeError(f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {learner.solver!r}")
-    if learner.rescaling not in ("margin", "slack"):
-        raise ValueError(f"rescaling must be 'margin' or 'slack', got {learner.rescaling!r}")
+        raise TypeError(
+            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+        )
+    one_of("rescaling", learner.rescaling, ("margin", "slack"))
     if learner.penalty is not None and (isinstance(learner.penalty, type) or not hasattr(learner.penalty, "primal")):
-        raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {learner.penalty!r}")
+        raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
 
 
 def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: Any) -> Array:
     """c_i = C · weight_i / Σ weights, times the factor of the class."""
     given = read_weights(sample_weight, n)
     total = float(given.sum())
-    weights = learner.C / total * given
+    weights = float(learner.C) / total * given
     if learner.class_weight is None:
         return np.asarray(weights)
     if not len(classes):
@@ -129,15 +140,14 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
         counts = np.bincount(place, given, minlength=len(classes))
         factors = np.where(counts > 0, total / np.count_nonzero(counts) / np.where(counts > 0, counts, 1.0), 0.0)
     elif isinstance(learner.class_weight, dict):
-        unknown = [label for label in learner.class_weight if label not in classes.tolist()]
-        if unknown:
-            raise ValueError(f"class_weight names {unknown[0]!r}, which is none of the classes {classes.tolist()}")
-        wrong = [v for v in learner.class_weight.values() if not isinstance(v, Real) or not 0 <= float(v) < np.inf]
-        if wrong:
-            raise ValueError(f"class weights must be finite and not negative, got {wrong[0]!r}")
-        factors = np.array([float(learner.class_weight.get(label, 1.0)) for label in classes.tolist()])
+        listed = classes.tolist()
+        for label, factor in learner.class_weight.items():
+            if label not in listed:
+                raise ValueError(f"class_weight names {shorten(label)}, which is none of the classes {shorten(listed)}")
+            number(f"class_weight[{shorten(label)}]", factor, "finite and not negative", is_not_negative)
+        factors = np.array([float(learner.class_weight.get(label, 1.0)) for label in listed])
     else:
-        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {learner.class_weight!r}")
+        raise ValueError(f"class_weight must be None, 'balanced' or a dict, got {shorten(learner.class_weight)}")
     weights = weights * factors[place]
     if not weights.any():
         raise ValueError("sample weights and class weights leave nothing to learn from: their products are all zero")

@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import prepare, require_hidden
+from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
+from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
 from tacit.scale import sharded
@@ -116,12 +117,12 @@ class StructuredSVM(Learner):
         old = self._warm(schema) if self.warm_start else Warm()
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
-            solver = choose(task, self.tol) if isinstance(self.solver, str) else self.solver or Bundle()
+            solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
             solution = minimise(
                 task,
                 solver,
-                tol=self.tol,
-                max_iter=self.max_iter,
+                tol=float(self.tol),
+                max_iter=int(self.max_iter),
                 start=old.w,
                 planes=old.planes,
                 dual=old.dual,
@@ -143,6 +144,10 @@ class StructuredSVM(Learner):
         if solution.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
+
+    def check(self) -> None:
+        check_margin(self)
+        check_facts(self, MARGIN_FACTS)
 
     def _warm(self, schema: Any) -> Warm:
         if not hasattr(self, "coef_"):

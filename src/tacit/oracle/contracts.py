@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array, Rows, span
+from tacit.parameters import shorten, whole_number
 from tacit.ragged import states_of
 
 TARGET = -1
@@ -51,8 +52,26 @@ class Schema:
         """
         return sum(math.prod(shape) for shape in self.blocks.values())
 
+    def check(self) -> None:
+        """Refuse what no problem learns: kernels rely on these sizes."""
+        classes = self.classes
+        if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.dtype.kind not in "biufUS":
+            raise ValueError(f"classes are a vector of numbers or strings, got {shorten(classes)}")
+        if np.unique(classes).size != classes.size or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
+            raise ValueError(f"classes are different labels, none of them missing, got {shorten(classes)}")
+        whole_number("n_features", self.n_features, 0)
+        for name, shape in self.blocks.items():
+            if not isinstance(name, str) or not isinstance(shape, tuple) or not shape:
+                raise ValueError(f"blocks have a name and a shape, got {shorten(name)}: {shorten(shape)}")
+            for size in shape:
+                whole_number(f"a size of the block {shorten(name)}", size)
+        if not isinstance(self.facts, Mapping):
+            raise ValueError(f"facts of a schema are values by name, got {shorten(self.facts)}")
+
     def views(self, w: Array) -> dict[str, Array]:
         """The named parts of ``w``, as views: writing to them writes to ``w``."""
+        if w.shape != (self.n_params,):
+            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed: {dict(self.blocks)}")
         views, start = {}, 0
         for name, shape in self.blocks.items():
             size = math.prod(shape)
@@ -173,6 +192,12 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     def checked(self, X: Any) -> Any:
         """What `read` makes of the input, or made of it before."""
         return X.data if isinstance(X, Read) else self.read(X)
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be, as far as that shows without data."""
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse a schema that is not of this problem: `bind` and its kernels rely on the blocks and facts in it."""
 
     @abstractmethod
     def schema(self, X: Any, y: Any) -> Schema:

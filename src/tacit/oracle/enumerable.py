@@ -19,6 +19,7 @@ from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
 from tacit.oracle.known_hidden import KnownHidden, check_hidden
 from tacit.oracle.losses import LossTable, checked_losses
+from tacit.parameters import shorten
 from tacit.ragged import states_of
 
 
@@ -74,13 +75,14 @@ class EnumerableOracle(ABC):
         self.n_labels = len(classes)
         self.has_hidden = has_hidden
         self._labels = labels
-        self._hidden, self._allowed = KnownHidden.of(hidden, np.diff(offsets))
+        self._sizes = np.diff(offsets)
+        self._hidden, self._allowed = KnownHidden.of(hidden, self._sizes)
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
-        self._losses = None if losses is None else checked_losses(losses)
+        self._losses = None if losses is None else self._checked(losses)
         if hidden_loss is not None:
             self._losses = self._measured(Reference(self._hidden, self._allowed))
-        most_states = int(np.max(np.diff(offsets), initial=1))
+        most_states = int(np.max(self._sizes, initial=1))
         self._code_type = smallest_integers(self.n_labels * most_states)
         self.block_states = max(1, self.block_cells // self.n_labels)
         self._whole = list(self._cut(slice(0, self.n_samples)))
@@ -113,6 +115,8 @@ class EnumerableOracle(ABC):
         if (code is None) == (posterior is None):
             raise ValueError("a loss is measured against a code or against a posterior: give one of the two")
         states = self._hidden if code is None else self.split(code)[1]
+        if posterior is not None and np.shape(posterior) != (self.offsets[-1],):
+            raise ValueError(f"a posterior of shape {np.shape(posterior)} for {self.offsets[-1]} states")
         view = copy.copy(self)
         view._losses = self._measured(Reference(states, None, posterior))
         return view
@@ -120,7 +124,11 @@ class EnumerableOracle(ABC):
     def _measured(self, reference: Reference) -> LossTable:
         if self._labels is None or self._hidden_loss is None:
             raise ValueError("a loss on the hidden value is measured against labels: bind with y")
-        return LossTable(self._hidden_loss.table(self.n_labels, self.offsets, self._labels, reference), None)
+        table = self._hidden_loss.table(self.n_labels, self.offsets, self._labels, reference)
+        return self._checked(LossTable(table, None))
+
+    def _checked(self, losses: LossTable) -> LossTable:
+        return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
     def known_marks(self) -> tuple[Array | None, ...]:
         """Arrays that tell labels, known hidden values and losses from others, for `digest`."""
@@ -133,7 +141,7 @@ class EnumerableOracle(ABC):
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
         view = copy.copy(self)
-        view._losses = checked_losses(losses)
+        view._losses = self._checked(losses)
         return view
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -162,13 +170,12 @@ class EnumerableOracle(ABC):
         labels = self._known_labels(rows)
         n = labels.size
         known = _take(self._hidden, rows)
-        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels)
+        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels, rows)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
             allowed = self._allowed_states(part)
-            cells.best_states(
-                self.scores(w, part), starts, labels[out], known[out], allowed, wish[out], state[out], value[out]
-            )
+            scores = self._scored(w, part, starts)
+            cells.best_states(scores, starts, labels[out], known[out], allowed, wish[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def expectations(
@@ -193,7 +200,7 @@ class EnumerableOracle(ABC):
         labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
         known = _take(self._hidden, rows)
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             V = np.zeros_like(scores)
             if coefs[0] is not None and logs[0] is not None:
                 cells.subtract_highest(scores, starts, power, logs[0][out], V)
@@ -213,7 +220,7 @@ class EnumerableOracle(ABC):
         labels, known = self._known_labels(rows), _take(self._hidden, rows)
         parts = [np.empty(0)]
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             sizes = np.diff(starts)
             V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
             allowed, ones = self._allowed_states(part), np.ones(sizes.size)
@@ -240,7 +247,7 @@ class EnumerableOracle(ABC):
         """
         parts = [np.empty(0, dtype=bool)]
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(np.zeros(self.n_params), part)
+            scores = self._scored(np.zeros(self.n_params), part, starts)
             own = np.repeat(labels[out], np.diff(starts))
             parts.append(scores[own, np.arange(scores.shape[1])] > -np.inf)
         return np.concatenate(parts)
@@ -261,11 +268,11 @@ class EnumerableOracle(ABC):
 
     def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(n, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the last."""
-        labels = self.split(code)[0]
+        labels = self.split(code, rows)[0]
         n = self._count(rows)
         codes, values = np.full((n, k), -1, np.int64), np.full((n, k), -np.inf)
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             for i, (a, b) in enumerate(itertools.pairwise((starts - starts[0]).tolist()), out.start):
                 row = scores[labels[i], a:b]
                 order = np.argsort(-row, kind="stable")[:k]
@@ -275,10 +282,10 @@ class EnumerableOracle(ABC):
         return Assignment(codes, values)
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         value = np.empty(label.size)
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             value[out] = scores[label[out], starts[:-1] - starts[0] + state[out]]
         return value
 
@@ -286,7 +293,7 @@ class EnumerableOracle(ABC):
         """See `tacit.oracle.capabilities.ScoresLabels`."""
         value = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             cells.best_by_label(scores, starts, value[out])
             if np.isfinite(power):
                 cells.sum_by_label(scores, starts, power, value[out])
@@ -294,23 +301,26 @@ class EnumerableOracle(ABC):
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.ScoresLabels`."""
-        open_ = np.full(len(labels), -1)
+        open_ = np.full(self._count(rows), -1)
+        labels = np.asarray(labels, dtype=np.int64)
+        if labels.shape != open_.shape or not ((labels >= 0) & (labels < self.n_labels)).all():
+            raise ValueError(f"labels are {open_.size} positions among {self.n_labels} classes, got {shorten(labels)}")
         state, value = np.empty(open_.size, np.int64), np.empty(open_.size)
         for out, part, starts in self._blocks(rows):
-            scores = self.scores(w, part)
+            scores = self._scored(w, part, starts)
             cells.best_states(scores, starts, labels[out], open_[out], _NOTHING, open_[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         table, column = self._loss_table()
         if column is not None:
             return np.asarray(table.take(label * table.shape[1] + _take(column, rows)))
         return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        label, state = self.split(code)
-        return self.gather(label, state, np.ascontiguousarray(coef, dtype=np.float64), rows)
+        label, state = self.split(code, rows)
+        return self.gather(label, state, one_coef_each(coef, label.size), rows)
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
@@ -334,7 +344,7 @@ class EnumerableOracle(ABC):
         return self._join(found, state)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         return self.classes[label], (state if self.has_hidden else None)
 
     def states(self, rows: Rows) -> Any:
@@ -389,8 +399,8 @@ class EnumerableOracle(ABC):
         label, state, value = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n)
         if not self.has_hidden and losses.column is not None and anchor is None and not rivals:
             columns = _take(losses.column, rows)
-            for out, part, _ in self._blocks(rows):
-                cells.best_labels(self.scores(w, part), losses.table, columns[out], label[out], value[out])
+            for out, part, starts in self._blocks(rows):
+                cells.best_labels(self._scored(w, part, starts), losses.table, columns[out], label[out], value[out])
             return Assignment(self._join(label, state), value)
         left_out = self._known_labels(rows) if rivals else np.full(n, -1)
         table, column = losses
@@ -398,7 +408,7 @@ class EnumerableOracle(ABC):
         anchors = value if anchor is None else anchor
         for out, part, starts in self._blocks(rows):
             cells.best_cells(
-                self.scores(w, part),
+                self._scored(w, part, starts),
                 starts,
                 table if column is not None else np.ascontiguousarray(table[:, self.states(part)]),
                 columns[out],
@@ -454,25 +464,50 @@ class EnumerableOracle(ABC):
             raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
         return self._losses
 
-    def _wishes(self, prefer: Array, labels: Array) -> Array:
-        wished, state = self.split(np.maximum(prefer, 0))
+    def _wishes(self, prefer: Array, labels: Array, rows: Rows) -> Array:
+        wished, state = self.split(np.maximum(prefer, 0), rows)
         return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
 
-    def split(self, code: Array) -> tuple[Array, Array]:
-        """Labels (positions among the classes) and states of a code."""
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """Labels (positions among the classes) and states of a code of these rows; kernels go where they say."""
         code = np.asarray(code, dtype=np.int64)
+        sizes = _take(self._sizes, rows)
+        if code.shape != sizes.shape:
+            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        outside = code >= (sizes * self.n_labels if self.has_hidden else self.n_labels)
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
         if not self.has_hidden:
             return code, np.zeros_like(code)
         state, label = np.divmod(code, self.n_labels)
         return label, state
+
+    def _scored(self, w: Array, rows: Rows, starts: Array) -> Array:
+        """`scores`, in the shape that kernels rely on."""
+        scores = self.scores(w, rows)
+        if scores.shape != (self.n_labels, starts[-1] - starts[0]):
+            raise ValueError(
+                f"{type(self).__name__}.scores gives the shape {scores.shape} for {self.n_labels} labels and "
+                f"{starts[-1] - starts[0]} states; it must give (labels, states)"
+            )
+        return scores
 
     def _join(self, label: Array, state: Array) -> Array:
         if not self.has_hidden:
             return label.astype(self._code_type)
         code = state * self.n_labels + label
         return np.where(label < 0, -1, code).astype(self._code_type)
+
+
+def one_coef_each(coef: Any, n: int) -> Array:
+    """One coefficient for each of n samples, as kernels read them."""
+    each: Array = np.ascontiguousarray(coef, dtype=np.float64)
+    if each.shape != (n,):
+        raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
+    return each
 
 
 _NOTHING = np.empty(0, dtype=bool)

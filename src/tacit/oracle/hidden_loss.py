@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.kernels import kernel
+from tacit.parameters import shorten
 
 MAX_PAIRS = 1 << 28
 """Pairwise losses that are kept at the most: a gigabyte."""
@@ -64,6 +65,9 @@ class HiddenLoss:
         return part.reshape(size, size)
 
     def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
+        sizes = np.diff(offsets)
+        if self.kinds.shape != sizes.shape or (np.diff(self.starts)[self.kinds] != sizes**2).any():
+            raise ValueError("the tables of a loss on hidden values do not fit these samples: one (h, h) for each kind")
         out = np.ones((n_labels, int(offsets[-1])))
         starts = self.starts[self.kinds]
         if reference.posterior is not None:
@@ -129,7 +133,9 @@ class CalledLoss:
         except (TypeError, ValueError):
             value = np.nan
         if not 0 <= value < np.inf:
-            raise ValueError(f"loss{outputs} of sample {i} is {answer!r}; losses are numbers, finite and not negative")
+            raise ValueError(
+                f"loss{outputs} of sample {i} is {shorten(answer)}; losses are numbers, finite and not negative"
+            )
         return value
 
 

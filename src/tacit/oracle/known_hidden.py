@@ -40,10 +40,18 @@ class KnownHidden(NamedTuple):
     states: Array
     allowed: Array | None = None
 
+    def check(self, sizes: Array) -> None:
+        """Refuse what does not fit samples of so many states: kernels rely on it."""
+        if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
+            raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
+        if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
+            raise ValueError(f"allowed has shape {self.allowed.shape}, these samples have {sizes.sum()} values")
+
     @classmethod
     def of(cls, hidden: Any, sizes: Array) -> KnownHidden:
         """From whatever `read_hidden` takes, from nothing (None), or from what was read before."""
         if isinstance(hidden, KnownHidden):
+            hidden.check(sizes)
             return hidden
         return cls(np.full(sizes.size, -1)) if hidden is None else read_hidden(hidden, sizes)
 

@@ -20,11 +20,20 @@ class LossTable(NamedTuple):
     column: Array | None
 
 
-def checked_losses(losses: LossTable) -> LossTable:
-    """The same losses as contiguous arrays; an error if one is not finite, or negative."""
+def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:
+    """The same losses as contiguous arrays; an error if one is not finite, or negative, or if they do not fit.
+
+    There is one column per state, or one of those that there are for each row.
+    """
     table = np.ascontiguousarray(losses.table, dtype=np.float64)
+    if table.ndim != 2 or len(table) != n_labels or (losses.column is None and table.shape[1] != n_states):
+        raise ValueError(f"a loss table of shape {table.shape} for {n_labels} labels and {n_states} states")
     wrong = ~np.isfinite(table) | (table < 0)
     if wrong.any():
         raise ValueError(f"a loss of {table[wrong][0]}: losses must be finite and not negative")
-    column = None if losses.column is None else np.ascontiguousarray(losses.column, dtype=np.int64)
+    if losses.column is None:
+        return LossTable(table, None)
+    column = np.ascontiguousarray(losses.column, dtype=np.int64)
+    if column.shape != (n_rows,) or not ((column >= 0) & (column < table.shape[1])).all():
+        raise ValueError(f"the columns of a loss table are {n_rows} numbers from 0 to {table.shape[1] - 1}")
     return LossTable(table, column)

@@ -176,5 +176,10 @@ class CalledOracle(FunctionCalls):
         seen = self._seen
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        pairs = zip(self._indices(rows).tolist(), code.tolist(), strict=True)
+        indices = self._indices(rows)
+        if code.shape != indices.shape or any(
+            c >= len(seen[i]) for i, c in zip(indices.tolist(), code.tolist(), strict=True)
+        ):
+            raise ValueError(f"a code of shape {code.shape} for {indices.size} samples, or of outputs never seen")
+        pairs = zip(indices.tolist(), code.tolist(), strict=True)
         return np.array([seen[i][c] for i, c in pairs], dtype=np.int64)

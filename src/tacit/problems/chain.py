@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.labels import find_labels
+from tacit.labels import check_listed, find_labels, kind_of_label
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
+from tacit.parameters import shorten, switch
 from tacit.problems.chain_oracle import ChainOracle
-from tacit.problems.class_blocks import read_costs
+from tacit.problems.class_blocks import check_blocks, read_costs
 from tacit.problems.ragged_input import read_ragged
 from tacit.problems.tags import read_tag_classes, read_tags
 from tacit.ragged import Ragged
@@ -59,7 +60,23 @@ class Chain(Problem):
     def read(self, X: Any) -> Ragged:
         return read_ragged(X, "sequence", "token")
 
+    def check(self) -> None:
+        switch("fit_intercept", self.fit_intercept)
+        switch("boundaries", self.boundaries)
+        check_listed(self.classes, "tags")
+
+    def check_schema(self, schema: Schema) -> None:
+        k = len(schema.classes)
+        check_blocks(
+            schema,
+            {"emission": (k, schema.n_features), "transition": (k, k)},
+            {"intercept": (k,), "start": (k,), "stop": (k,)},
+        )
+        self._costs(schema.classes)
+        self._allowed(schema.classes)
+
     def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
         sequences = self.checked(X)
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
@@ -74,6 +91,7 @@ class Chain(Problem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
         sequences = self.checked(X)
+        self.check_schema(schema)
         d = sequences.values.shape[1]
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")
@@ -135,7 +153,7 @@ class Chain(Problem):
 
     def _costs(self, classes: Array) -> Array:
         if isinstance(self.loss, str) and self.loss != "hamming":
-            raise ValueError(f"loss must be 'hamming' or a cost matrix, got {self.loss!r}")
+            raise ValueError(f"loss must be 'hamming' or a cost matrix, got {shorten(self.loss)}")
         return read_costs("0/1" if isinstance(self.loss, str) else self.loss, classes)
 
     def _losses(self, classes: Array, labels: Array, offsets: Array) -> LossTable:
@@ -146,7 +164,7 @@ class Chain(Problem):
             i = int(np.searchsorted(offsets, t, side="right")) - 1
             raise ValueError(
                 f"y[{i}][{t - offsets[i]}] is a tag that training never saw, and a cost matrix has no row for it; the "
-                f"tags are {classes.tolist()}: list all of them in classes=[...]"
+                f"tags are {shorten(classes.tolist())}: list all of them in classes=[...]"
             )
         table = np.hstack([self._costs(classes).T, np.ones((k, 1)), np.zeros((k, 1))])
         return LossTable(table, np.where(labels == TARGET, k + 1, labels))
@@ -156,19 +174,21 @@ class Chain(Problem):
         k = len(classes)
         allowed = np.ones((k, k), dtype=bool)
         if self.forbidden is not None and (isinstance(self.forbidden, str) or not isinstance(self.forbidden, Iterable)):
-            raise ValueError(f"forbidden lists pairs of tags (first, second), got {self.forbidden!r}")
+            raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
+        tags = classes.tolist()
         for pair in self.forbidden if self.forbidden is not None else ():
-            if isinstance(pair, str) or not isinstance(pair, Sized) or len(pair) != 2:
-                raise ValueError(f"forbidden lists pairs of tags (first, second), got {pair!r}")
-            places = find_labels(classes, np.array(pair))
-            if (places < 0).any():
-                raise ValueError(f"forbidden names {pair!r}, but the tags are {classes.tolist()}")
-            allowed[places[0], places[1]] = False
+            if isinstance(pair, str) or not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
+                raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(pair)}")
+            if any(not kind_of_label(tag) or tag not in tags for tag in pair):
+                raise ValueError(f"forbidden names {shorten(pair)}, but the tags are {shorten(tags)}")
+            allowed[tags.index(pair[0]), tags.index(pair[1])] = False
         reached = np.ones(k, dtype=bool)
         for t in range(1, min(longest, k + 1)):  # a walk of more than k tags goes round a circle: it can go on for ever
             reached = np.asarray((reached[:, None] & allowed).any(axis=0))
             if not reached.any():
-                raise ValueError(f"forbidden={self.forbidden!r} leaves no sequence of {t + 1} tags; allow more pairs")
+                raise ValueError(
+                    f"forbidden={shorten(self.forbidden)} leaves no sequence of {t + 1} tags; allow more pairs"
+                )
         return allowed
 
     def __sklearn_tags__(self) -> Any:

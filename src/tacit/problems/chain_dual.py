@@ -166,6 +166,7 @@ def visit_chains(
 
     Rows of features are dense if ``indptr`` is empty; ``moved[0]`` gathers the change of the losses, ``moved[1]``
     counts visits that found no free slot; if it ``may_widen``, those move weight only between the taggings there are.
+    Returns the sum of the gaps, NaN where numbers overflow.
     """
     d, tags = weights.shape
     room = shares.shape[1]
@@ -299,6 +300,8 @@ def visit_chains(
                 gain = value[high] - value[low]
             if turn == 0:
                 gap = c[s] * (top - held)
+                if not gap < np.inf:
+                    return np.nan
                 if gap <= 0.0:
                     break
                 gaps[s] = gap
@@ -367,6 +370,8 @@ def visit_chains(
                     v = turn_by[down[t - 1], down[t]]
                     q += v * v
                     turn_by[down[t - 1], down[t]] = 0.0
+            if not q < np.inf:
+                return np.nan
             share = shares[s, low]
             if is_forced:
                 for t in range(size):

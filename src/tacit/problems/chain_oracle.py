@@ -14,6 +14,7 @@ from tacit.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.problems import chain_kernels as kernels
 from tacit.problems.chain_dual import ChainDual
@@ -75,7 +76,7 @@ class ChainOracle:
         self._views = schema.views
         self.allowed = allowed
         self._labels = labels
-        self._losses = None if losses is None else checked_losses(losses)
+        self._losses = None if losses is None else self._checked(losses)
         self._code_type = smallest_integers(self.n_labels)
         if labels is not None:
             self._reject_forbidden(labels)
@@ -117,21 +118,21 @@ class ChainOracle:
         return self._completed(rng.random((labels.size, self.n_labels)), labels).code
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        value = np.empty(self._starts(rows).size - 1)
+        value, code = np.empty(self._starts(rows).size - 1), self._read(code, rows)
         transition = self._transition(w)
         for out, tokens, part, starts in self._blocks(rows):
-            kernels.path_scores(self._unary(w, part), starts, transition, self._read(code[tokens]), value[out])
+            kernels.path_scores(self._unary(w, part), starts, transition, code[tokens], value[out])
         return value
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         rows_of_loss, column = self.loss_rows(rows)
-        return np.add.reduceat(rows_of_loss[column, self._read(code)], self._starts(rows)[:-1])
+        return np.add.reduceat(rows_of_loss[column, self._read(code, rows)], self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         k = self.n_labels
         emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
-        starts, code = self._starts(rows), self._read(code)
-        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        starts, code = self._starts(rows), self._read(code, rows)
+        coef = one_coef_each(coef, starts.size - 1)
         tokens = self.tokens(rows)
         places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
         weights = np.repeat(coef, np.diff(starts))
@@ -223,8 +224,12 @@ class ChainOracle:
 
     def with_loss(self, losses: LossTable) -> Self:
         view = copy.copy(self)
-        view._losses = checked_losses(losses)
+        view._losses = self._checked(losses)
         return view
+
+    def _checked(self, losses: LossTable) -> LossTable:
+        tokens = int(self.offsets[-1])
+        return checked_losses(losses, self.n_labels, tokens, tokens)
 
     @property
     def operations(self) -> float:
@@ -264,7 +269,7 @@ class ChainOracle:
         return found.astype(self._code_type)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, None]:
-        return Ragged(self.classes[self._read(code)], self._starts(rows)), None
+        return Ragged(self.classes[self._read(code, rows)], self._starts(rows)), None
 
     def tokens(self, rows: Rows) -> Any:
         """The tokens of the chosen sequences: a slice where they are consecutive, else an array."""
@@ -402,8 +407,12 @@ class ChainOracle:
                 f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
             )
 
-    def _read(self, code: Array) -> Array:
+    def _read(self, code: Array, rows: Rows = None) -> Array:
+        """The tags of a code of these rows; kernels go where they say."""
         code = np.asarray(code, dtype=np.int64)
+        tokens = self._starts(rows)[-1]
+        if code.shape != (tokens,):
+            raise ValueError(f"a code of shape {code.shape} for sequences of {tokens} tokens; it has one tag per token")
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
         if code.size and code.max() >= self.n_labels:

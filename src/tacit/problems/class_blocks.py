@@ -17,12 +17,16 @@ from sklearn.utils import ClassifierTags
 
 from tacit.arrays import Array, Rows, find_uneven
 from tacit.kernels import kernel
-from tacit.labels import find_labels, read_classes, read_labels
+from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import EnumerableOracle, Example, LossTable, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden
+from tacit.parameters import numbers, shorten, switch
 from tacit.problems.class_dual import ClassDual
+
+Blocks = dict[str, tuple[int, ...]]
+"""Names and shapes of parts of w."""
 
 SMALL_PRODUCT = 900_000
 """Below a million multiplications OpenBLAS skips packing, which is a third faster (34 against 49 µs on the digits).
@@ -38,6 +42,10 @@ class ClassProblem(Problem):
         self.loss = loss
         self.classes = classes
         self.fit_intercept = fit_intercept
+
+    def check(self) -> None:
+        switch("fit_intercept", self.fit_intercept)
+        check_listed(self.classes)
 
     @abstractmethod
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
@@ -117,7 +125,13 @@ class TableProblem(ClassProblem):
     def rows(self, X: Any) -> tuple[Any, Array]:
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
 
+    def check_schema(self, schema: Schema) -> None:
+        k = len(schema.classes)
+        check_blocks(schema, {"weights": (k, schema.n_features)}, {"intercept": (k,)})
+        self.check_loss(schema.classes)
+
     def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
         table, offsets = self.rows(self.checked(X))
         classes = read_classes(self.classes, y, offsets.size - 1)
         self.check_loss(classes)
@@ -128,6 +142,7 @@ class TableProblem(ClassProblem):
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
         X = self.checked(X)
+        self.check_schema(schema)
         table, offsets = self.rows(X)
         name = type(self).__name__
         if table.shape[1] != schema.n_features:
@@ -254,22 +269,39 @@ class ClassBlocks(EnumerableOracle):
         return out
 
 
+def check_blocks(schema: Schema, needed: Blocks, optional: Blocks) -> None:
+    """Refuse a schema whose blocks of weights are not those needed, and perhaps those that are optional.
+
+    >>> check_blocks(Schema(np.arange(2), 3, {"weights": (2, 4)}), {"weights": (2, 3)}, {})
+    Traceback (most recent call last):
+    ...
+    ValueError: the schema's blocks {'weights': (2, 4)} do not fit 2 classes × 3 features: {'weights': (2, 3)}
+    """
+    fits = all(schema.blocks.get(name) == shape for name, shape in needed.items()) and all(
+        shape == (needed | optional).get(name) for name, shape in schema.blocks.items()
+    )
+    if not fits:
+        raise ValueError(
+            f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {len(schema.classes)} classes × "
+            f"{schema.n_features} features: {needed}"
+        )
+
+
 def read_costs(loss: Any, classes: Array, others: tuple[str, ...] = ()) -> Array:
     """``costs[true, predicted]`` from "0/1" or from a cost matrix in the order of the classes."""
     k = len(classes)
     if isinstance(loss, str):
         if loss != "0/1":
             names = ", ".join(map(repr, ("0/1", *others)))
-            raise ValueError(f"loss must be {names} or a cost matrix, got {loss!r}")
+            raise ValueError(f"loss must be {names} or a cost matrix, got {shorten(loss)}")
         return 1.0 - np.eye(k)
-    try:
-        costs = np.asarray(loss, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        why = find_uneven(loss) or error
-        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {why}") from error
+    why = find_uneven(loss)
+    if why:
+        raise ValueError(f"loss must be '0/1' or a cost matrix of numbers, rows of equal length: {why}")
+    costs = numbers("loss", loss, "'0/1' or a cost matrix of numbers, rows of equal length")
     if costs.shape != (k, k):
         raise ValueError(
-            f"the cost matrix has shape {costs.shape}, the data have {k} classes {classes.tolist()}; "
+            f"the cost matrix has shape {costs.shape}, the data have {k} classes {shorten(classes.tolist())}; "
             "give one row per true and one column per predicted class, and classes=[...] if some may be absent"
         )
     if not np.isfinite(costs).all() or (costs < 0).any():
@@ -290,7 +322,7 @@ def class_losses(loss: Any, classes: Array, labels: Array) -> LossTable:
         i = int(np.argmax(labels == len(classes)))
         raise ValueError(
             f"y[{i}] is a label that training never saw, and a cost matrix has no row for it; "
-            f"the classes are {classes.tolist()}: list all of them in classes=[...]"
+            f"the classes are {shorten(classes.tolist())}: list all of them in classes=[...]"
         )
     return LossTable(costs.T, labels)
 

@@ -81,7 +81,8 @@ def visit_single(
     """Visit samples of one state each: the best ``alpha[i]`` for the present rest, by projection onto a simplex.
 
     Keeps ``weights[feature, label]`` in step. Rows are dense if ``indptr`` is empty. ``constant`` is the feature
-    behind the intercepts, 0 without; ``moved[0]`` gathers the change of the losses.
+    behind the intercepts, 0 without; ``moved[0]`` gathers the change of the losses. Returns the sum of the gaps, NaN
+    where numbers overflow.
     """
     d, labels = weights.shape
     dense = indptr.size == 0
@@ -100,7 +101,7 @@ def visit_single(
         for k in range(labels):
             g[k] = extra[k] + constant * intercept[k]
         for p in range(first, last):
-            v = values[p]
+            v = np.float64(values[p])  # squares of single precision overflow at 1e19
             if v != 0.0:
                 q += v * v
                 part = weights[p - first] if dense else weights[indices[p]]
@@ -113,6 +114,8 @@ def visit_single(
             if g[k] > g[best]:
                 best = k
         gap = c[i] * g[best] - held
+        if not (q < np.inf and gap < np.inf):
+            return np.nan
         gaps[i] = gap if gap > 0.0 else 0.0
         if gap <= 0.0:
             continue
@@ -146,6 +149,8 @@ def visit_single(
         for k in range(labels):
             g[k] = (g[k] - cut) / q if g[k] > cut else 0.0
             whole += g[k]
+        if not 0.0 < whole < np.inf:
+            return np.nan
         for k in range(labels):
             v = g[k] * (c[i] / whole)
             level[k] = v - share[k]
@@ -217,6 +222,8 @@ def visit_bags(
                 held += alpha[start + h, k] * row[k]
                 top = row[k] if row[k] > top else top
         gap = c[i] * top - held
+        if not gap < np.inf:
+            return np.nan
         gaps[i] = gap if gap > 0.0 else 0.0
         if gap <= 0.0:
             continue
@@ -247,7 +254,10 @@ def visit_bags(
                 if label == its_label:
                     q -= 2.0 * mine[j] * its[j]
             for p in range(its_first, its_last):
-                q += values[p] * values[p]
+                j = p - its_first if dense else indices[p]
+                q += its[j] * its[j]
+            if not q < np.inf:
+                return np.nan
             there = alpha[start + away, its_label]
             step = there if gain >= q * there else gain / q
             alpha[start + best, label] += step

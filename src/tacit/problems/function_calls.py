@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import TARGET, Assignment
+from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.output_table import OutputTable
 from tacit.problems.user_functions import Cost, Output, UserFunctions, as_column, as_samples, is_scalar, key_of
 
@@ -79,7 +80,8 @@ class FunctionCalls:
         return self._table.losses(self._entries(code, rows))
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        return self._table.sum(self._entries(code, rows), np.ascontiguousarray(coef, dtype=np.float64))
+        entries = self._entries(code, rows)
+        return self._table.sum(entries, one_coef_each(coef, entries.size))
 
     def exact(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,11 @@ from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
+from tacit.parameters import is_whole, number, shorten, whole_number
 
 __all__ = ["Rotations", "rotations"]
+
+MAX_ANGLES = 10_000
 
 
 def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None = None) -> Rotations:
@@ -27,13 +29,15 @@ def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None
     >>> rotations(-60, 60, 11).states
     array([-60., -48., -36., -24., -12.,   0.,  12.,  24.,  36.,  48.,  60.])
     """
-    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"count must be a whole number from 1, got {count!r}")
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+    count = whole_number("count", count, 1, MAX_ANGLES, remedy="every angle is a view of every sample")
+    low, high = number("low", low, "an angle in degrees"), number("high", high, "an angle in degrees")
+    if low > high:
         raise ValueError(f"angles run from low to high, in degrees, got low={low!r} and high={high!r}")
     if count == 1 and low != high:
         raise ValueError(f"one angle cannot span {low} to {high}: raise count, or give low = high")
-    return Rotations(tuple(np.linspace(low, high, int(count)).tolist()), shape)
+    turns = Rotations(tuple(np.linspace(low, high, count).tolist()), shape)
+    turns.check()
+    return turns
 
 
 class Rotations(BaseEstimator):  # type: ignore[misc]
@@ -64,25 +68,35 @@ class Rotations(BaseEstimator):  # type: ignore[misc]
         """Refuse angles and shapes that cannot be."""
         try:
             angles = np.asarray(self.angles, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             angles = np.empty(0)
-        if angles.ndim != 1 or not angles.size or not np.isfinite(angles).all():
-            raise ValueError(f"angles must be degrees, one or more, such as (-30.0, 0.0, 30.0), got {self.angles!r}")
-        if self.shape is not None and (np.shape(self.shape) != (2,) or min(self.shape) < 1):
-            raise ValueError(f"shape must be (height, width), got {self.shape!r}")
+        if angles.ndim != 1 or not 0 < angles.size <= MAX_ANGLES or not np.isfinite(angles).all():
+            raise ValueError(
+                f"angles must be degrees, one to {MAX_ANGLES} of them, such as (-30.0, 0.0, 30.0), got "
+                f"{shorten(self.angles)}"
+            )
+        self._given_shape()
+
+    def _given_shape(self) -> tuple[int, int] | None:
+        if self.shape is None:
+            return None
+        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2 or not all(map(is_whole, self.shape)):
+            raise ValueError(f"shape must be (height, width), got {shorten(self.shape)}")
+        return whole_number("height", self.shape[0]), whole_number("width", self.shape[1])
 
     def input_shape(self, X: Array) -> tuple[int, ...]:
         """(height, width) or (height, width, channels) of these images, (n, height, width, …) or flat rows."""
+        given = self._given_shape()
         if X.ndim in (3, 4):
-            if self.shape is not None and tuple(self.shape) != X.shape[1:3]:
-                raise ValueError(f"images of shape {X.shape[1:]}, but rotations(shape={self.shape}); leave out shape")
+            if given is not None and given != X.shape[1:3]:
+                raise ValueError(f"images of shape {X.shape[1:]}, but rotations(shape={given}); leave out shape")
             return X.shape[1:]
         if X.ndim != 2:
             raise ValueError(
                 f"X has shape {X.shape}; images are (n, height, width), (n, height, width, channels) or flat rows"
             )
         side = math.isqrt(X.shape[1])
-        height, width = (side, side) if self.shape is None else self.shape
+        height, width = given or (side, side)
         if height * width != X.shape[1]:
             raise ValueError(
                 f"rows of {X.shape[1]} pixels are no image of {height} × {width}; give images as (n, height, width), "

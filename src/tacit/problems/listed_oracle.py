@@ -117,7 +117,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         if not super().accepts(code):
             return False
         own = np.flatnonzero(code >= 0)
-        label, state = self.split(code[own])
+        label, state = self.split(code[own], own)
         return bool((self._cells[self.offsets[:-1][own] + state, label] >= 0).all())
 
     def existing(self, labels: Array, rows: Rows = None) -> Array:
@@ -174,7 +174,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         return state * self.n_labels + label if self.has_hidden else label
 
     def _entries(self, code: Array, rows: Rows) -> Array:
-        label, state = self.split(code)
+        label, state = self.split(code, rows)
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return np.asarray(self._cells[firsts + state, label])
 

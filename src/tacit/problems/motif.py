@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import ClassifierTags
 
 from tacit.arrays import Array
-from tacit.labels import find_labels, read_classes, read_labels
+from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import Example, Problem, Schema
+from tacit.parameters import one_of, whole_number
 from tacit.problems.class_blocks import class_losses, read_costs
 from tacit.problems.dna_input import MEANING, read_sequences
 from tacit.problems.motif_oracle import Layout, MotifOracle, read_windows
@@ -80,21 +80,38 @@ class Motif(Problem):
         self.loss = loss
         self.classes = classes
 
+    def check(self) -> None:
+        self._sizes()
+        one_of("strands", self.strands, ("one", "both"))
+        one_of("features", self.features, ("full", "literature"))
+        check_listed(self.classes)
+
+    def check_schema(self, schema: Schema) -> None:
+        width, background = self._sizes()
+        if schema.blocks != {"motif": (width, 4), "background": (4**background,)} or len(schema.classes) != 2:
+            raise ValueError(
+                f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
+                f"classes have weights of the shapes {dict(schema.blocks)}: fit again"
+            )
+        read_costs(self.loss, schema.classes)
+
     def read(self, X: Any) -> Ragged:
-        self._check_parameters()
+        self.check()
+        width, background = self._sizes()
         sequences = read_sequences(X)
         shortest = self._layout().shortest
         short = np.flatnonzero(sequences.lengths < shortest)
         if short.size:
             i = int(short[0])
             raise ValueError(
-                f"sequence {i} has {sequences.lengths[i]} letters; width={self.width} and background={self.background} "
+                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and background={background} "
                 f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
             )
         return sequences
 
     def schema(self, X: Any, y: Any) -> Schema:
         sequences = self.checked(X)
+        width, background = self._sizes()
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
             raise ValueError(
@@ -104,16 +121,11 @@ class Motif(Problem):
         if self.classes is None:
             classes = _ascending(classes)
         read_costs(self.loss, classes)
-        return Schema(classes, 1, {"motif": (self.width, 4), "background": (4**self.background,)})
+        return Schema(classes, 1, {"motif": (width, 4), "background": (4**background,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
         sequences = self.checked(X)
-        if schema.blocks["motif"] != (self.width, 4) or schema.blocks["background"] != (4**self.background,):
-            width, words = schema.blocks["motif"][0], schema.blocks["background"][0]
-            raise ValueError(
-                f"width={self.width} and background={self.background} are not those of the fit, "
-                f"{width} and {round(np.log2(words) / 2)}: fit again"
-            )
+        self.check_schema(schema)
         layout = self._layout()
         facts: dict[str, Any] = {}
         if y is not None:
@@ -126,7 +138,7 @@ class Motif(Problem):
         return MotifOracle(sequences, schema, layout, **facts)
 
     def _layout(self) -> Layout:
-        return Layout(self.width, self.background, 1 if self.strands == "one" else 2, self.features == "full")
+        return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
@@ -185,17 +197,10 @@ class Motif(Problem):
             cls(2, background=1, strands="both", features="literature"),
         ]
 
-    def _check_parameters(self) -> None:
-        for name, most in (("width", None), ("background", LONGEST_WORD)):
-            value = getattr(self, name)
-            is_whole = isinstance(value, Integral) and not isinstance(value, bool)
-            if not is_whole or value < 1 or (most and value > most):
-                limits = "from 1" if most is None else f"from 1 to {most} (4^{most} weights)"
-                raise ValueError(f"{name} must be a whole number {limits}, got {name}={value!r}")
-        if self.strands not in ("one", "both"):
-            raise ValueError(f"strands must be 'one' or 'both', got {self.strands!r}")
-        if self.features not in ("full", "literature"):
-            raise ValueError(f"features must be 'full' or 'literature', got {self.features!r}")
+    def _sizes(self) -> tuple[int, int]:
+        """Width and background, as Python integers: sizes are powers of them."""
+        width = whole_number("width", self.width)
+        return width, whole_number("background", self.background, 1, LONGEST_WORD, remedy="w has 4^background weights")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

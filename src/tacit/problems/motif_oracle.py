@@ -14,6 +14,7 @@ from tacit.arrays import Array, Rows
 from tacit.labels import find_labels, reject_unknown
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
 from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden
 from tacit.problems import motif_kernels as kernels
 from tacit.problems.motif_starts import enriched_words
@@ -198,13 +199,12 @@ class MotifOracle(EnumerableOracle):
         return self._fold(*sums)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
-        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): the words outside both windows cancel, so O(width) per
-        row."""
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
         sums = self._zeros()
         cut, places = self._cut_words(rows), self._pieces.places
-        coef = np.ascontiguousarray(coef, dtype=np.float64)
+        coef = one_coef_each(coef, cut[2].size)
         for output, sign in ((code, 1.0), (target, -1.0)):
-            kernels.add_moves(*cut, places, self._shape, *self.split(output), coef, sign, *sums)
+            kernels.add_moves(*cut, places, self._shape, *self.split(output, rows), coef, sign, *sums)
         return self._fold(*sums)
 
     def proposals(self, most: int) -> list[Array]:
@@ -241,12 +241,12 @@ class MotifOracle(EnumerableOracle):
             return super().impute(w, rows, prefer)
         labels = self._known_labels(rows)
         given = np.where(labels == 1, _take(self._hidden, rows), 0)  # background alone has one state: nothing to search
-        wish = None if prefer is None else self._wishes(prefer, labels)
+        wish = None if prefer is None else self._wishes(prefer, labels, rows)
         nowhere, value, state = self._search(w, rows, given, wish)
         return Assignment(self._join(labels, state), np.where(labels == 1, value, nowhere))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        labels, states = self.split(code)
+        labels, states = self.split(code, rows)
         nowhere, value, _ = self._search(w, rows, states)
         return np.where(labels == 1, value, nowhere)
 
@@ -293,7 +293,7 @@ class MotifOracle(EnumerableOracle):
         return self._join(found, states)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        labels, states = self.split(code)
+        labels, states = self.split(code, rows)
         sizes = _take(np.diff(self.offsets), rows)
         states = np.where(_take(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))

@@ -74,6 +74,8 @@ class OutputTable:
 
     def scores(self, w: Array, entries: Array) -> Array:
         """w·Ψ of every entry."""
+        if np.shape(w) != (self.functions.n_params,):
+            raise ValueError(f"w has shape {np.shape(w)}, joint features have {self.functions.n_params} numbers")
         places = self._find(entries)
         out = np.empty(entries.size)
         dot_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places, w, out)

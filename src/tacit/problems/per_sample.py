@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 
 from tacit.arrays import Array
 from tacit.oracle import Example, Problem, Schema
+from tacit.parameters import is_whole, number, shorten, switch
 from tacit.problems.called_oracle import CalledOracle
 from tacit.problems.function_calls import Bound, name_of
 from tacit.problems.listed_oracle import ListedOracle
@@ -88,6 +88,13 @@ class PerSample(Problem):
         self.memory = memory
         self.examples = examples
 
+    def check(self) -> None:
+        switch("hidden", self.hidden)
+        switch("approximate", self.approximate)
+        number("memory", self.memory, "a number of bytes (2**29 is half a gigabyte)", lambda room: room >= 0)
+        self._blocks()
+        self.functions()
+
     def read(self, X: Any) -> list[Any]:
         samples = as_samples(X)
         if not samples:
@@ -101,16 +108,17 @@ class PerSample(Problem):
         """
         samples = self.checked(X)
         labels, single = as_labels(y, len(samples))
-        self._check_sizes()
+        self.check()
         functions = self.functions()
         classes = self._classes(functions, samples, labels) if single else np.zeros(0)
-        blocks = {name: tuple(shape) for name, shape in (self.blocks or {}).items()}
+        blocks = self._blocks()
         total = sum(math.prod(shape) for shape in blocks.values())
         output = self._some_output(functions, samples[0], labels[0])
         size = total if output is None else functions.feature(0, samples[0], *output).size
         if self.blocks is not None and total != size:
             raise ValueError(
-                f"blocks={self.blocks} has {total} numbers, the joint feature of sample 0 has {size}; they must agree"
+                f"blocks={shorten(self.blocks)} has {total} numbers, the joint feature of sample 0 has {size}; "
+                "they must agree"
             )
         return Schema(classes, size, blocks or {"weights": (size,)})
 
@@ -127,34 +135,36 @@ class PerSample(Problem):
         bound = Bound(functions, samples, labels, values, schema.classes, self.memory, approximate=self.approximate)
         return CalledOracle(bound) if self.outputs is None else ListedOracle(bound)
 
-    def _check_sizes(self) -> None:
-        if not isinstance(self.memory, Real) or isinstance(self.memory, bool) or not self.memory >= 0:
-            raise ValueError(f"memory is a number of bytes, got {self.memory!r}; 2**29 is half a gigabyte")
+    def _blocks(self) -> dict[str, tuple[int, ...]]:
+        """Names and shapes of the parts of w, in Python integers; none where the user gave none."""
         if self.blocks is None:
-            return
+            return {}
         fits = isinstance(self.blocks, Mapping) and all(
-            isinstance(name, str) and isinstance(shape, tuple) and all(isinstance(k, Integral) and k > 0 for k in shape)
+            isinstance(name, str) and isinstance(shape, tuple) and shape and all(is_whole(k) and k > 0 for k in shape)
             for name, shape in self.blocks.items()
         )
-        if not fits:
+        if not fits or not self.blocks:
             raise ValueError(
                 f'blocks gives names and shapes of the parts of w, such as {{"emission": (3, 4)}}, got '
-                f"{self.blocks!r}; a part of nine numbers has the shape (9,)"
+                f"{shorten(self.blocks)}; a part of nine numbers has the shape (9,)"
             )
+        return {name: tuple(int(k) for k in shape) for name, shape in self.blocks.items()}
 
     def functions(self, n_params: int | None = None) -> UserFunctions:
         """The functions that were given, under one face; an error says which of them is missing or no function."""
         given = {name: getattr(self, name) for name in ("joint_feature", "argmax", "loss", "augmented", "impute")}
         if self.outputs is not None and not callable(self.outputs):
             if not isinstance(self.outputs, Iterable) or isinstance(self.outputs, str):
-                raise TypeError(f"outputs must be a function of x, or a list of all outputs, got {self.outputs!r}")
+                raise TypeError(
+                    f"outputs must be a function of x, or a list of all outputs, got {shorten(self.outputs)}"
+                )
             everything = list(self.outputs)
             given["outputs"] = _Always(everything)
         else:
             given["outputs"] = self.outputs
         for name, function in given.items():
             if function is not None and not callable(function):
-                raise TypeError(f"{name} must be a function, got {function!r}")
+                raise TypeError(f"{name} must be a function, got {shorten(function)}")
         if self.joint_feature is None:
             raise TypeError("joint_feature must be a function (x, y) -> vector, got None")
         if self.argmax is None and self.outputs is None:

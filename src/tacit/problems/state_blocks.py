@@ -24,6 +24,11 @@ class StateBlocks(EnumerableOracle):
 
     def __init__(self, views: Array, schema: Schema, offsets: Array, **facts: Any) -> None:
         n, T, d = views.shape
+        shape = (len(schema.classes), T)
+        if schema.blocks.get("weights") != (*shape, d) or schema.blocks.get("intercept", shape) != shape:
+            raise ValueError(
+                f"the schema's blocks {dict(schema.blocks)} do not fit {shape[0]} classes × {T} states × {d} features"
+            )
         self._rows = np.ascontiguousarray(views, dtype=np.float64).reshape(n * T, d)
         self._columns = np.ascontiguousarray(views.transpose(1, 2, 0), dtype=np.float64)
         self._states = T

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.labels import find_labels
+from tacit.labels import find_labels, is_missing, kind_of_label, read_listed
+from tacit.parameters import shorten
 from tacit.ragged import Ragged
 
 
@@ -34,6 +35,8 @@ def read_tags(y: Any, lengths: Array) -> Tags:
     else:
         if type(y).__module__.split(".")[0] == "pyarrow":
             y = y.to_pylist()
+        if isinstance(y, str | bytes | dict) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) == 0:
+            raise ValueError(f"y is {shorten(y)}; give one sequence of tags for each sequence of X")
         sequences = [_sequence(tags, i) for i, tags in enumerate(y)]
         sizes = np.array([len(tags) for tags in sequences], dtype=np.int64)
         flat = _flat(sequences)
@@ -63,33 +66,32 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
         found = np.unique(known)
         if found.size < 2:
             raise ValueError(
-                f"y holds only one tag, {found.tolist()}: there is nothing to tell apart; add sequences with another "
+                f"y holds only one tag, {shorten(found)}: there is nothing to tell apart; add sequences with another "
                 "tag, or list all tags with classes=[...]"
             )
         return found
-    if isinstance(classes, str) or not isinstance(classes, Iterable):
-        raise ValueError(f"classes must be two or more different tags, got {classes!r}")
-    listed = np.array(list(classes))
-    if listed.ndim != 1 or np.unique(listed).size != listed.size or listed.size < 2:
-        raise ValueError(f"classes must be two or more different tags, got {classes!r}")
+    listed = read_listed(classes, "tags")
     unknown = np.flatnonzero((find_labels(listed, tags.values) < 0) & ~tags.missing)
     if unknown.size:
         i, t = _place(int(unknown[0]), offsets)
         raise ValueError(
-            f"y[{i}][{t}] is {tags.values[unknown[0]].item()!r}, which is none of the tags {listed.tolist()}; "
-            "correct it, write -1 if it is unknown, or list it in classes=[...]"
+            f"y[{i}][{t}] is {shorten(tags.values[unknown[0]].item())}, which is none of the tags "
+            f"{shorten(listed.tolist())}; correct it, write -1 if it is unknown, or list it in classes=[...]"
         )
     return listed
 
 
 def _sequence(tags: Any, i: int) -> Any:
-    if isinstance(tags, str) or not hasattr(tags, "__len__"):
-        raise ValueError(f"y[{i}] is {tags!r}; a sequence has one tag a token, so write a list: [{tags!r}, ...]")
+    if isinstance(tags, str | bytes | dict) or not isinstance(tags, Iterable) or not hasattr(tags, "__len__"):
+        raise ValueError(f"y[{i}] is {shorten(tags)}; a sequence has one tag per token: write a list of them")
+    if isinstance(tags, np.ndarray) and tags.ndim != 1:
+        raise ValueError(f"y[{i}] has shape {tags.shape}; a sequence has one tag per token, so it has one dimension")
     return tags
 
 
 def _flat(sequences: list[Any]) -> Array:
-    if sequences and all(isinstance(tags, np.ndarray) and tags.dtype.kind in "iuUS" for tags in sequences):
+    kinds = {tags.dtype.kind.replace("u", "i") if isinstance(tags, np.ndarray) else "" for tags in sequences}
+    if len(kinds) == 1 and kinds <= set("iUS"):
         return np.concatenate(sequences)
     items = list(itertools.chain.from_iterable(sequences))
     flat = np.empty(len(items), dtype=object)
@@ -100,32 +102,38 @@ def _flat(sequences: list[Any]) -> Array:
 
 def _without_gaps(flat: Array, offsets: Array) -> Tags:
     """Numbers or strings throughout; the place of a missing tag holds any of them."""
+    if flat.dtype == object and set(map(type, flat)) in ({str}, {int}):
+        flat = np.array(flat.tolist())  # all strings, or all integers, which needs no look at each of them
     if flat.dtype.kind in "US":
         return Tags(flat, np.zeros(flat.size, dtype=bool))
     if flat.dtype.kind in "iu":
         return Tags(flat, flat == -1)
     values = list(flat)
-    odd = [t for t, v in enumerate(values) if np.ndim(v) != 0]
+    kinds = [kind_of_label(v) for v in values]
+    gaps = [is_missing(v) or (kind == "number" and v == -1) for v, kind in zip(values, kinds, strict=True)]
+    missing = np.array(gaps, dtype=bool)
+    odd = [t for t, kind in enumerate(kinds) if not kind and not missing[t]]
     if odd:
         i, place = _place(odd[0], offsets)
-        raise ValueError(f"y[{i}][{place}] is {values[odd[0]]!r}; tags are whole numbers or strings, one a token")
-    missing = np.array([v is None or v != v or (not isinstance(v, str) and v == -1) for v in values], dtype=bool)
-    known = [v for v, gone in zip(values, missing, strict=True) if not gone]
-    if len({isinstance(v, str) for v in known}) > 1:
-        first = isinstance(known[0], str)
-        t = next(t for t, v in enumerate(values) if not missing[t] and isinstance(v, str) != first)
-        i, place = _place(t, offsets)
         raise ValueError(
-            f"y mixes kinds: y[{i}][{place}] is {values[t]!r}, another tag is {known[0]!r}; use one kind of tag"
+            f"y[{i}][{place}] is {shorten(values[odd[0]])}; tags are whole numbers or strings, one per token"
         )
-    filler = "" if known and isinstance(known[0], str) else -1
+    known = [t for t in range(len(values)) if not missing[t]]
+    other = [t for t in known if kinds[t] != kinds[known[0]]]
+    if other:
+        i, place = _place(other[0], offsets)
+        raise ValueError(
+            f"y mixes kinds: y[{i}][{place}] is {shorten(values[other[0]])}, another tag is "
+            f"{shorten(values[known[0]])}; use one kind of tag"
+        )
+    filler = {"text": "", "bytes": b""}.get(kinds[known[0]] if known else "", -1)
     filled = np.array([filler if gone else v for v, gone in zip(values, missing, strict=True)])
-    if filled.dtype.kind == "f" and not np.array_equal(filled, np.round(filled)):
-        t = int(np.argmax(filled != np.round(filled)))
+    if filled.dtype.kind == "f" and not (whole := (filled == np.round(filled)) & (np.abs(filled) < 2**53)).all():
+        t = int(np.argmin(whole))
         i, place = _place(t, offsets)
-        raise ValueError(f"y[{i}][{place}] is {values[t]!r}; tags are whole numbers or strings")
+        raise ValueError(f"y[{i}][{place}] is {shorten(values[t])}; tags are whole numbers or strings")
     if filled.dtype.kind not in "iufbUS":
-        raise ValueError(f"tags are whole numbers or strings, got {values[:3]!r} ...")
+        raise ValueError(f"tags are whole numbers or strings, got {shorten(values)}")
     return Tags(filled.astype(np.int64) if filled.dtype.kind == "f" else filled, missing)
 
 

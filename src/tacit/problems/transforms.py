@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from tacit.arrays import Array, first_non_finite
+from tacit.arrays import Array, first_non_finite, is_table
 from tacit.labels import read_classes
 from tacit.oracle import Example, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
+from tacit.parameters import one_of, shorten, whole_number
 from tacit.problems.candidates import exact_loss
-from tacit.problems.class_blocks import ClassBlocks, ClassProblem
+from tacit.problems.class_blocks import ClassBlocks, ClassProblem, check_blocks
 from tacit.problems.image_rotations import Rotations
 from tacit.problems.state_blocks import StateBlocks
 
@@ -75,6 +76,40 @@ class Transforms(ClassProblem):
         """Whether a file of a model lacks a part of the problem, because it is the user's function."""
         return not isinstance(self.transforms, Rotations) or callable(self.loss)
 
+    def check(self) -> None:
+        super().check()
+        one_of("blocks", self.blocks, ("class", "class and state"))
+        if self.n_components is not None:
+            whole_number("n_components", self.n_components)
+        if isinstance(self.transforms, Rotations):
+            self.transforms.check()
+            return
+        if (
+            not isinstance(self.transforms, Sequence)
+            or not self.transforms
+            or not all(callable(function) for function in self.transforms)
+        ):
+            raise TypeError(f"transforms must be rotations(...) or a list of functions, got {shorten(self.transforms)}")
+
+    def check_schema(self, schema: Schema) -> None:
+        facts, k, is_turned = schema.facts, len(schema.classes), isinstance(self.transforms, Rotations)
+        parts: dict[str, Any] = {name: facts.get(name) for name in ("states", "shape", "components", "mean")}
+        states, shape, components, mean = parts.values()
+        if not is_table(states, 1, "iuf") or len(states) != len(self._states()):
+            raise ValueError(f"the fit had the states {shorten(states)}, there are {len(self._states())}: fit again")
+        if not is_table(shape, 1, "iu") or shape.min(initial=0) < 0 or math.prod(shape.tolist()) != schema.n_features:
+            raise ValueError(f"the shape {shorten(shape)} does not fit {schema.n_features} features")
+        width = schema.blocks.get("weights", (0,))[-1]
+        if components is not None:
+            fits = is_table(components, 2, "f") and is_table(mean, 1, "f") and mean.shape == components.shape[1:]
+            if not fits or components.shape[0] != width or (is_turned and mean.size != schema.n_features):
+                raise ValueError("the principal components of the schema do not fit its weights: fit again")
+        elif is_turned and width != schema.n_features:
+            raise ValueError(f"weights of {width} numbers for images of {schema.n_features}: fit again")
+        blocks = (k,) if self.blocks == "class" else (k, len(states))
+        check_blocks(schema, {"weights": (*blocks, width)}, {"intercept": blocks})
+        self.check_loss(schema.classes)
+
     def read(self, X: Any) -> Array:
         if sparse.issparse(X):
             raise TypeError("Transforms takes dense inputs, got a sparse matrix; call toarray() first")
@@ -101,21 +136,20 @@ class Transforms(ClassProblem):
         return np.asarray(X)
 
     def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
         X = self.checked(X)
         classes = read_classes(self.classes, y, len(X))
-        self._check(classes)
+        self.check_loss(classes)
         shape = self._input_shape(X)
         facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
         if self.n_components is not None:
-            is_whole = isinstance(self.n_components, Integral) and not isinstance(self.n_components, bool)
-            if not is_whole or self.n_components < 1:
-                raise ValueError(f"n_components must be None or a whole number from 1, got {self.n_components!r}")
-            if self.n_components > min(len(X), int(np.prod(shape))):
+            kept = int(self.n_components)
+            if kept > min(len(X), math.prod(shape)):
                 raise ValueError(
-                    f"n_components={self.n_components!r} principal components of {len(X)} samples of "
-                    f"{int(np.prod(shape))} numbers; at most the smaller of the two can be kept"
+                    f"n_components={kept} principal components of {len(X)} samples of "
+                    f"{math.prod(shape)} numbers; at most the smaller of the two can be kept"
                 )
-            pca = PCA(self.n_components, svd_solver="full" if len(X) < 200 else "covariance_eigh")
+            pca = PCA(kept, svd_solver="full" if len(X) < 200 else "covariance_eigh")
             pca.fit(X.reshape(len(X), -1).astype(np.float64))
             facts |= {"mean": pca.mean_, "components": pca.components_}
         width = self._views(X[:1], facts).shape[2]
@@ -123,14 +157,16 @@ class Transforms(ClassProblem):
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), *states, width)}
         if self.fit_intercept:
             blocks["intercept"] = (len(classes), *states)
-        return Schema(classes, int(np.prod(shape)), blocks, facts)
+        return Schema(classes, math.prod(shape), blocks, facts)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ClassBlocks | StateBlocks:
         X = self.checked(X)
+        self.check()
+        self.check_schema(schema)
         shape = tuple(schema.facts["shape"].tolist())
-        if int(np.prod(X.shape[1:])) != schema.n_features or (X.ndim > 2 and X.shape[1:] != shape):
+        if math.prod(X.shape[1:]) != schema.n_features or (X.ndim > 2 and X.shape[1:] != shape):
             raise ValueError(
-                f"X has {int(np.prod(X.shape[1:]))} features, of shape {X.shape[1:]}, but Transforms is expecting "
+                f"X has {math.prod(X.shape[1:])} features, of shape {X.shape[1:]}, but Transforms is expecting "
                 f"{schema.n_features} features as input, of shape {shape}"
             )
         views = self._views(X.reshape(len(X), *shape), schema.facts)
@@ -145,20 +181,6 @@ class Transforms(ClassProblem):
 
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
         return exact_loss(np.diff(offsets))
-
-    def _check(self, classes: Array) -> None:
-        if self.blocks not in ("class", "class and state"):
-            raise ValueError(f"blocks must be 'class' or 'class and state', got {self.blocks!r}")
-        self.check_loss(classes)
-        if isinstance(self.transforms, Rotations):
-            self.transforms.check()
-            return
-        if (
-            not isinstance(self.transforms, Sequence)
-            or not self.transforms
-            or not all(callable(function) for function in self.transforms)
-        ):
-            raise TypeError(f"transforms must be rotations(...) or a list of functions, got {self.transforms!r}")
 
     def _input_shape(self, X: Array) -> tuple[int, ...]:
         return self.transforms.input_shape(X) if isinstance(self.transforms, Rotations) else X.shape[1:]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -15,8 +14,12 @@ from threadpoolctl import ThreadpoolController
 
 from tacit.oracle import Oracle
 from tacit.oracle.capabilities import runs_python
+from tacit.parameters import is_whole, shorten
 from tacit.scale.processes import on_processes
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, block_cuts
+
+MAX_JOBS = 1024
+"""More processes would only wait for each other, and threads beyond the number of row blocks are never started."""
 
 
 class _OneBlasThread:
@@ -71,8 +74,7 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     the last bits, and gain less. Oracles that run Python functions (`tacit.oracle.capabilities.RunsElsewhere`) get
     processes instead, once that pays.
     """
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}")
+    check_jobs(n_jobs)
     with _one_blas_thread:
         if runs_python(oracle):
             jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))
@@ -86,6 +88,15 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
             return
         with ThreadPoolExecutor(min(threads, blocks)) as pool:
             yield Threaded(oracle, pool)
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse a parameter ``n_jobs`` that is neither None nor a number of threads."""
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0 or n_jobs > MAX_JOBS):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0 (-1 for all cores), at most {MAX_JOBS}, got "
+            f"n_jobs={shorten(n_jobs)}"
+        )
 
 
 class Threaded(Sharded):

@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.oracle import Plane, Task, take_code
 from tacit.oracle.dual import Dual
+from tacit.solvers.bundle import overflow
 
 ROOM = 1 << 24
 """Numbers that the planes of all blocks may take together (128 MB) before blocks become larger than one sample."""
@@ -42,6 +43,7 @@ class BlockPlanes(Dual):
         super().__init__(task.weights)
         self.task = task
         n, d = task.oracle.n_samples, task.oracle.n_params
+        block_size, cache = (None if size is None else int(size) for size in (block_size, cache))
         if block_size is None:
             block_size = max(1, -(-n * d * (1 + (cache or 0)) // ROOM))
         self.size = min(block_size, n)
@@ -169,6 +171,8 @@ class BlockPlanes(Dual):
 def _line_search(task: Task, change: Array, gain: float) -> float:
     """The step along ``change`` at which the dual is highest, given its slope at the start."""
     curve = float(task.penalty.products(change, change)) / task.penalty.stiffness
+    if not np.isfinite(curve):
+        raise overflow()
     return gain / curve if curve > 0 else np.inf
 
 

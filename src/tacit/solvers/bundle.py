@@ -11,7 +11,9 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
+from tacit.parameters import switch, whole_number
 from tacit.penalties import Penalty
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -58,8 +60,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         self.drop_after = drop_after
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
-        if self.drop_after < 1:
-            raise ValueError(f"drop_after must be at least 1, got {self.drop_after}")
+        self.check()
         state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
@@ -69,6 +70,11 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
             state.visit(task, warm.w)
         state.raise_bound(state.weigh(task.penalty), task.penalty)
         return state
+
+    def check(self) -> None:
+        """Refuse parameters that cannot be."""
+        switch("proximal", self.proximal)
+        whole_number("drop_after", self.drop_after)
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         state = copy.copy(state)
@@ -81,7 +87,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         alpha = state.weigh(penalty)
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
         state.tune(w, task.penalty)
-        state.drop(alpha, self.drop_after + state.idle)
+        state.drop(alpha, int(self.drop_after) + state.idle)
         state.visit(task, w)
         state.note_progress()
         return state
@@ -93,18 +99,23 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
-        state = BundleState(task.oracle.n_params, task.floor)
-        for code in snapshot["codes"]:
-            if not task.oracle.accepts(code):
-                raise ValueError("the checkpoint holds outputs that these samples do not have; start with resume=False")
+        d = task.oracle.n_params
+        state = BundleState(d, task.floor)
+        for code in stored_codes(snapshot, "codes", task):
             state.append(code, task.plane(code), task.penalty)
-        state.gram[:] = snapshot["gram"]
-        state.ages = snapshot["ages"].astype(np.int64)
-        state.best = snapshot["w"], float(snapshot["objective"])
-        state.bound, state.pull = float(snapshot["bound"]), float(snapshot["pull"])
-        state.just_raised = bool(snapshot["just_raised"])
-        state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
+        m = len(state.codes)
+        state.gram[:] = stored(snapshot, "gram", (m, m))
+        state.ages = stored(snapshot, "ages", (m,), "iu").astype(np.int64)
+        state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
+        state.bound, state.pull = stored_number(snapshot, "bound"), stored_number(snapshot, "pull", least=0)
+        state.just_raised = bool(stored_number(snapshot, "just_raised"))
+        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
+
+
+def overflow() -> FloatingPointError:
+    """What every solver says of features whose squares are beyond double precision."""
+    return FloatingPointError("numbers overflow in the sum of features; scale the features (StandardScaler) or lower C")
 
 
 class BundleState(Patience):
@@ -194,9 +205,7 @@ class BundleState(Patience):
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
         if not np.isfinite(self._gram[m, m]):
-            raise FloatingPointError(
-                "numbers overflow in the sum of features; scale the features (StandardScaler) or lower C"
-            )
+            raise overflow()
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from tacit.archive import StorageError
 from tacit.arrays import Array
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.capabilities import KeepsDual, offered
 from tacit.oracle.dual import Dual
+from tacit.parameters import switch, whole_number
 from tacit.solvers.block_planes import BlockPlanes
-from tacit.solvers.bundle import Bundle
+from tacit.solvers.bundle import Bundle, overflow
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 
 HALF = 0.5
@@ -67,12 +70,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         self.sweeps = sweeps
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> FrankWolfeState:
-        for name, least in (("block_size", 1), ("cache", 0), ("sweeps", 1)):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, Integral) or value < least):
-                raise ValueError(f"{name} must be a whole number, at least {least}, got {value!r}")
-        if not isinstance(self.gap_sampling, (bool, np.bool_)):
-            raise ValueError(f"gap_sampling must be True or False, got {self.gap_sampling!r}")
+        self.check()
         state = FrankWolfeState(self._dual(task, warm), int(rng.integers(2**31)))
         state.bound = task.floor
         state.certify(task)  # first, so that of equal points the one with dual variables is kept
@@ -81,14 +79,24 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             state.touch(task, warm.w)
         return state
 
+    def check(self) -> None:
+        """Refuse parameters that cannot be."""
+        switch("gap_sampling", self.gap_sampling)
+        whole_number("sweeps", self.sweeps)
+        for name, least in (("block_size", 1), ("cache", 0)):
+            if getattr(self, name) is not None:
+                whole_number(name, getattr(self, name), least)
+
     def step(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
         state = copy.copy(state)
         state.dual_point, state.gaps = state.dual_point.copy(), state.gaps.copy()
         rng = np.random.default_rng((state.seed, state.n_sweeps))
         first = np.inf
         state.n_steps += 1
-        for turn in range(min(self.sweeps, state.n_steps)):  # few at first: a loose tolerance may be met at once
+        for turn in range(min(int(self.sweeps), state.n_steps)):  # few at first: a loose tolerance may be met at once
             total = state.dual_point.sweep(self._order(state, rng), state.gaps)
+            if not math.isfinite(total):
+                raise overflow()
             state.n_sweeps += 1
             state.take_average()
             if turn == 0:
@@ -112,19 +120,20 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             key, _, rest = name.partition(".")
             if rest:
                 parts[key][rest] = values
-        dual = self._empty(task)
-        dual.load(parts["dual"])
-        state = FrankWolfeState(dual, int(snapshot["seed"]))
-        state.average.load(parts["average"])
+        dual = _loaded(self._empty(task), parts["dual"])
+        state = FrankWolfeState(dual, int(stored_number(snapshot, "seed", 0)))
+        state.average = _loaded(state.average, parts["average"])
         if parts["best"]:
-            state.best_dual = self._empty(task)
-            state.best_dual.load(parts["best"])
-        state.best = snapshot["w"], float(snapshot["objective"])
-        state.bound = float(snapshot["bound"])
-        state.n_steps, state.n_sweeps = int(snapshot["n_steps"]), int(snapshot["n_sweeps"])
-        state.gaps, state.is_active = snapshot["gaps"], snapshot["is_active"].astype(bool)
-        state.codes = tuple(snapshot["codes"])
-        state.gap_then, state.idle = float(snapshot["gap_then"]), int(snapshot["idle"])
+            state.best_dual = _loaded(self._empty(task), parts["best"])
+        state.best = stored(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
+        state.bound = stored_number(snapshot, "bound")
+        state.n_steps, state.n_sweeps = (int(stored_number(snapshot, name, 0)) for name in ("n_steps", "n_sweeps"))
+        state.is_active = stored(snapshot, "is_active", (dual.n_blocks,), "b")
+        state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
+        if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
+            raise StorageError(f"gaps of shape {state.gaps.shape} for {dual.n_blocks} blocks, or NaN among them")
+        state.codes = stored_codes(snapshot, "codes", task)
+        state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
     def _dual(self, task: Task, warm: Warm) -> Any:
@@ -153,6 +162,19 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             return rng.permutation(active)
         chances = UNIFORM / active.size + (1 - UNIFORM) * gaps / gaps.sum()
         return rng.choice(active, active.size, p=chances / chances.sum())
+
+
+def _loaded(dual: Any, parts: Mapping[str, Array]) -> Any:
+    """A dual point from its stored parts, refused unless it is one: visits go where it says."""
+    own = dual.state()
+    alike = set(own) == set(parts) and all(np.shape(parts[name]) == own[name].shape for name in own)
+    fits = (
+        dual.fits(parts) if dual.has_variables else alike and not any(np.isnan(part).any() for part in parts.values())
+    )
+    if not fits:
+        raise StorageError("its dual variables are not those of these samples")
+    dual.load(parts)
+    return dual
 
 
 class FrankWolfeState(Patience):

@@ -15,6 +15,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.oracle import Task
+from tacit.parameters import is_not_negative, number, whole_number
 from tacit.running import Progress, Status, run
 from tacit.solvers.checkpoint import Checkpoint
 
@@ -194,6 +195,8 @@ def minimise(
     ('CONVERGED', True)
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
+    max_iter = whole_number("max_iter", max_iter)
     solve = Solve(task, solver, tol, gap, max_iter)
     begun = solve.begin(Warm(start, planes, dual), checkpoint, rng)
     last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, max_iter), checkpoint=checkpoint)
@@ -218,11 +221,12 @@ class Solve:
     def begin(self, warm: Warm, checkpoint: Checkpoint | None, rng: np.random.Generator) -> Solving:
         """The first state, or the one that a checkpoint holds, and the history up to it."""
         saved = checkpoint.read() if checkpoint is not None else None
-        if saved is None:
+        if saved is None or checkpoint is None:
             return self._with_line(self.solver.init(self.task, warm, rng), ())
-        history = tuple(Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"])
-        self._began -= history[-1].seconds if history else 0.0
-        return self._with_line(self.solver.restore(self.task, saved), history)
+        with checkpoint.restoring():
+            history = tuple(Step(int(i), float(s), float(f), float(b), int(m)) for i, s, f, b, m in saved["history"])
+            self._began -= history[-1].seconds if history else 0.0
+            return self._with_line(self.solver.restore(self.task, saved), history)
 
     def step(self, now: Solving) -> Solving:
         return self._with_line(self.solver.step(self.task, now.state), now.history)

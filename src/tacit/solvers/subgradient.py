@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.oracle import Task
+from tacit.parameters import whole_number
+from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Warm
 
 RARELY = 1.25
@@ -53,8 +54,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         self.batch_size = batch_size
 
     def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> SubgradientState:
-        if not isinstance(self.batch_size, Integral) or self.batch_size < 1:
-            raise ValueError(f"batch_size must be a whole number, at least 1, got {self.batch_size!r}")
+        self.check()
         state = SubgradientState(task.oracle.n_params, int(rng.integers(2**31)))
         state.bound = task.floor
         state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
@@ -63,9 +63,13 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
             state.w, state.mean, state.trust = warm.w, warm.w, TRUST
         return state
 
+    def check(self) -> None:
+        """Refuse parameters that cannot be."""
+        whole_number("batch_size", self.batch_size)
+
     def step(self, task: Task, state: SubgradientState) -> SubgradientState:
         state = copy.copy(state)
-        state.descend(task, self.batch_size)
+        state.descend(task, int(self.batch_size))
         if state.passes >= state.next_certificate:
             state.certify(task)
         return state
@@ -81,14 +85,15 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> SubgradientState:
-        state = SubgradientState(task.oracle.n_params, int(snapshot["seed"]))
+        d = task.oracle.n_params
+        state = SubgradientState(d, int(stored_number(snapshot, "seed", 0)))
         for name in ("w", "mean", "slope"):
-            setattr(state, name, snapshot[name])
+            setattr(state, name, stored(snapshot, name, (d,)))
         for name in ("passes", "certified", "next_certificate", "trust"):
-            setattr(state, name, int(snapshot[name]))
-        state.offset, state.bound = float(snapshot["offset"]), float(snapshot["bound"])
-        state.best = snapshot["best"], float(snapshot["objective"])
-        state.codes = tuple(snapshot["codes"])
+            setattr(state, name, int(stored_number(snapshot, name, 0)))
+        state.offset, state.bound = stored_number(snapshot, "offset"), stored_number(snapshot, "bound")
+        state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
+        state.codes = stored_codes(snapshot, "codes", task)
         return state
 
 

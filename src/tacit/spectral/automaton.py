@@ -12,14 +12,15 @@ from sklearn.utils import check_random_state
 
 from tacit import storage
 from tacit.arrays import Array
+from tacit.parameters import number, numbers, one_of, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel
 from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, check_distributions, factored
-from tacit.spectral.next_symbol import draw, read_size
+from tacit.spectral.next_symbol import MAX_DRAWN, draw
 from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
-from tacit.spectral.symbols import decode, encode
+from tacit.spectral.symbols import check_codes, decode, encode, read_sequences
 
 EXACT = 1e-9
 """How far sums of probabilities may be from one, by rounding."""
@@ -60,7 +61,7 @@ class WeightedAutomaton:
 
     def __post_init__(self) -> None:
         initial, transitions, final = (
-            np.array(v, dtype=np.float64, order="C") for v in (self.initial, self.transitions, self.final)
+            np.array(numbers(name, getattr(self, name)), order="C") for name in ("initial", "transitions", "final")
         )
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
@@ -74,13 +75,12 @@ class WeightedAutomaton:
             if not np.isfinite(part).all():
                 place = tuple(int(i) for i in np.argwhere(~np.isfinite(part))[0])
                 raise ValueError(f"{name}{list(place)} is {part[place]}; weights are finite numbers")
-        symbols = np.arange(len(transitions)) if self.symbols is None else np.array(self.symbols)
+        symbols = np.arange(len(transitions)) if self.symbols is None else read_sequences([self.symbols]).values.copy()
         if symbols.shape != (len(transitions),) or np.unique(symbols).size != symbols.size:
             raise ValueError(
-                f"{len(transitions)} transition matrices need as many different symbols, got {self.symbols!r}"
+                f"{len(transitions)} transition matrices need as many different symbols, got {shorten(self.symbols)}"
             )
-        if self.statistics not in STATISTICS:
-            raise ValueError(f"statistics must be one of {', '.join(STATISTICS)}, got {self.statistics!r}")
+        one_of("statistics", self.statistics, STATISTICS)
         for name, value in (
             ("initial", initial),
             ("transitions", transitions),
@@ -159,7 +159,9 @@ class WeightedAutomaton:
         """
         entries = np.maximum(self._ahead() @ self.to_string().forward(prefix)[0][-1], 0.0)
         if entries.sum() == 0:
-            raise ValueError(f"the prefix {prefix!r} has probability zero under this automaton: nothing follows it")
+            raise ValueError(
+                f"the prefix {shorten(prefix)} has probability zero under this automaton: nothing follows it"
+            )
         return np.asarray(entries / entries.sum())
 
     def forward(self, sequence: Any) -> tuple[Array, Array]:
@@ -183,6 +185,7 @@ class WeightedAutomaton:
         >>> coin.sample(3, random_state=0)
         [['b', 'b', 'b', 'b', 'b', 'b', 'b'], ['b', 'b'], ['b', 'b']]
         """
+        n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
         ahead = self._ahead()
 
         def chances(place: tuple[Array]) -> Array:
@@ -194,7 +197,7 @@ class WeightedAutomaton:
                 states[choice == s] = states[choice == s] @ self.transitions[s]
             return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
 
-        start = (np.tile(self.to_string().initial, (read_size(n_samples), 1)),)
+        start = (np.tile(self.to_string().initial, (n_samples, 1)),)
         strings = draw(start, chances, follow, n_samples, check_random_state(random_state), max_length)
         return decode(strings, self.symbols)
 
@@ -263,6 +266,8 @@ class WeightedAutomaton:
         """
         rows, columns = (encode(strings, self.symbols) for strings in (prefixes, suffixes))
         for name, part in (("prefixes", rows), ("suffixes", columns)):
+            if part.values.min(initial=0) < 0:
+                raise ValueError(f"{name} hold symbols other than {shorten(self.symbols.tolist())}; leave them out")
             if part.lengths[0] or (part.lengths[1:] == 0).any():
                 raise ValueError(
                     f"{name} must begin with the empty string and have it once, got {decode(part, self.symbols)[:3]} …"
@@ -276,6 +281,7 @@ class WeightedAutomaton:
     @classmethod
     def from_hankel(cls, hankel: Hankel, n_states: int, symbols: Any = None) -> WeightedAutomaton:
         """The spectral method on a Hankel block: an automaton of ``n_states`` states, or as many as its rank allows."""
+        n_states = whole_number("n_states", n_states)
         factors = factorise(hankel, n_states)
         return cls(*operators(hankel, factors, n_states), symbols, hankel.statistics)
 
@@ -305,8 +311,15 @@ class WeightedAutomaton:
         array([0.35 , 0.0525])
         """
         start, move, emit, stop = (
-            np.asarray(v, dtype=np.float64) for v in (startprob, transmat, emissionprob, stopprob)
+            numbers(name, part)
+            for name, part in (
+                ("startprob", startprob),
+                ("transmat", transmat),
+                ("emissionprob", emissionprob),
+                ("stopprob", stopprob),
+            )
         )
+        empty = number("empty", empty, "a probability", lambda chance: 0 <= chance <= 1)
         n = start.size
         if start.shape != (n,) or move.shape != (n, n) or emit.ndim != 2 or len(emit) != n or stop.shape != (n,):
             raise ValueError(
@@ -314,9 +327,8 @@ class WeightedAutomaton:
                 "do not fit; n states need (n,), (n, n), (n, symbols) and (n,)"
             )
         check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
-        for name, chances in (("stopprob", stop), ("empty", np.array([empty]))):
-            if not ((chances >= 0) & (chances <= 1)).all():
-                raise ValueError(f"{name} is {chances.tolist()}; probabilities lie between 0 and 1")
+        if not ((stop >= 0) & (stop <= 1)).all():
+            raise ValueError(f"stopprob is {shorten(stop)}; probabilities lie between 0 and 1")
         transitions = np.zeros((emit.shape[1], n + 1, n + 1))
         transitions[:, 0, 1:] = (1 - empty) * start * emit.T
         transitions[:, 1:, 1:] = ((1 - stop)[:, None] * move) * emit.T[:, None, :]
@@ -325,6 +337,9 @@ class WeightedAutomaton:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the automaton to a file that `tacit.load` reads: arrays and JSON, no pickle."""
         storage.save(path, self, {})
+
+    def check(self) -> None:
+        """Nothing is left to refuse: the constructor does, and nothing changes the parts after it."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The fields by name, as the storage of models asks for them."""
@@ -335,9 +350,8 @@ class WeightedAutomaton:
 
     def _signed(self, strings: Ragged, of: str | None) -> tuple[Array, Array]:
         """The sign and the logarithm of the size of f, for codes."""
-        if of is not None and of not in STATISTICS:
-            raise ValueError(f"of must be one of {', '.join(STATISTICS)}, got {of!r}")
-        me = self if of is None else self._converted(of)
+        me = self if of is None else self._converted(one_of("of", of, STATISTICS))
+        check_codes(strings, len(self.symbols))
         sign, log_size = np.empty(len(strings)), np.empty(len(strings))
         values_of_strings(strings.values, strings.offsets, me.initial, me.transitions, me.final, sign, log_size)
         return sign, log_size

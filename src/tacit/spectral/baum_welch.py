@@ -15,6 +15,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.kernels import kernel
+from tacit.parameters import number, shorten, whole_number
 from tacit.running import Status, run
 from tacit.spectral.prefix_tree import PrefixTree
 
@@ -51,6 +52,16 @@ class EMStep(NamedTuple):
     iteration: int
     seconds: float
     log_likelihood: float
+
+
+def check_steps(history: Any) -> None:
+    """Refuse what is no list of steps."""
+    if not isinstance(history, list) or not all(isinstance(step, EMStep) for step in history):
+        raise ValueError(f"history_ is {shorten(history)}, no list of EM steps")
+    for step in history:
+        whole_number("iteration", step.iteration, 0)
+        number("seconds", step.seconds, "a number", lambda seconds: True)
+        number("log_likelihood", step.log_likelihood, "a number", lambda value: True)
 
 
 def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from tacit import storage
 from tacit.arrays import Array
 from tacit.learners.learner import read_weights
+from tacit.parameters import shorten, whole_number
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.next_symbol import NextSymbol, of_probabilities, read_size
+from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences
 
 
-class StringDensity(BaseEstimator):  # type: ignore[misc]
+class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators: `fit` of a subclass sets `symbols_`, `automaton_` and `distribution_`."""
 
     symbols_: Array
@@ -61,7 +63,8 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
     def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
         """Sequences drawn from the distribution."""
         check_is_fitted(self)
-        strings = self._next().sample(read_size(n_samples), check_random_state(random_state), max_length)
+        n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
+        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
         return decode(strings, self.symbols_)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -69,6 +72,36 @@ class StringDensity(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         storage.save(path, self, facts)
+
+    def check(self) -> None:
+        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
+        missing = [name for name in ("symbols_", "automaton_", "distribution_") if not hasattr(self, name)]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
+        self._check()
+        symbols, automaton = self.symbols_, self.automaton_
+        if not isinstance(symbols, np.ndarray) or symbols.ndim != 1 or symbols.dtype.kind not in "iuU":
+            raise ValueError(f"symbols_ is {shorten(symbols)}, no vector of symbols")
+        automata = [automaton] if getattr(self, "spectral_", None) is None else [automaton, self.spectral_]
+        for one in automata:
+            if not isinstance(one, WeightedAutomaton) or not np.array_equal(one.symbols, symbols):
+                raise ValueError(f"{shorten(one)} is no automaton of the symbols {shorten(symbols)}")
+        if self.distribution_ is None:
+            if not automaton.is_probabilistic:
+                raise ValueError("automaton_ is not one of probabilities, and there is no distribution_")
+        elif not isinstance(self.distribution_, NextSymbol) or len(self.distribution_.transitions) != len(symbols):
+            raise ValueError(f"distribution_ is no distribution over strings of {len(symbols)} symbols")
+        else:
+            self.distribution_.check()
+        self._check_facts()
+
+    @abstractmethod
+    def _check(self) -> Any:
+        """Refuse parameters that cannot be."""
+
+    @abstractmethod
+    def _check_facts(self) -> None:
+        """Refuse what else was learned, if it cannot be."""
 
     def _next(self) -> NextSymbol:
         """Next-symbol distributions of the model."""

@@ -9,17 +9,22 @@ afresh from the last symbol.
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, is_table
 from tacit.kernels import kernel
+from tacit.parameters import number, whole_number
 from tacit.ragged import Ragged
+from tacit.spectral.symbols import check_codes
 
 TINY = 1e-6
 """A prefix whose conditional weight falls below this is taken for one that the automaton cannot have."""
+
+
+MAX_DRAWN = 10_000_000
+"""Strings that are drawn in one call: all of them grow at once."""
 
 
 class NextSymbol(NamedTuple):
@@ -43,6 +48,24 @@ class NextSymbol(NamedTuple):
     fresh: Array
     table: Array
     mixing: float
+
+    def check(self) -> None:
+        """Refuse parts that make no distribution."""
+        self._check_shapes()
+        for name, part in self._asdict().items():
+            if name != "mixing" and not is_table(part, part.ndim, "f"):
+                raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, or what is not finite")
+        number("mixing", self.mixing, "a share from 0 to 1", lambda share: 0 <= share <= 1)
+        if self.table.min() < 0 or np.abs(self.table.sum(axis=1) - 1).max() > 1e-6:
+            raise ValueError("rows of the table of a distribution over strings sum to one, and none is negative")
+
+    def _check_shapes(self) -> None:
+        """Kernels rely on these."""
+        n, k = np.size(self.initial), len(self.transitions)
+        needed = ((n,), (k, n, n), (k + 1, n), (n,), (k + 1, n), (len(self.table), k + 1))
+        found = tuple(np.shape(part) for part in self[:-1])
+        if found != needed or not n or not k or not len(self.table):
+            raise ValueError(f"a distribution over strings has parts of the shapes {needed}, these have {found}")
 
     def log_prob(self, strings: Ragged) -> Array:
         """The logarithm of the probability of codes; −inf for those with an unseen symbol."""
@@ -81,6 +104,8 @@ class NextSymbol(NamedTuple):
         self, strings: Ragged, states: Array, contexts: Array, mixings: Array, out: Array, ends: bool = False
     ) -> tuple[Array, Array]:
         """States and contexts after the strings; with ``ends``, adds the log-probability of each to ``out``."""
+        self._check_shapes()
+        check_codes(strings, len(self.transitions))
         states, contexts = states.copy(), contexts.copy()
         model = (self.transitions, self.ahead, self.going_on, self.fresh, self.table)
         _follow_strings(strings.values, strings.offsets, *model, mixings, ends, states, contexts, out)
@@ -122,13 +147,6 @@ def of_probabilities(initial: Array, transitions: Array, final: Array, table: Ar
     return next_symbol(initial, transitions, final, ones, ones, table, mixing)
 
 
-def read_size(n_samples: Any) -> int:
-    """How many strings to draw; an error for what is no number of strings."""
-    if not isinstance(n_samples, Integral) or int(n_samples) < 0:
-        raise ValueError(f"n_samples must be a whole number from 0, got {n_samples!r}")
-    return int(n_samples)
-
-
 def draw(
     place: Any,
     chances: Callable[[Any], Array],
@@ -142,6 +160,7 @@ def draw(
     ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)``
     the next place. A place is a tuple of arrays with a row for each of them.
     """
+    max_length = whole_number("max_length", max_length, 0)
     alive = np.arange(n_samples)
     drawn: list[tuple[Array, Array]] = []
     while alive.size:

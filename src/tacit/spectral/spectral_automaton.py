@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array
+from tacit.arrays import Array, is_table
+from tacit.parameters import is_not_negative, is_whole, number, one_of, shorten, whole_number
 from tacit.ragged import Ragged
+from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
@@ -148,7 +149,7 @@ class SpectralAutomaton(StringDensity):
         self.n_corrected_ = self.spectral_.count_improper_codes(whole.strings)
         if model.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
-        if isinstance(self.n_states, Integral) and self.n_states_ < int(self.n_states):
+        if is_whole(self.n_states) and self.n_states_ < int(self.n_states):
             warnings.warn(
                 f"n_states={self.n_states} became {self.n_states_}: the counts of these strings tell no more states "
                 f"apart; ask for {self.n_states_}, give more strings, or raise length and size",
@@ -156,9 +157,9 @@ class SpectralAutomaton(StringDensity):
             )
 
     def _counting(self, symbols: Array) -> Counting:
-        size = self.size if isinstance(self.basis, str) and self.basis == "frequent" else None
+        size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None
         given = None if isinstance(self.basis, str) else self._given(symbols)
-        return Counting(self.statistics, self.length, size, given, self.scaling)
+        return Counting(self.statistics, int(self.length), size, given, float(self.scaling))
 
     def _given(self, symbols: Array) -> tuple[Ragged, Ragged]:
         """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
@@ -177,11 +178,11 @@ class SpectralAutomaton(StringDensity):
         return parts[0], parts[1]
 
     def _recipe(self, seed: int) -> Recipe:
-        return Recipe(self.smoothing, self.refine, self.max_iter, self.tol, seed, self.verbose)
+        return Recipe(self.smoothing, self.refine, int(self.max_iter), float(self.tol), seed, self.verbose)
 
     def _split(self, n: int, must: bool, rng: np.random.RandomState) -> tuple[Array, Array]:
         """Rows to learn from and rows to hold out; none of the latter where there are too few."""
-        size = round(self.validation * n)
+        size = round(float(self.validation) * n)
         if size == 0 or size == n:
             if must:
                 raise ValueError(
@@ -192,26 +193,38 @@ class SpectralAutomaton(StringDensity):
         order = rng.permutation(n)
         return np.sort(order[size:]), np.sort(order[:size])
 
+    def _check_facts(self) -> None:
+        whole_number("n_states_", self.n_states_)
+        whole_number("n_iter_", self.n_iter_, 0)
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        number("mixing_", self.mixing_, "a share from 0 to 1", lambda share: 0 <= share <= 1)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
+        check_steps(self.history_)
+        if not isinstance(self.held_out_, dict):
+            raise ValueError(f"held_out_ is {shorten(self.held_out_)}, no dict")
+        for rank, value in self.held_out_.items():
+            whole_number("a rank of held_out_", rank)
+            number("a value of held_out_", value, "a number", lambda likelihood: True)
+
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""
         ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
         ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
-        if not ranks or not all(isinstance(rank, Integral) and int(rank) >= 1 for rank in ranks):
-            raise ValueError(f"n_states is a whole number from 1, a list of them or 'auto', got {self.n_states!r}")
-        for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", (None, "em"))):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}")
+        if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
+            raise ValueError(
+                f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"
+            )
+        for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", ("em", None))):
+            one_of(name, getattr(self, name), allowed)
         for name in ("length", "size", "max_iter"):
-            if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {getattr(self, name)!r}")
-        if not isinstance(self.validation, Real) or not 0 < self.validation < 1:
-            raise ValueError(f"validation must be a share between 0 and 1, got {self.validation!r}")
-        for name, least in (("scaling", 0.0), ("tol", 0.0)):
-            if not isinstance(getattr(self, name), Real) or not least <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a number from {least:g}, got {getattr(self, name)!r}")
+            whole_number(name, getattr(self, name))
+        number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
+        for name in ("scaling", "tol"):
+            number(name, getattr(self, name), "a number from 0", is_not_negative)
         if isinstance(self.basis, str):
             if self.basis not in ("frequent", "all"):
-                raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {self.basis!r}")
+                raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")
         elif not isinstance(self.basis, (tuple, list)) or len(self.basis) != 2:
             raise ValueError("a basis of your own is two lists of strings, (prefixes, suffixes)")
         return [int(rank) for rank in ranks]

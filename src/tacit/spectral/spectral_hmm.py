@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array
+from tacit.arrays import Array, is_table
+from tacit.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, expect, improve
+from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
-from tacit.spectral.hidden_markov import HiddenMarkovModel
+from tacit.spectral.hidden_markov import HiddenMarkovModel, check_distributions
 from tacit.spectral.hidden_states import best_paths, state_proba
 from tacit.spectral.moment_matching import Windows, count_windows, is_small, match
 from tacit.spectral.moments import Counting, Moments
@@ -116,17 +116,19 @@ class SpectralHMM(StringDensity):
                 "SpectralAutomaton, which learns from alphabet= alone"
             )
         rng = check_random_state(self.random_state)
-        counting = Counting("substring", self.length, self.size, None, SCALINGS[0])
+        counting = Counting("substring", int(self.length), int(self.size), None, SCALINGS[0])
         with threadpool_limits(1):
-            moments = Moments(strings, symbols, weights, counting, self.n_states, 0)
+            moments = Moments(strings, symbols, weights, counting, int(self.n_states), 0)
             tree = moments.tree
             start, error, fit = self._start(moments, rng)
             if fit is not None:
                 if not fit.interrupted:
-                    shown = Shown(self.verbose, self.max_iter)
-                    fit = improve(tree, start, step=_maximise, max_iter=self.max_iter, tol=self.tol, watch=shown)
+                    shown = Shown(self.verbose, int(self.max_iter))
+                    fit = improve(
+                        tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
+                    )
                     shown.close()
-                start = _maximise(fit.counts, self.smoothing)
+                start = _maximise(fit.counts, float(self.smoothing))
             counts = fit.counts if fit is not None else expect(tree, start)
             self._keep(moments, _most_visited_first(start, counts), error)
         self.history_: list[EMStep] = fit.history if fit else []
@@ -166,7 +168,7 @@ class SpectralHMM(StringDensity):
         """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""
         strings, k = moments.strings, len(moments.symbols)
         hankel, tree = moments.hankel, moments.tree
-        first = grow(strings, moments.weights, longest=self.length)
+        first = grow(strings, moments.weights, longest=int(self.length))
         nodes = find(first, hankel.suffixes[1:])
         beginnings = np.where(nodes >= 0, first.passing[nodes], 0.0) / first.passing[0]
         seen = np.bincount(tree.symbol[1:], tree.passing[1:], minlength=k)
@@ -174,21 +176,21 @@ class SpectralHMM(StringDensity):
         found = [
             one
             for scaling in SCALINGS
-            for one in recover(hankel, beginnings, seen / seen.sum(), self.n_states, scaling, rng)
+            for one in recover(hankel, beginnings, seen / seen.sum(), int(self.n_states), scaling, rng)
         ]
         starts = [(_proper(one, empty), one.error) for one in found]
         best = _by_likelihood(tree, starts)
-        if is_small(self.n_states, k):
-            windows = count_windows(strings, k, self.n_states, moments.weights)
+        if is_small(int(self.n_states), k):
+            windows = count_windows(strings, k, int(self.n_states), moments.weights)
             rivals = best[: 1 if self.refine is None else RIVALS]
             matched = [(_matched(windows, start, empty), error) for start, error in rivals]
             best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
-        steps = min(SHORT, self.max_iter)
+        steps = min(SHORT, int(self.max_iter))
         fits: list[Fit] = []
         for start, _ in best[:RIVALS]:
-            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=self.tol))
+            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol)))
             if fits[-1].interrupted:
                 break
         winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
@@ -201,20 +203,33 @@ class SpectralHMM(StringDensity):
         self.distribution_ = None
         model = self.automaton_.to_hmm()
         self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_ = model
-        self.spectral_ = moments.automaton(self.n_states)
+        self.spectral_ = moments.automaton(int(self.n_states))
         self.n_corrected_ = self.spectral_.count_improper_codes(moments.strings)
         self.singular_values_ = moments.factors.singular_values
         self.recovery_error_ = error
 
+    def _check_facts(self) -> None:
+        n, k = len(self.startprob_), len(self.symbols_)
+        shapes = {"startprob_": (n,), "transmat_": (n, n), "emissionprob_": (n, k), "stopprob_": (n,)}
+        for name, shape in shapes.items():
+            part = getattr(self, name)
+            if not is_table(part, len(shape), "f") or part.shape != shape:
+                raise ValueError(f"{name} is {shorten(part)}, not an array of finite numbers of shape {shape}")
+        check_distributions(startprob=self.startprob_[None], transmat=self.transmat_, emissionprob=self.emissionprob_)
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
+        number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
+        switch("converged_", self.converged_)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
+        check_steps(self.history_)
+
     def _check(self) -> None:
         for name in ("n_states", "length", "size", "max_iter"):
-            if not isinstance(getattr(self, name), Integral) or getattr(self, name) < 1:
-                raise ValueError(f"{name} must be a whole number from 1, got {getattr(self, name)!r}")
+            whole_number(name, getattr(self, name))
         for name in ("tol", "smoothing"):
-            if not isinstance(getattr(self, name), Real) or not 0 <= getattr(self, name) < np.inf:
-                raise ValueError(f"{name} must be a number from 0, got {getattr(self, name)!r}")
-        if self.refine not in (None, "em"):
-            raise ValueError(f"refine must be 'em' or None, got {self.refine!r}")
+            number(name, getattr(self, name), "a number from 0", is_not_negative)
+        one_of("refine", self.refine, ("em", None))
 
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:

@@ -86,6 +86,18 @@ def encode(sequences: Any, symbols: Array) -> Ragged:
     return Ragged(codes.astype(np.int32), strings.offsets)
 
 
+def check_codes(strings: Ragged, n_symbols: int) -> None:
+    """Refuse codes that are no symbol: kernels go where they say."""
+    codes = strings.values
+    if codes.ndim != 1 or codes.dtype.kind not in "iu":
+        raise ValueError(f"codes of symbols are whole numbers, one per place, got {strings!r}")
+    if codes.size and not UNSEEN <= int(codes.min()) <= int(codes.max()) < n_symbols:
+        raise ValueError(
+            f"codes of {n_symbols} symbols run from {UNSEEN} (not seen) to {n_symbols - 1}, these from {codes.min()} "
+            f"to {codes.max()}"
+        )
+
+
 def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
     """Codes as lists of symbols."""
     flat = symbols[strings.values].tolist()

@@ -185,7 +185,7 @@ def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeratio
         chosen = sorted({table.target(i), *rng.choice(own, min(2, own.size), replace=False).tolist()})
         pairs = [table.outputs[i][place] for place in chosen]
         codes = [oracle.encode([label], [h], rows=slice(i, i + 1)) for label, h in pairs]
-        allowed.append([int(oracle.split(code)[1][0]) for code in codes])
+        allowed.append([int(oracle.split(code, slice(i, i + 1))[1][0]) for code in codes])
         masks.append(np.isin(np.arange(len(table.outputs[i])), chosen))
     oracle = oracle.with_hidden(allowed)
     w = rng.standard_normal(oracle.n_params)

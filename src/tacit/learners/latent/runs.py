@@ -11,7 +11,9 @@ import numpy as np
 
 from tacit.arrays import Array, narrow
 from tacit.learners.latent.descent import Iteration, Position
+from tacit.learners.loaded_facts import check_position
 from tacit.running import Status
+from tacit.solvers.checkpoint import stored, stored_number
 
 
 class Run(NamedTuple):
@@ -164,15 +166,18 @@ class Runs:
 
     def _restored(self, saved: Mapping[str, Any]) -> Record:
         position = self._position(saved, "now.")
+        if len(saved["statuses"]) and "best.w" not in saved:
+            raise ValueError("runs have ended, and the best of them is missing")
         histories: list[list[Iteration]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         masks = np.unpackbits(saved["is_in"], axis=1, count=position.is_in.size).astype(bool)
         for owner, numbers, is_in, target in zip(saved["owners"], saved["lines"], masks, saved["targets"], strict=True):
             histories[owner].append(self._line(position, numbers, is_in, target))
-        ends = zip(saved["objectives"].tolist(), saved["statuses"].tolist(), histories, strict=False)
+        objectives = stored(saved, "objectives", saved["statuses"].shape)
+        ends = zip(objectives.tolist(), saved["statuses"].tolist(), histories, strict=False)
         self._clock = time.perf_counter() - (histories[-1][-1].seconds if histories[-1] else 0.0)
         return Record(
             position=position,
-            seed=int(saved["seed"]),
+            seed=int(stored_number(saved, "seed", 0)),
             history=tuple(histories[-1]),
             lowest=self._position(saved, "lowest.") if "lowest.w" in saved else None,
             runs=tuple(Run(objective, Status[name], lines) for objective, name, lines in ends),
@@ -185,6 +190,7 @@ class Runs:
         position: Position = self.one.restored(
             {name: value if value.ndim else value.item() for name, value in parts.items()}
         )
+        check_position(position, parts, getattr(self.one, "descent", self.one).oracle)
         return position
 
     def _line(self, like: Position, numbers: Array, is_in: Array, target: Array) -> Iteration:

@@ -8,7 +8,7 @@ from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit.datasets import planted_motif
 from tacit.oracle import EnumerableOracle, Oracle
 from tacit.problems import Motif
-from tacit.problems.dna_input import read_sequences
+from tacit.problems.motif.sequences import read_sequences
 from tacit.scale import sharded
 
 SEQUENCES, LENGTH, WIDTH, BACKGROUND = 20_950, 60, 10, 3

@@ -9,7 +9,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, interleave, milliseconds, ratio
-from tacit.problems import chain_kernels as kernels
+from tacit.problems.chain import kernels
 
 TAGS = 26
 PLAIN = 22 / 23  # plain C++, by the yardstick, on the machine where both were measured

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from tacit import Ragged, StructuredSVM, load
 from tacit.oracle import CapabilityError, LossTable
 from tacit.problems import Chain
-from tacit.problems import chain_kernels as kernels
+from tacit.problems.chain import kernels
 from tacit.solvers import FrankWolfe
 
 X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]]]

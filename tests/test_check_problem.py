@@ -5,7 +5,7 @@ import pytest
 
 from tacit import StructuredSVM
 from tacit.problems import Candidates, Multiclass
-from tacit.problems.class_blocks import ClassBlocks
+from tacit.problems.classes.blocks import ClassBlocks
 from tacit.solvers import Bundle
 from tacit.testing import check_learner, check_problem, check_solver
 

@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tacit
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, StructuredSVM
-from tacit.archive import HEADER, StorageError, _checksum, kind_of, read_archive, write_archive
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.running.archive import HEADER, StorageError, _checksum, kind_of, read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 
@@ -311,7 +311,7 @@ def test_names_given_twice_are_refused(tmp_path):
 
 def test_a_header_beyond_the_limit_is_neither_read_nor_written(tmp_path, monkeypatch):
     write_archive(tmp_path / "model", "model", {"learner": "x" * 5000}, {})
-    monkeypatch.setattr("tacit.archive.MAX_HEADER", 4000)
+    monkeypatch.setattr("tacit.running.archive.MAX_HEADER", 4000)
     with pytest.raises(StorageError, match="header has more than 4000 bytes"):
         tacit.load(tmp_path / "model")
     with pytest.raises(StorageError, match="at most 4000 are written"):

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, load
 from tacit.datasets import planted_motif
-from tacit.oracle.recalling import Recalling
 from tacit.problems import Candidates, Chain, Motif, Multiclass
+from tacit.scale.cached import Recalling
 from tacit.solvers import FrankWolfe, Status
 
 

@@ -13,9 +13,9 @@ from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
-from tacit.problems.dna_input import MEANING, read_sequences
-from tacit.problems.motif_oracle import Pieces
-from tacit.problems.words import find_words
+from tacit.problems.motif.oracle import Pieces
+from tacit.problems.motif.sequences import MEANING, read_sequences
+from tacit.problems.motif.words import find_words
 from tacit.solvers import Bundle, FrankWolfe
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")

@@ -11,10 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import tacit
 from tacit import Ragged, StructuredSVM
-from tacit.archive import StorageError
 from tacit.oracle import CapabilityError, Task
 from tacit.problems import Multiclass, PerSample
-from tacit.problems.per_sample_examples import (
+from tacit.running.archive import StorageError
+from tacit.scale import Processes, processes, sharded
+from tacit.solvers import Bundle, Status, minimise
+from tacit.testing import check_learner, check_problem
+from tacit.testing.per_sample_examples import (
     SETTINGS,
     best_shift,
     best_shifted,
@@ -23,9 +26,6 @@ from tacit.problems.per_sample_examples import (
     shift_outputs,
     worst_shifted,
 )
-from tacit.scale import Processes, processes, sharded
-from tacit.solvers import Bundle, Status, minimise
-from tacit.testing import check_learner, check_problem
 
 WIDTH = 65
 

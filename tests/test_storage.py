@@ -13,8 +13,8 @@ from sklearn.datasets import load_iris
 
 import tacit
 from tacit import StructuredSVM
-from tacit.archive import StorageError, read_archive, write_archive
 from tacit.problems import Candidates, Multiclass
+from tacit.running.archive import StorageError, read_archive, write_archive
 from tacit.solvers import Bundle
 
 

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
 from tacit.demo.turns import turned_digits
 from tacit.problems import Multiclass, Transforms, rotations
-from tacit.problems.image_rotations import Rotations
+from tacit.problems.rotations import Rotations
 from tacit.testing import Enumeration, check_problem
 
 

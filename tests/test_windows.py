@@ -11,7 +11,7 @@ from PIL import Image
 from skimage.feature import hog
 
 from tacit import boxes, windows
-from tacit.image_windows import as_grey
+from tacit.images.windows import as_grey
 
 
 def picture(height, width, seed=0):

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
-    from tacit.boxed_images import boxed_windows
-    from tacit.image_windows import windows
+    from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
@@ -61,10 +61,10 @@ _HOME = {
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
-    "boxed_windows": "tacit.boxed_images",
+    "boxed_windows": "tacit.images.boxed_windows",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
-    "windows": "tacit.image_windows",
+    "windows": "tacit.images.windows",
 }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from tacit.parameters import shorten
+from tacit.inputs.parameters import shorten
 
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"

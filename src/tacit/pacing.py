@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
-from tacit.parameters import number, whole_number
+from tacit.inputs.parameters import number, whole_number
 
 __all__ = ["SelfPaced"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.parameters import is_not_negative, number, numbers, shorten
+from tacit.inputs.parameters import is_not_negative, number, numbers, shorten
 
 __all__ = ["Penalty", "Quadratic"]
 

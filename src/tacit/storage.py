@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.archive import StorageError, read_archive, remove_unfinished, write_archive
 from tacit.arrays import Array
-from tacit.parameters import file_path, reason, shorten
+from tacit.inputs.parameters import file_path, reason, shorten
 from tacit.ragged import Ragged
 from tacit.running import Status
+from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
 _CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
 """Lines of histories and penalties: the learner that they belong to checks them."""
@@ -29,7 +29,7 @@ _CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
 _HOMES = (
     "tacit.learners",
     "tacit.problems",
-    "tacit.problems.image_rotations",
+    "tacit.problems.rotations",
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",

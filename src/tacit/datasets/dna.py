@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_folder
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes
-from tacit.parameters import number, one_of, shorten, whole_number
+from tacit.inputs.parameters import number, one_of, shorten, whole_number
 
 
 class Planted(NamedTuple):

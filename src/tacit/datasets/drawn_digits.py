@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.datasets.reading import MAX_BYTES
-from tacit.parameters import number, whole_number
+from tacit.inputs.parameters import number, whole_number
 
 SHORTEST_SIDE = 12
 """Pixels below which a digit cannot be told from another."""

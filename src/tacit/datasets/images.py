@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import named
-from tacit.parameters import reason, whole_number
+from tacit.inputs.parameters import reason, whole_number
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")

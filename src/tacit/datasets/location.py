@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from tacit.datasets.reading import named
-from tacit.parameters import file_path
+from tacit.inputs.parameters import file_path
 
 VARIABLE = "TACIT_DATA"
 

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.archive import StorageError, read_array
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, check_promise, named, read_text, unreadable
-from tacit.parameters import reason, shorten
+from tacit.inputs.parameters import reason, shorten
 from tacit.ragged import Ragged
+from tacit.running.archive import StorageError, read_array
 
 _ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
 _COLUMNS = ("image", "class", "columns", "rows", "test_folds")

@@ -15,8 +15,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, check_promise, named, opened, unreadable
-from tacit.labels import kind_of_label
-from tacit.parameters import file_path, one_of, reason, shorten
+from tacit.inputs.labels import kind_of_label
+from tacit.inputs.parameters import file_path, one_of, reason, shorten
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MOST_DIMENSIONS = 32

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, named, read_text
-from tacit.parameters import reason, shorten, whole_number
+from tacit.inputs.parameters import reason, shorten, whole_number
 from tacit.ragged import Ragged
 
 

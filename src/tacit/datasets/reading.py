@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from tacit.parameters import reason, shorten, whole_number
+from tacit.inputs.parameters import reason, shorten, whole_number
 
 MAX_BYTES = 1 << 28
 """Bytes that a reader takes from one file, unpacked: 256 MiB. Text may take ten times as much as Python objects."""

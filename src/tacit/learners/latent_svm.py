@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import shorten, switch, whole_number
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.learner import Learner, Traits
@@ -19,15 +20,15 @@ from tacit.learners.preparation import Prepared, check_margin, prepare
 from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, offered, require
 from tacit.oracle.capabilities import ProposesStarts
 from tacit.oracle.digests import checksum
-from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
-from tacit.parameters import shorten, switch, whole_number
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
+from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
+from tacit.scale.cached import Recalling
 from tacit.solvers import Bundle, Solver, choose
-from tacit.solvers.checkpoint import Checkpoint, describe_penalty
+from tacit.solvers.task_facts import describe_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
 

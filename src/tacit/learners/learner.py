@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
 from tacit.arrays import Array
+from tacit.inputs.parameters import numbers, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
-from tacit.parameters import numbers, whole_number
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace", "penalty")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, is_table
+from tacit.inputs.parameters import is_not_negative, number, shorten, whole_number
 from tacit.oracle import Schema
-from tacit.parameters import is_not_negative, number, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.running import Status
 

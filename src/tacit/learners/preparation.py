@@ -8,11 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.labels import find_labels, read_labels
-from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
-from tacit.oracle.capabilities import ChecksItself
-from tacit.parameters import (
+from tacit.inputs.labels import find_labels, read_labels
+from tacit.inputs.parameters import (
     file_path,
     is_not_negative,
     is_positive,
@@ -22,10 +19,13 @@ from tacit.parameters import (
     switch,
     whole_number,
 )
+from tacit.learners.learner import Learner, read_weights
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import Penalty, Quadratic
+from tacit.running.checkpoint import Checkpoint
 from tacit.scale.threads import check_jobs
 from tacit.solvers import Bundle
-from tacit.solvers.checkpoint import Checkpoint
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")

@@ -15,9 +15,10 @@ from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
+from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
-from tacit.solvers.checkpoint import Checkpoint, describe
+from tacit.solvers.task_facts import describe
 
 
 class StructuredSVM(Learner):

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array, Rows, span
-from tacit.parameters import shorten, whole_number
+from tacit.inputs.parameters import shorten, whole_number
 from tacit.ragged import states_of
 
 TARGET = -1

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tacit.arrays import Array, Rows, smallest_integers, span
-from tacit.labels import find_labels, reject_unknown
+from tacit.inputs.labels import find_labels, reject_unknown
+from tacit.inputs.parameters import shorten
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.contracts import TARGET, Assignment
@@ -19,7 +20,6 @@ from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
 from tacit.oracle.known_hidden import KnownHidden, check_hidden
 from tacit.oracle.losses import LossTable, checked_losses
-from tacit.parameters import shorten
 from tacit.ragged import states_of
 
 

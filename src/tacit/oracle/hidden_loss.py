@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import shorten
 from tacit.kernels import kernel
-from tacit.parameters import shorten
 
 MAX_PAIRS = 1 << 28
 """Pairwise losses that are kept at the most: a gigabyte."""

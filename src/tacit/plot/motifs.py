@@ -9,8 +9,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.plot.canvas import BASES, INK, add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
 from tacit.problems import Motif
-from tacit.problems.dna_input import SHARES, read_sequences
-from tacit.problems.motif_windows import count_letters, effective_weights, mean_distance, window_letters
+from tacit.problems.motif.sequences import SHARES, read_sequences
+from tacit.problems.motif.windows import count_letters, effective_weights, mean_distance, window_letters
 
 
 def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: Any = None) -> Any:
@@ -28,7 +28,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
         the sequences that are predicted to have a motif count
     heights : "bits": with p the shares of the letters at a position, a letter is p · Σ p log2(p / q) high, q being the
         shares of letters in all of X, a quarter each for a table. "weights": the effective weights (see
-        `tacit.problems.motif_windows.effective_weights`) or those of the table, less the mean of their position;
+        `tacit.problems.motif.windows.effective_weights`) or those of the table, less the mean of their position;
         letters above the line speak for the motif, those below against it
     ax : matplotlib axes; None makes new ones
 

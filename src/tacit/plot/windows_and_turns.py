@@ -12,7 +12,7 @@ from tacit.arrays import Array
 from tacit.boxes import FoundBoxes
 from tacit.datasets.images import read_image
 from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, history_of, plain_axes, pyplot
-from tacit.problems.image_rotations import Rotations
+from tacit.problems.rotations import Rotations
 from tacit.ragged import Ragged
 
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.boxes import overlap
+from tacit.inputs.ragged_rows import read_ragged
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
-from tacit.problems.class_blocks import TableProblem
-from tacit.problems.ragged_input import read_ragged
+from tacit.problems.classes.problem import TableProblem
 from tacit.ragged import Ragged
 
 

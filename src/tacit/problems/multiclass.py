@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
-from tacit.problems.class_blocks import TableProblem
+from tacit.problems.classes.problem import TableProblem
 
 
 class Multiclass(TableProblem):

@@ -11,14 +11,15 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 
 from tacit.arrays import Array, first_non_finite, is_table
-from tacit.labels import read_classes
+from tacit.inputs.labels import read_classes
+from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import Example, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
-from tacit.parameters import one_of, shorten, whole_number
 from tacit.problems.candidates import exact_loss
-from tacit.problems.class_blocks import ClassBlocks, ClassProblem, check_blocks
-from tacit.problems.image_rotations import Rotations
-from tacit.problems.state_blocks import StateBlocks
+from tacit.problems.classes.blocks import ClassBlocks, check_blocks
+from tacit.problems.classes.problem import ClassProblem
+from tacit.problems.classes.state_blocks import StateBlocks
+from tacit.problems.rotations import Rotations
 
 
 class Transforms(ClassProblem):

@@ -36,7 +36,7 @@ class Process(Protocol[S]):
 
 
 class Keeper(Protocol):
-    """Where snapshots go: a `tacit.solvers.checkpoint.Checkpoint`."""
+    """Where snapshots go: a `tacit.running.checkpoint.Checkpoint`."""
 
     def is_due(self) -> bool:
         """Whether it is time for another one."""

@@ -12,9 +12,9 @@ from typing import Any
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+from tacit.inputs.parameters import is_whole, shorten
 from tacit.oracle import Oracle
 from tacit.oracle.capabilities import runs_python
-from tacit.parameters import is_whole, shorten
 from tacit.scale.processes import on_processes
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, block_cuts
 

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
-from tacit.parameters import switch, whole_number
 from tacit.penalties import Penalty
-from tacit.solvers.checkpoint import stored, stored_codes, stored_number
+from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -101,7 +101,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
         d = task.oracle.n_params
         state = BundleState(d, task.floor)
-        for code in stored_codes(snapshot, "codes", task):
+        for code in stored_codes(snapshot, "codes", task.oracle.accepts):
             state.append(code, task.plane(code), task.penalty)
         m = len(state.codes)
         state.gram[:] = stored(snapshot, "gram", (m, m))

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.archive import StorageError
 from tacit.arrays import Array
+from tacit.inputs.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.capabilities import KeepsDual, offered
 from tacit.oracle.dual import Dual
-from tacit.parameters import switch, whole_number
+from tacit.running.archive import StorageError
+from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle, overflow
-from tacit.solvers.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Patience, Warm
 
 HALF = 0.5
@@ -132,7 +132,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
         if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
             raise StorageError(f"gaps of shape {state.gaps.shape} for {dual.n_blocks} blocks, or NaN among them")
-        state.codes = stored_codes(snapshot, "codes", task)
+        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import is_not_negative, number, whole_number
 from tacit.oracle import Task
-from tacit.parameters import is_not_negative, number, whole_number
 from tacit.running import Progress, Status, run
-from tacit.solvers.checkpoint import Checkpoint
+from tacit.running.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
 """How close to the trivial objective, as a share of it, an optimum can be told from it."""

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import whole_number
 from tacit.oracle import Task
-from tacit.parameters import whole_number
-from tacit.solvers.checkpoint import stored, stored_codes, stored_number
+from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import Warm
 
 RARELY = 1.25
@@ -93,7 +93,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
             setattr(state, name, int(stored_number(snapshot, name, 0)))
         state.offset, state.bound = stored_number(snapshot, "offset"), stored_number(snapshot, "bound")
         state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
-        state.codes = stored_codes(snapshot, "codes", task)
+        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         return state
 
 

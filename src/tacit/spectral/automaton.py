@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.parameters import number, numbers, one_of, shorten, whole_number
+from tacit.inputs.parameters import number, numbers, one_of, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import number, shorten, whole_number
 from tacit.kernels import kernel
-from tacit.parameters import number, shorten, whole_number
 from tacit.running import Status, run
 from tacit.spectral.prefix_tree import PrefixTree
 

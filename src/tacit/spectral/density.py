@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import storage
 from tacit.arrays import Array
+from tacit.inputs.parameters import shorten, whole_number
 from tacit.learners.learner import read_weights
-from tacit.parameters import shorten, whole_number
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problems.chain_kernels import forward_backward, viterbi
+from tacit.problems.chain.kernels import forward_backward, viterbi
 from tacit.ragged import Ragged
 from tacit.spectral.hidden_markov import HiddenMarkovModel
 from tacit.spectral.symbols import UNSEEN

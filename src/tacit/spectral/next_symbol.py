@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, is_table
+from tacit.inputs.parameters import number, whole_number
 from tacit.kernels import kernel
-from tacit.parameters import number, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.symbols import check_codes
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.parameters import is_not_negative, is_whole, number, one_of, shorten, whole_number
+from tacit.inputs.parameters import is_not_negative, is_whole, number, one_of, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
+from tacit.inputs.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve

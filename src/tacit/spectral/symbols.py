@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.labels import find_labels
+from tacit.inputs.labels import find_labels
 from tacit.ragged import Ragged
 
 UNSEEN = -1

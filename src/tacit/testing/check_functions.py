@@ -10,8 +10,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.oracle import Example
 from tacit.problems import PerSample
-from tacit.problems.function_calls import unknown
-from tacit.problems.user_functions import Output, UserFunctions, as_labels, as_samples, key_of
+from tacit.problems.per_sample.function_calls import unknown
+from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of
 from tacit.testing.enumeration import say
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)

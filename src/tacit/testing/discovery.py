@@ -12,12 +12,15 @@ from sklearn.base import BaseEstimator
 
 from tacit.learners.learner import Learner
 from tacit.oracle import Problem
+from tacit.problems import PerSample
 from tacit.solvers import Solver
+from tacit.testing.per_sample_examples import per_sample_variants
 
 
 def problems() -> list[Problem]:
     """All problems of tacit, in all their variants."""
-    return [variant for kind in _classes("tacit.problems", Problem) for variant in kind.variants()]
+    kinds = _classes("tacit.problems", Problem)
+    return [variant for kind in kinds for variant in (per_sample_variants() if kind is PerSample else kind.variants())]
 
 
 def solvers() -> list[Solver]:
@@ -38,7 +41,7 @@ def _classes(package: str, base: type) -> list[Any]:
 def _walk(package: str, base: type) -> Iterator[Any]:
     """Concrete public classes of the modules of a package, each from the module that defines it."""
     home = importlib.import_module(package)
-    for module in pkgutil.iter_modules(home.__path__, f"{package}."):
+    for module in pkgutil.walk_packages(home.__path__, f"{package}."):
         for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             public = kind.__module__ == module.name and not kind.__name__.startswith("_")
             if (

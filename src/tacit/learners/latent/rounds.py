@@ -11,7 +11,7 @@ from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle import loss_needs_hidden
 from tacit.oracle.digests import checksum
-from tacit.oracle.recalling import Recalling
+from tacit.scale.cached import Recalling
 
 
 @dataclass(frozen=True)

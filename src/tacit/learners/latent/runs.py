@@ -13,7 +13,7 @@ from tacit.arrays import Array, narrow
 from tacit.learners.latent.descent import Iteration, Position
 from tacit.learners.loaded_facts import check_position
 from tacit.running import Status
-from tacit.solvers.checkpoint import stored, stored_number
+from tacit.running.checkpoint import stored, stored_number
 
 
 class Run(NamedTuple):

@@ -1,0 +1,1 @@
+"""Images: windows as bags of candidates, and drawn boxes joined to them."""

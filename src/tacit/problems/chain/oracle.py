@@ -1,0 +1,435 @@
+"""Inference in chains: Viterbi and forward–backward over ragged sequences."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from tacit.arrays import Array, Rows, smallest_integers, span
+from tacit.inputs.labels import find_labels
+from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle.capabilities import Expectations
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.losses import checked_losses
+from tacit.problems.chain import kernels
+from tacit.problems.chain.dual import ChainDual
+from tacit.problems.chain.tags import read_tags
+from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
+from tacit.ragged import Ragged, states_of
+
+EXTRA = ("intercept", "start", "stop")
+"""Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
+
+
+class Marginals(NamedTuple):
+    """What forward–backward gives: log Σ_y exp s(y) a sequence, and the probabilities of single tags and of pairs.
+
+    ``nodes[t, j]`` is the probability of tag j at token t; ``edges[t, i, j]`` that of tag i at token t − 1 and j at t,
+    zero at the first token of a sequence.
+    """
+
+    log_partition: Array
+    nodes: Array
+    edges: Array
+
+
+class ChainOracle:
+    """Viterbi and forward–backward over ragged sequences; a code is one tag a token.
+
+    Parameters
+    ----------
+    sequences : token features
+    schema : tags and dimensions
+    allowed : (K, K) which tag may follow which
+    labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when predicting
+    losses : ``table[tag, column[token]]``, or ``table[tag, token]`` where column is None
+    """
+
+    completes_labels = True
+    rescalings: tuple[str, ...] = ("margin",)
+    block_cells = 1 << 18
+    """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
+
+    def __init__(
+        self,
+        sequences: Ragged,
+        schema: Schema,
+        *,
+        allowed: Array,
+        labels: Array | None = None,
+        losses: LossTable | None = None,
+    ) -> None:
+        self.classes = schema.classes
+        self.n_labels = len(schema.classes)
+        self.n_samples = len(sequences)
+        self.n_params = schema.n_params
+        self.code_offsets: Array | None = sequences.offsets
+        self.offsets = sequences.offsets
+        self.table = _extended(sequences, schema)
+        self._sparse = sparse.issparse(self.table)
+        self._precision = self.table.dtype
+        self._views = schema.views
+        self.allowed = allowed
+        self._labels = labels
+        self._losses = None if losses is None else self._checked(losses)
+        self._code_type = smallest_integers(self.n_labels)
+        if labels is not None:
+            self._reject_forbidden(labels)
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        return self._viterbi(w, rows)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        if rescaling != "margin" or rivals:
+            wish = "rivals" if rivals else f"{rescaling} rescaling"
+            raise ValueError(
+                f"Chain has no exact inference for {wish}: its outputs cannot be listed; use margin rescaling"
+            )
+        return self._viterbi(w, rows, losses=self._loss_table())
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        labels = self._known(rows)
+        best = self._viterbi(w, rows, given=labels)
+        if prefer is None:
+            return best
+        prefer = np.asarray(prefer)
+        value = self.score(w, np.maximum(prefer, 0), rows)
+        starts = self._starts(rows)
+        fits = np.logical_and.reduceat((prefer >= 0) & ((labels < 0) | (prefer == labels)), starts[:-1])
+        keep = np.repeat(fits & (value >= best.value), np.diff(starts))
+        return Assignment(np.where(keep, prefer, best.code).astype(self._code_type), best.value)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The known tags, the missing ones at random among those that are allowed."""
+        labels = self._known(None)
+        return self._completed(rng.random((labels.size, self.n_labels)), labels).code
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        value, code = np.empty(self._starts(rows).size - 1), self._read(code, rows)
+        transition = self._transition(w)
+        for out, tokens, part, starts in self._blocks(rows):
+            kernels.path_scores(self._unary(w, part), starts, transition, code[tokens], value[out])
+        return value
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        rows_of_loss, column = self.loss_rows(rows)
+        return np.add.reduceat(rows_of_loss[column, self._read(code, rows)], self._starts(rows)[:-1])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        k = self.n_labels
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        starts, code = self._starts(rows), self._read(code, rows)
+        coef = one_coef_each(coef, starts.size - 1)
+        tokens = self.tokens(rows)
+        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
+        weights = np.repeat(coef, np.diff(starts))
+        if self._sparse:
+            table = self.table
+            add_sparse_rows(table.data, table.indices, table.indptr, code, places, weights, emission)
+        else:
+            add_rows(self.table, code, places, weights, emission)
+        kernels.add_pairs(code, starts, coef, transition)
+        return self.flat(emission, transition)
+
+    def log_partition(self, w: Array, rows: Rows = None) -> Array:
+        """log Σ_y exp s(y) of every sequence."""
+        return self._forward_backward(w, rows, nodes=False, edges=False).log_partition
+
+    def marginals(self, w: Array, rows: Rows = None) -> Marginals:
+        """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
+        return self._forward_backward(w, rows, nodes=True, edges=True)
+
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`: a label with gaps stands for all of its completions."""
+        n = self._starts(rows).size - 1
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        has_features = any(c is not None and c.any() for c in coefs)
+        k = self.n_labels
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        labels = None if label is None and truth is None else self._known(rows)
+        logs: list[Array | None] = []
+        for coef, given in zip(coefs, (None, labels, labels), strict=True):
+            logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, emission, transition))
+        return Expectations(logs[0], logs[1], logs[2], self.flat(emission, transition) if has_features else None)
+
+    def _add_expected(
+        self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array
+    ) -> Array:
+        """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks."""
+        ways = power * self._views(w)["transition"]
+        ways = np.where(self.allowed, ways, -np.inf)
+        log = np.empty(coef.size)
+        has_features = bool(coef.any())
+        nothing = np.zeros((0, self.n_labels, self.n_labels))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = power * self._unary(w, part)
+            if given is not None:
+                own = given[tokens]
+                unary[(own[:, None] >= 0) & (own[:, None] != np.arange(self.n_labels))] = -np.inf
+            nodes = np.zeros((len(unary) if has_features else 0, self.n_labels))
+            weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
+            kernels.forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+            if has_features:
+                nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
+                states = self.tokens(part)
+                table = cut_rows(self.table, states) if self._sparse else self.table[states]
+                emission += np.asarray((table.T @ nodes).T)
+        return log
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
+            return False
+        if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
+            return False
+        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # a sequence stands for its target as a whole or not
+        if not bool(((own == 0) | (own == np.diff(self.offsets))).all()):
+            return False
+        inside = np.ones(code.size, dtype=bool)
+        inside[self.offsets[:-1]] = False
+        known = inside[1:] & (code[:-1] >= 0) & (code[1:] >= 0)
+        return bool(self.allowed[code[:-1][known], code[1:][known]].all())
+
+    def with_hidden(self, hidden: Array | None) -> Self:
+        """The same data, the missing tags given by a code; None leaves them missing."""
+        view = copy.copy(self)
+        if hidden is not None:
+            labels = self._known(None)
+            view._labels = np.where(labels < 0, self._read(hidden), labels)
+        return view
+
+    def with_loss(self, losses: LossTable) -> Self:
+        view = copy.copy(self)
+        view._losses = self._checked(losses)
+        return view
+
+    def _checked(self, losses: LossTable) -> LossTable:
+        tokens = int(self.offsets[-1])
+        return checked_losses(losses, self.n_labels, tokens, tokens)
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly."""
+        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
+        return float(self.offsets[-1]) * self.n_labels * (width + self.n_labels)
+
+    def hidden_unknown(self) -> Array:
+        return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))
+
+    def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ChainDual:
+        """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
+        return ChainDual(self, weights, target, start)
+
+    def exact(self) -> Self:
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
+
+    def digest(self) -> str:
+        return checksum(self.table, self.offsets, self.allowed, self._labels, *(self._losses or (None, None)))
+
+    def units(self) -> Array:
+        """The number of known tags of every sequence: what a mean loss is taken over."""
+        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        tags = read_tags(labels, np.diff(self._starts(rows)))
+        found = find_labels(self.classes, tags.values)
+        wrong = np.flatnonzero(tags.missing | (found < 0))
+        if wrong.size:
+            raise ValueError(
+                f"tag {wrong[0]} of these sequences is missing or unknown; only complete outputs have a code"
+            )
+        return found.astype(self._code_type)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, None]:
+        return Ragged(self.classes[self._read(code, rows)], self._starts(rows)), None
+
+    def tokens(self, rows: Rows) -> Any:
+        """The tokens of the chosen sequences: a slice where they are consecutive, else an array."""
+        if rows is None:
+            return slice(0, int(self.offsets[-1]))
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            return slice(int(self.offsets[first]), int(self.offsets[last]))
+        chosen: Array = states_of(self.offsets, np.asarray(rows))[0]
+        return chosen
+
+    def parts(self, w: Array) -> tuple[Array, Array]:
+        """(K, features) weights of tokens, constant and boundary features last, and (K, K) of pairs."""
+        views = self._views(w)
+        extra = [views[name][:, None] for name in EXTRA if name in views]
+        return np.hstack([views["emission"], *extra]), views["transition"]
+
+    def flat(self, emission: Array, transition: Array) -> Array:
+        """The flat vector of these weights: the inverse of `parts`."""
+        out = np.empty(self.n_params)
+        views = self._views(out)
+        width = views["emission"].shape[1]
+        views["emission"][:] = emission[:, :width]
+        views["transition"][:] = transition
+        for place, name in enumerate([name for name in EXTRA if name in views]):
+            views[name][:] = emission[:, width + place]
+        return out
+
+    def _viterbi(self, w: Array, rows: Rows, losses: LossTable | None = None, given: Array | None = None) -> Assignment:
+        starts = self._starts(rows)
+        code, value = np.empty(int(starts[-1]), dtype=np.int64), np.empty(starts.size - 1)
+        transition = self._transition(w)
+        table, column = np.zeros((1, self.n_labels)), np.zeros(code.size, dtype=np.int64)
+        if losses is not None:
+            table, column = self.loss_rows(rows)
+        clamp = np.empty(0, dtype=np.int64)
+        for out, tokens, part, cuts in self._blocks(rows):
+            if given is not None:
+                clamp = given[tokens]
+            kernels.viterbi(
+                self._unary(w, part), cuts, transition, table, column[tokens], clamp, code[tokens], value[out]
+            )
+        return Assignment(code.astype(self._code_type), value)
+
+    def _completed(self, unary: Array, given: Array) -> Assignment:
+        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
+        code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
+        nothing, column = np.zeros((1, self.n_labels)), np.zeros(given.size, np.int64)
+        transition = self._transition(np.zeros(self.n_params))
+        kernels.viterbi(unary, self.offsets, transition, nothing, column, given, code, value)
+        return Assignment(code.astype(self._code_type), value)
+
+    def _forward_backward(self, w: Array, rows: Rows, nodes: bool, edges: bool) -> Marginals:
+        starts, k = self._starts(rows), self.n_labels
+        log_partition = np.empty(starts.size - 1)
+        single = np.zeros((int(starts[-1]) if nodes else 0, k))
+        pairs = np.zeros((int(starts[-1]) if edges else 0, k, k))
+        nothing = np.zeros(0), np.zeros((k, k))
+        transition = self._transition(w)
+        for out, tokens, part, cuts in self._blocks(rows):
+            kernels.forward_backward(
+                self._unary(w, part), cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing
+            )
+        return Marginals(log_partition, single, pairs)
+
+    def _unary(self, w: Array, rows: Rows) -> Array:
+        """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
+        weights = self.parts(w)[0].astype(self._precision, copy=False)
+        tokens = self.tokens(rows)
+        table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
+        return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights.T, dtype=np.float64)
+
+    def _transition(self, w: Array) -> Array:
+        return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
+
+    def _starts(self, rows: Rows) -> Array:
+        """Where the sequences begin in a code of these rows, and its length."""
+        if rows is None:
+            return np.asarray(self.offsets)
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
+        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
+        """Consecutive sequences of about `block_cells` scores: their places in an answer, in a code, rows and cuts."""
+        starts = self._starts(rows)
+        room = max(1, self.block_cells // self.n_labels)
+        first = 0 if rows is None else rows.indices(self.n_samples)[0] if isinstance(rows, slice) else None
+        i, n = 0, starts.size - 1
+        while i < n:
+            stop = int(np.searchsorted(starts, starts[i] + room, side="right")) - 1
+            stop = min(max(stop, i + 1), n)
+            part = rows[i:stop] if first is None else slice(first + i, first + stop)  # type: ignore[index]
+            yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
+            i = stop
+
+    def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
+        """Losses by rows: ``table[column[token], tag]``, the column of each token of these rows."""
+        table, column = self._loss_table()
+        tokens = self.tokens(rows)
+        if column is None:
+            table = np.ascontiguousarray(table[:, tokens].T)
+            return table, np.arange(table.shape[0])
+        return np.ascontiguousarray(table.T), column[tokens]
+
+    def _loss_table(self) -> LossTable:
+        if self._losses is None:
+            raise ValueError("these sequences were bound without tags, so outputs have no loss: bind with y")
+        return self._losses
+
+    def _known(self, rows: Rows, unseen: bool = False) -> Array:
+        if self._labels is None:
+            raise ValueError("these sequences were bound without tags: bind(X, y, ...) with y to impute or compare")
+        labels: Array = self._labels[self.tokens(rows)]
+        if not unseen and (labels >= self.n_labels).any():
+            t = int(np.argmax(self._labels >= self.n_labels))
+            i = int(np.searchsorted(self.offsets, t, side="right")) - 1
+            raise ValueError(
+                f"y[{i}][{t - self.offsets[i]}] is a tag that training never saw; the tags are {self.classes.tolist()}"
+            )
+        return labels
+
+    def _reject_forbidden(self, labels: Array) -> None:
+        """The truth itself must be allowed, and missing tags must leave a way through."""
+        if self.allowed.all():
+            return
+        known = np.where(labels >= self.n_labels, TARGET, labels)
+        value = self._completed(np.zeros((known.size, self.n_labels)), known).value
+        if not np.isfinite(value).all():
+            i = int(np.argmin(value))
+            tags = known[self.offsets[i] : self.offsets[i + 1]]
+            shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
+            raise ValueError(
+                f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
+            )
+
+    def _read(self, code: Array, rows: Rows = None) -> Array:
+        """The tags of a code of these rows; kernels go where they say."""
+        code = np.asarray(code, dtype=np.int64)
+        tokens = self._starts(rows)[-1]
+        if code.shape != (tokens,):
+            raise ValueError(f"a code of shape {code.shape} for sequences of {tokens} tokens; it has one tag per token")
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if code.size and code.max() >= self.n_labels:
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} tags")
+        return code
+
+
+def _extended(sequences: Ragged, schema: Schema) -> Any:
+    """The token table, with the columns of the `EXTRA` blocks that the schema has."""
+    names = [name for name in EXTRA if name in schema.blocks]
+    if not names:
+        return sequences.values
+    values, offsets = sequences.values, sequences.offsets
+    extra = np.zeros((values.shape[0], len(names)), dtype=values.dtype)
+    places = {"intercept": slice(None), "start": offsets[:-1], "stop": offsets[1:] - 1}
+    for column, name in enumerate(names):
+        extra[places[name], column] = 1
+    if sparse.issparse(values):
+        return sparse.csr_array(sparse.hstack([values, sparse.csr_array(extra)], format="csr"))
+    return np.hstack([values, extra])

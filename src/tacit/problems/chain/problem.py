@@ -1,0 +1,198 @@
+"""First-order chains: a tag for every token of a sequence, missing tags allowed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.inputs.labels import check_listed, find_labels, kind_of_label
+from tacit.inputs.parameters import shorten, switch
+from tacit.inputs.ragged_rows import read_ragged
+from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
+from tacit.problems.chain.oracle import ChainOracle
+from tacit.problems.chain.tags import read_tag_classes, read_tags
+from tacit.problems.classes.blocks import check_blocks
+from tacit.problems.shared.costs import read_costs
+from tacit.ragged import Ragged
+
+
+class Chain(Problem):
+    """Sequence tagging, ``s(y) = Σ_t w_{y_t}·x_t + Σ_t T[y_{t−1}, y_t]`` (Taskar et al. 2003; Lafferty et al. 2001).
+
+    ``X`` holds one table of token features a sequence, dense or sparse: a list of arrays, a `tacit.Ragged`, ...; ``y``
+    one tag for each token: lists of numbers or strings, or a Ragged. A tag that is −1, None or NaN is missing: it is
+    hidden, costs nothing, and `impute` fills it in. O(tokens · K · (d + K)) a pass.
+
+    Parameters
+    ----------
+    loss : "hamming" (the number of wrong tags), or a cost matrix ``loss[true, predicted]`` that is summed over tokens
+    classes : all tags, where the training data may lack some; None takes those of y, sorted
+    fit_intercept : whether each tag has a weight of its own, a constant feature of the token, block "intercept"
+    boundaries : whether the first and the last tag of a sequence have weights of their own, blocks "start" and "stop"
+    forbidden : pairs of tags (first, second) that never follow each other, such as ("O", "I")
+
+    >>> from tacit import StructuredSVM
+    >>> X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]]]
+    >>> model = StructuredSVM(Chain(), C=100).fit(X, [["a", "a", "b"], ["b", "b"], ["a"]])
+    >>> model.predict(X)[0].tolist(), model.weights_["transition"].shape
+    (['a', 'a', 'b'], (2, 2))
+    """
+
+    reads_once = True
+
+    def __init__(
+        self,
+        loss: Any = "hamming",
+        classes: Any = None,
+        fit_intercept: bool = False,
+        boundaries: bool = False,
+        forbidden: Any = None,
+    ) -> None:
+        self.loss = loss
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+        self.boundaries = boundaries
+        self.forbidden = forbidden
+
+    def read(self, X: Any) -> Ragged:
+        return read_ragged(X, "sequence", "token")
+
+    def check(self) -> None:
+        switch("fit_intercept", self.fit_intercept)
+        switch("boundaries", self.boundaries)
+        check_listed(self.classes, "tags")
+
+    def check_schema(self, schema: Schema) -> None:
+        k = len(schema.classes)
+        check_blocks(
+            schema,
+            {"emission": (k, schema.n_features), "transition": (k, k)},
+            {"intercept": (k,), "start": (k,), "stop": (k,)},
+        )
+        self._costs(schema.classes)
+        self._allowed(schema.classes)
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
+        sequences = self.checked(X)
+        classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
+        self._costs(classes)
+        self._allowed(classes)
+        k = len(classes)
+        blocks: dict[str, tuple[int, ...]] = {"emission": (k, sequences.values.shape[1]), "transition": (k, k)}
+        if self.fit_intercept:
+            blocks["intercept"] = (k,)
+        if self.boundaries:
+            blocks |= {"start": (k,), "stop": (k,)}
+        return Schema(classes, sequences.values.shape[1], blocks)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> ChainOracle:
+        sequences = self.checked(X)
+        self.check_schema(schema)
+        d = sequences.values.shape[1]
+        if d != schema.n_features:
+            raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")
+        if hidden is not None:
+            raise ValueError("Chain takes no hidden=: write −1 (or None) for the missing tags of y")
+        facts: dict[str, Any] = {"allowed": self._allowed(schema.classes, int(sequences.lengths.max()))}
+        if y is not None:
+            tags = read_tags(y, sequences.lengths)
+            found = find_labels(schema.classes, tags.values)
+            facts["labels"] = np.where(tags.missing, TARGET, np.where(found < 0, len(schema.classes), found))
+            facts["losses"] = self._losses(schema.classes, facts["labels"], sequences.offsets)
+        return ChainOracle(sequences, schema, **facts)
+
+    def example(self, rng: np.random.Generator) -> Example:
+        classes = np.array(["ant", "bee", "cat"] if self.classes is None else self.classes)
+        k, d = len(classes), int(rng.integers(1, 3))
+        lengths = rng.integers(1, 4, int(rng.integers(3, 5)))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        values = rng.integers(-2, 3, (offsets[-1], d)).astype(rng.choice(["float64", "float32"]))
+        costs, allowed = self._costs(classes), self._allowed(classes)
+        place = {label: j for j, label in enumerate(classes.tolist())}
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            tags = itertools.product(range(k), repeat=len(x))
+            return [
+                (classes[list(path)], None) for path in tags if all(allowed[a, b] for a, b in itertools.pairwise(path))
+            ]
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            emission, transition = np.zeros((k, d)), np.zeros((k, k))
+            path = [place[tag] for tag in label.tolist()]
+            for token, j in zip(np.asarray(x), path, strict=True):
+                emission[j] += token
+            for a, b in itertools.pairwise(path):
+                transition[a, b] += 1
+            parts: list[Array] = [emission.ravel(), transition.ravel()]
+            if self.fit_intercept:
+                parts.append(np.bincount(path, minlength=k))
+            if self.boundaries:
+                parts += [np.eye(k)[path[0]], np.eye(k)[path[-1]]]
+            return np.concatenate(parts)
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(sum(costs[place[a], place[b]] for a, b in zip(true.tolist(), label.tolist(), strict=True)))
+
+        X = Ragged(values, offsets)
+        paths = [outputs(x) for x in X]
+        tags = [path[int(rng.integers(len(path)))][0] for path in paths]
+        return Example(X, Ragged(np.concatenate(tags), offsets), None, outputs, joint_feature, loss)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        return [
+            cls(classes=["ant", "bee", "cat"]),
+            cls(loss=costs, classes=["cat", "ant", "bee"], fit_intercept=True, boundaries=True),
+            cls(classes=[3, 1, 2], forbidden=[(1, 2), (3, 3)]),
+        ]
+
+    def _costs(self, classes: Array) -> Array:
+        if isinstance(self.loss, str) and self.loss != "hamming":
+            raise ValueError(f"loss must be 'hamming' or a cost matrix, got {shorten(self.loss)}")
+        return read_costs("0/1" if isinstance(self.loss, str) else self.loss, classes)
+
+    def _losses(self, classes: Array, labels: Array, offsets: Array) -> LossTable:
+        """Columns: the true tags, then "never seen in training" (always wrong), then "missing" (costs nothing)."""
+        k = len(classes)
+        if not isinstance(self.loss, str) and (labels == k).any():
+            t = int(np.argmax(labels == k))
+            i = int(np.searchsorted(offsets, t, side="right")) - 1
+            raise ValueError(
+                f"y[{i}][{t - offsets[i]}] is a tag that training never saw, and a cost matrix has no row for it; the "
+                f"tags are {shorten(classes.tolist())}: list all of them in classes=[...]"
+            )
+        table = np.hstack([self._costs(classes).T, np.ones((k, 1)), np.zeros((k, 1))])
+        return LossTable(table, np.where(labels == TARGET, k + 1, labels))
+
+    def _allowed(self, classes: Array, longest: int = 1) -> Array:
+        """``allowed[first, second]``; the error tells if that leaves no way through the longest sequence."""
+        k = len(classes)
+        allowed = np.ones((k, k), dtype=bool)
+        if self.forbidden is not None and (isinstance(self.forbidden, str) or not isinstance(self.forbidden, Iterable)):
+            raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
+        tags = classes.tolist()
+        for pair in self.forbidden if self.forbidden is not None else ():
+            if isinstance(pair, str) or not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
+                raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(pair)}")
+            if any(not kind_of_label(tag) or tag not in tags for tag in pair):
+                raise ValueError(f"forbidden names {shorten(pair)}, but the tags are {shorten(tags)}")
+            allowed[tags.index(pair[0]), tags.index(pair[1])] = False
+        reached = np.ones(k, dtype=bool)
+        for t in range(1, min(longest, k + 1)):  # a walk of more than k tags goes round a circle: it can go on for ever
+            reached = np.asarray((reached[:, None] & allowed).any(axis=0))
+            if not reached.any():
+                raise ValueError(
+                    f"forbidden={shorten(self.forbidden)} leaves no sequence of {t + 1} tags; allow more pairs"
+                )
+        return allowed
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags

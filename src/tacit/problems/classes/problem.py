@@ -1,0 +1,137 @@
+"""Classification: what labels, losses and known hidden values mean to problems with one weight block per class."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+
+from tacit.arrays import Array
+from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
+from tacit.inputs.parameters import switch
+from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
+from tacit.oracle.hidden_loss import CalledLoss
+from tacit.oracle.known_hidden import KnownHidden
+from tacit.problems.classes.blocks import ClassBlocks, check_blocks
+from tacit.problems.shared.costs import class_losses, read_costs
+
+
+class ClassProblem(Problem):
+    """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
+
+    reads_once = True
+
+    def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
+        self.loss = loss
+        self.classes = classes
+        self.fit_intercept = fit_intercept
+
+    def check(self) -> None:
+        switch("fit_intercept", self.fit_intercept)
+        check_listed(self.classes)
+
+    @abstractmethod
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        """What is known of hidden values, checked."""
+
+    has_hidden = True
+    hidden_losses: tuple[str, ...] = ()
+    """Names of losses that look at the hidden value."""
+
+    def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
+        """The loss on the hidden value that ``loss`` names, for these samples."""
+        raise NotImplementedError
+
+    @property
+    def holds_functions(self) -> bool:
+        """Whether a file of a model lacks a part of the problem, because it is the user's function."""
+        return callable(self.loss)
+
+    @property
+    def _sees_hidden(self) -> bool:
+        named = isinstance(self.loss, str) and self.loss in self.hidden_losses
+        return named or (callable(self.loss) and self.has_hidden)
+
+    def bound_facts(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
+        """What an oracle is told about its samples beside their features: labels, losses, known hidden values."""
+        facts: dict[str, Any] = {"has_hidden": self.has_hidden}
+        if hidden is not None:
+            facts["hidden"] = self.known_hidden(hidden, offsets)
+        if y is not None:
+            found = find_labels(schema.classes, read_labels(y, offsets.size - 1))
+            facts["labels"] = np.where(found < 0, len(schema.classes), found)
+            if self._sees_hidden:
+                called = CalledLoss(self.loss, schema.classes) if callable(self.loss) else None
+                facts["hidden_loss"] = called or self.hidden_loss(X, offsets)
+            else:
+                facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+        return facts
+
+    def check_loss(self, classes: Array) -> None:
+        """Refuse a loss that cannot be."""
+        if not self._sees_hidden:
+            read_costs(self.loss, classes, self.hidden_losses)
+
+    def specify(self, X: Any, hidden: Any, classes: Array, rng: np.random.Generator) -> Example:
+        """The plain-Python specification of these samples, with random labels: all classes first, then any."""
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        costs = read_costs("0/1" if self._sees_hidden else self.loss, classes)
+        place = {label: k for k, label in enumerate(classes.tolist())}
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            row = np.asarray(x if h is None else x[h])
+            weights, intercepts = np.zeros((len(classes), row.size)), np.zeros(len(classes))
+            weights[place[label]] = row
+            intercepts[place[label]] = 1
+            return np.concatenate([weights.ravel(), intercepts]) if self.fit_intercept else weights.ravel()
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            values = [None] if hidden is None else range(len(x))
+            return [(label, h) for label in classes.tolist() for h in values]
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[place[true], place[label]])
+
+        return Example(X, y, hidden, outputs, joint_feature, loss)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags()
+        return tags
+
+
+class TableProblem(ClassProblem):
+    """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
+
+    @abstractmethod
+    def rows(self, X: Any) -> tuple[Any, Array]:
+        """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
+
+    def check_schema(self, schema: Schema) -> None:
+        k = len(schema.classes)
+        check_blocks(schema, {"weights": (k, schema.n_features)}, {"intercept": (k,)})
+        self.check_loss(schema.classes)
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
+        table, offsets = self.rows(self.checked(X))
+        classes = read_classes(self.classes, y, offsets.size - 1)
+        self.check_loss(classes)
+        blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), table.shape[1])}
+        if self.fit_intercept:
+            blocks["intercept"] = (len(classes),)
+        return Schema(classes, table.shape[1], blocks)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
+        X = self.checked(X)
+        self.check_schema(schema)
+        table, offsets = self.rows(X)
+        name = type(self).__name__
+        if table.shape[1] != schema.n_features:
+            raise ValueError(
+                f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
+            )
+        return ClassBlocks(table, schema, offsets, **self.bound_facts(X, y, schema, offsets, hidden))

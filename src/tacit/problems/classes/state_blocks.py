@@ -1,0 +1,77 @@
+"""One weight block for every pair of class and state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle import EnumerableOracle, Schema
+from tacit.oracle.digests import checksum
+from tacit.problems.shared.row_sums import add_rows
+
+
+class StateBlocks(EnumerableOracle):
+    """``s(y, h) = w_{y,h}·views[i, h] + b_{y,h}``, every sample having the same T states.
+
+    Parameters
+    ----------
+    views : (n, T, d)
+    schema : with the blocks weights (K, T, d) and perhaps intercept (K, T)
+    offsets : 0, T, 2 T, …
+    """
+
+    def __init__(self, views: Array, schema: Schema, offsets: Array, **facts: Any) -> None:
+        n, T, d = views.shape
+        shape = (len(schema.classes), T)
+        if schema.blocks.get("weights") != (*shape, d) or schema.blocks.get("intercept", shape) != shape:
+            raise ValueError(
+                f"the schema's blocks {dict(schema.blocks)} do not fit {shape[0]} classes × {T} states × {d} features"
+            )
+        self._rows = np.ascontiguousarray(views, dtype=np.float64).reshape(n * T, d)
+        self._columns = np.ascontiguousarray(views.transpose(1, 2, 0), dtype=np.float64)
+        self._states = T
+        self._blocks_of = schema.views
+        self._has_intercept = "intercept" in schema.blocks
+        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        parts = self._blocks_of(w)
+        columns = self._columns if rows is None else self._columns[:, :, rows]
+        scores = np.matmul(parts["weights"].transpose(1, 0, 2), columns)
+        if self._has_intercept:
+            scores += parts["intercept"].T[:, :, None]
+        return np.ascontiguousarray(scores.transpose(1, 2, 0)).reshape(self.n_labels, -1)
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        out = np.zeros(self.n_params)
+        parts = self._blocks_of(out)
+        by_state = np.ascontiguousarray(V.reshape(self.n_labels, -1, self._states).transpose(2, 0, 1))
+        columns = self._columns if rows is None else self._columns[:, :, rows]
+        parts["weights"][:] = np.matmul(by_state, columns.transpose(0, 2, 1)).transpose(1, 0, 2)
+        if self._has_intercept:
+            parts["intercept"][:] = by_state.sum(axis=2).T
+        return out
+
+    def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
+        out = np.zeros(self.n_params)
+        parts = self._blocks_of(out)
+        block = labels * self._states + states
+        flat = parts["weights"].reshape(self.n_labels * self._states, -1)
+        add_rows(self._rows, block, firsts + states, coef, flat)
+        if self._has_intercept:
+            sums = np.bincount(block, coef, minlength=self.n_labels * self._states)
+            parts["intercept"][:] = sums.reshape(self.n_labels, self._states)
+        return out
+
+    def existing(self, labels: Array, rows: Rows = None) -> None:
+        return None  # every class has every state
+
+    @property
+    def operations(self) -> float:
+        return float(self._rows.size * self.n_labels)
+
+    def digest(self) -> str:
+        return checksum(self._rows, self.offsets, *self.known_marks())

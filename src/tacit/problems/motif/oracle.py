@@ -1,0 +1,505 @@
+"""The oracle of `Motif`: every start of every sequence, by tables of short words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.inputs.labels import find_labels, reject_unknown
+from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden
+from tacit.problems.motif import kernels
+from tacit.problems.motif.starts import enriched_words
+from tacit.problems.motif.windows import COMPLEMENT
+from tacit.problems.motif.words import find_words
+from tacit.ragged import Ragged
+
+LONGEST_PIECE = 5
+"""Letters of a motif that one lookup scores: 4⁵ numbers, 8 kB, stay in a core's first cache."""
+
+
+class Pieces(NamedTuple):
+    """A motif cut into pieces of equal length, at least two of them; the last one overlaps where the width needs it."""
+
+    length: int
+    places: Array  # (pieces,) where each begins in the window
+    covers: Array  # (pieces, length) the position in the motif that a letter of a piece speaks for, −1 for none
+
+    @classmethod
+    def of(cls, width: int) -> Self:
+        """The least number of pieces of at most `LONGEST_PIECE` letters.
+
+        >>> Pieces.of(7).covers.tolist()
+        [[0, 1, 2, 3], [-1, 4, 5, 6]]
+        """
+        count = ceil(width / LONGEST_PIECE)
+        length = ceil(width / count)
+        places = np.minimum(np.arange(count) * length, width - length)
+        covers = places[:, None] + np.arange(length)
+        covers[1:][covers[1:] < np.arange(1, count)[:, None] * length] = -1
+        if count == 1:
+            places, covers = np.append(places, 0), np.vstack([covers, np.full((1, length), -1)])
+        return cls(length, places, covers)
+
+    def tables(self, motif: Array) -> Array:
+        """(pieces, 4^length): what every word adds to the score, from the weights (width, 4)."""
+        letters = np.vstack([motif, np.zeros((1, 4))])[self.covers]
+        tables = np.zeros((len(self.places), 1))
+        for j in range(self.length):
+            tables = (tables[:, :, None] + letters[:, j, None, :]).reshape(len(self.places), -1)
+        return tables
+
+    def fold(self, sums: Array) -> Array:
+        """The transpose of `tables`: sums by piece and word as sums by motif position and letter."""
+        out = np.zeros((int(self.covers.max()) + 2, 4))
+        for j in range(self.length):
+            out[self.covers[:, j]] = sums.reshape(len(self.places), 4**j, 4, -1).sum(axis=(1, 3))
+        return out[:-1]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which windows and words of a sequence a model looks at.
+
+    Parameters
+    ----------
+    width, background : letters of the motif, and of a background word
+    strands : 1 or 2
+    is_full : every window and every word; otherwise those of the code of Kumar, Packer & Koller (2010), which leaves
+        out the last word and the last ``background`` + 1 windows
+    """
+
+    width: int
+    background: int
+    strands: int
+    is_full: bool = True
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether words are counted on both strands, so that a sequence and its reverse complement are the same."""
+        return self.is_full and self.strands == 2
+
+    @property
+    def shortest(self) -> int:
+        """Letters that a sequence must have."""
+        return max(self.width, self.background) if self.is_full else self.width + self.background + 1
+
+    def count_starts(self, lengths: Any) -> Any:
+        """How many windows sequences of these lengths have."""
+        return lengths - self.width + 1 - self._left_out
+
+    @property
+    def _left_out(self) -> int:
+        return 0 if self.is_full else self.background + 1
+
+    def shape(self) -> Array:
+        """What the kernels need of it; see `motif_kernels`."""
+        without_word = self.background - 1 if self.is_full else self.background
+        return np.array([self.width, without_word, self._left_out, self.background - 1])
+
+
+def orient(sequences: Ragged) -> tuple[Ragged, Array]:
+    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were turned around.
+
+    A sequence and its reverse complement are then the same data, and whatever is computed of them has the same bits.
+    """
+    values, offsets, lengths = sequences.values, sequences.offsets, sequences.lengths
+    places = np.arange(values.size)
+    mirrored = COMPLEMENT[values[np.repeat(offsets[:-1] + offsets[1:] - 1, lengths) - places]]
+    first = np.minimum.reduceat(np.where(values != mirrored, places, values.size), offsets[:-1])
+    at = np.minimum(first, values.size - 1)
+    is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
+    return sequences.with_values(np.where(np.repeat(is_flipped, lengths), mirrored, values)), is_flipped
+
+
+class MotifOracle(EnumerableOracle):
+    """Label 0 is background alone, label 1 has a state for every start and strand.
+
+    Sums of words are the whole work: `find_words` numbers them once, two bytes a position for the background and two
+    for the motif. The searches (`predict`, `augmented`, `impute`, `score`, `label_scores`) keep the best window while
+    they slide and never write the table of scores, which is two to three times as fast.
+    O(letters · ⌈width / 5⌉ · strands) a pass.
+
+    Parameters
+    ----------
+    sequences : letter codes, from `read_sequences`
+    schema : classes (negative, positive) and the blocks of w
+    layout : which windows and words there are
+    facts : labels, hidden and losses, as in `EnumerableOracle`
+    """
+
+    def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **facts: Any) -> None:
+        width, background, strands = layout.width, layout.background, layout.strands
+        self._layout, self._strands = layout, strands
+        self._shape = layout.shape()
+        self._blocks_of = schema.views
+        self._flipped = np.zeros(len(sequences), dtype=bool)
+        self._labels_of: Array | None = facts.get("labels")
+        if layout.is_symmetric:
+            sequences, self._flipped = orient(sequences)
+        self._sequences = sequences
+        self._starts, self._stops = sequences.offsets[:-1], sequences.offsets[1:]
+        self._pieces = Pieces.of(width)
+        self._words = find_words(sequences.values, sequences.offsets, background)
+        is_shared = self._pieces.length == background
+        self._parts = self._words if is_shared else find_words(sequences.values, sequences.offsets, self._pieces.length)
+        self._longest = int(sequences.lengths.max())
+        states = strands * layout.count_starts(sequences.lengths)
+        offsets = np.concatenate([[0], np.cumsum(states)])
+        if "hidden" in facts:
+            facts["hidden"] = self._turned(facts["hidden"], offsets)
+        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+
+    def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
+        """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
+        if not self._flipped.any():
+            return known
+        sizes = np.diff(offsets)
+        is_state = self._flipped & (known.states >= 0)
+        if self._labels_of is not None:
+            is_state &= self._labels_of == 1
+        states = np.where(is_state, sizes - 1 - known.states, known.states)
+        if known.allowed is None:
+            return KnownHidden(states)
+        places = np.arange(int(offsets[-1]))
+        mirrored = np.repeat(offsets[:-1] + offsets[1:] - 1, sizes) - places
+        return KnownHidden(states, known.allowed[np.where(np.repeat(self._flipped, sizes), mirrored, places)])
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        sizes = np.diff(self.offsets) if rows is None else np.diff(self.offsets)[rows]
+        scores = np.empty((2, int(sizes.sum())))
+        scores[0] = -np.inf
+        kernels.score_windows(
+            *self._cut_words(rows),
+            *self._tables(w),
+            self._pieces.places,
+            self._shape,
+            self._work(),
+            scores,
+        )
+        return scores
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        sums = self._zeros()
+        V = np.ascontiguousarray(V, dtype=np.float64)
+        kernels.add_all_windows(*self._cut_words(rows), self._pieces.places, self._shape, V, self._work(), *sums)
+        return self._fold(*sums)
+
+    def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        sums = self._zeros()
+        kernels.add_windows(*self._cut_words(rows), self._pieces.places, self._shape, labels, states, coef, *sums)
+        return self._fold(*sums)
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
+        sums = self._zeros()
+        cut, places = self._cut_words(rows), self._pieces.places
+        coef = one_coef_each(coef, cut[2].size)
+        for output, sign in ((code, 1.0), (target, -1.0)):
+            kernels.add_moves(*cut, places, self._shape, *self.split(output, rows), coef, sign, *sums)
+        return self._fold(*sums)
+
+    def proposals(self, most: int) -> list[Array]:
+        """Windows that look most like a word which positives hold more often than negatives, one word per start."""
+        words = enriched_words(self._sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
+        codes = []
+        for letters in words:
+            w = np.zeros(self.n_params)
+            middle = (self._layout.width - letters.size) // 2
+            self._blocks_of(w)["motif"][middle + np.arange(letters.size), letters] = 1.0
+            codes.append(self.impute(w).code)
+        return codes
+
+    def joint_moves(self, code: Array) -> list[Array]:
+        """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach.
+
+        A motif that was found a letter beside its place is a local optimum: no sample gains by moving alone.
+        """
+        labels, states = self.split(code)
+        start, strand = np.divmod(states, self._strands)
+        last = np.diff(self.offsets) // self._strands - 1
+        free = (labels == 1) & (self._hidden < 0)
+        codes = []
+        for step in (1, -1, 2, -2, 3, -3):
+            moved = np.clip(start + np.where(strand == 0, step, -step), 0, last)
+            moved = moved * self._strands + strand
+            if self._allowed is not None:
+                free = free & self._allowed[self.offsets[:-1] + np.where(free, moved, 0)]
+            codes.append(self._join(labels, np.where(free, moved, states)))
+        return codes
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        if self._allowed is not None:
+            return super().impute(w, rows, prefer)
+        labels = self._known_labels(rows)
+        given = np.where(labels == 1, _take(self._hidden, rows), 0)  # background alone has one state: nothing to search
+        wish = None if prefer is None else self._wishes(prefer, labels, rows)
+        nowhere, value, state = self._search(w, rows, given, wish)
+        return Assignment(self._join(labels, state), np.where(labels == 1, value, nowhere))
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        labels, states = self.split(code, rows)
+        nowhere, value, _ = self._search(w, rows, states)
+        return np.where(labels == 1, value, nowhere)
+
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        if np.isfinite(power):
+            return super().label_scores(w, rows, power)
+        return np.column_stack(self._search(w, rows)[:2])
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        return super().accepts(code) and not ((code > 0) & (code % 2 == 0)).any()
+
+    def hidden_unknown(self) -> Array:
+        several = (np.diff(self.offsets) > 1) & (self._hidden < 0)
+        return np.flatnonzero(several if self._labels is None else several & (self._labels == 1))
+
+    def existing(self, labels: Array, rows: Rows = None) -> Array:
+        sizes = _take(np.diff(self.offsets), rows)
+        there = np.repeat(labels == 1, sizes)
+        there[np.cumsum(sizes) - sizes] = True  # background alone has one state
+        return there
+
+    @property
+    def operations(self) -> float:
+        return 4.0 * float(self.offsets[-1]) * (len(self._pieces.places) + 2)  # look-ups: slower than multiplications
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        labels = np.asarray(labels)
+        found = find_labels(self.classes, labels)
+        reject_unknown(found, self.classes, labels)
+        sizes = _take(np.diff(self.offsets), rows)
+        if hidden is None:
+            states = np.where((found == 1) & (sizes > 1), -1, 0)
+        else:
+            states = read_windows(hidden, sizes // self._strands, self._strands, found, self.classes).states
+            is_flipped = _take(self._flipped, rows) & (found == 1) & (states >= 0)
+            states = np.where(is_flipped, sizes - 1 - states, states)
+        unknown = np.flatnonzero(states < 0)
+        if unknown.size:
+            raise ValueError(
+                f"sample {unknown[0]} is {labels[unknown[0]].item()!r}, and where its motif starts is unknown (-1): "
+                "only complete outputs have a code"
+            )
+        return self._join(found, states)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        labels, states = self.split(code, rows)
+        sizes = _take(np.diff(self.offsets), rows)
+        states = np.where(_take(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
+        hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
+        return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
+
+    def digest(self) -> str:
+        shape = np.append(self._shape, self._strands)
+        ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings
+        return checksum(*ids, shape, self.offsets, *self.known_marks())
+
+    def _argmax(
+        self,
+        w: Array,
+        rows: Rows,
+        losses: LossTable,
+        *,
+        anchor: Array | None = None,
+        rivals: bool = False,
+    ) -> Assignment:
+        if losses.column is None:
+            return super()._argmax(w, rows, losses, anchor=anchor, rivals=rivals)
+        nowhere, value, state = self._search(w, rows)
+        column = _take(losses.column, rows)
+        background, motif = losses.table[0].take(column), losses.table[1].take(column)
+        if anchor is None:
+            background += nowhere
+            motif += value
+        else:
+            background *= 1 + nowhere - anchor
+            motif *= 1 + value - anchor
+        has_motif = motif > background
+        if rivals:
+            has_motif = self._known_labels(rows) == 0
+        best = np.where(has_motif, motif, background)
+        return Assignment(self._join(has_motif.astype(np.int64), np.where(has_motif, state, 0)), best)
+
+    def _search(
+        self, w: Array, rows: Rows, given: Array | None = None, wish: Array | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Score of background alone, and score and state of the best window, of every row."""
+        n = self._count(rows)
+        free = np.full(n, TARGET)
+        nowhere, value, state = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        kernels.best_windows(
+            *self._cut_words(rows),
+            *self._tables(w),
+            self._pieces.places,
+            self._shape,
+            free if given is None else given,
+            free if wish is None else wish,
+            self._work(),
+            nowhere,
+            value,
+            state,
+        )
+        return nowhere, value, state
+
+    def _cut_words(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
+        return self._words.ids, self._parts.ids, _take(self._starts, rows), _take(self._stops, rows)
+
+    def _tables(self, w: Array) -> tuple[Array, Array, Array]:
+        """The weight of every background word, of its reverse complement if that is counted too, and of every piece of
+        the motif on each strand."""
+        blocks = self._blocks_of(w)
+        motifs = [blocks["motif"], blocks["motif"][::-1, ::-1]]  # A, C, G, T backwards are their complements
+        tables = np.stack([self._pieces.tables(motif) for motif in motifs[: self._strands]])
+        background = blocks["background"]
+        reverse = self._words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
+        return self._words.extend(background), reverse, self._parts.extend(tables)
+
+    @cached_property
+    def _complements(self) -> Array:
+        """The number of the reverse complement of every plain word."""
+        numbers = np.arange(4**self._layout.background).reshape((4,) * self._layout.background)
+        return np.ascontiguousarray(numbers.transpose()[(slice(None, None, -1),) * numbers.ndim]).ravel()
+
+    def _zeros(self) -> tuple[Array, Array, Array]:
+        reverse = np.zeros(self._words.size if self._layout.is_symmetric else 0)
+        pieces = np.zeros((self._strands, len(self._pieces.places), self._parts.size))
+        return np.zeros(self._words.size), reverse, pieces
+
+    def _fold(self, words: Array, reverse: Array, pieces: Array) -> Array:
+        out = np.zeros(self.n_params)
+        blocks = self._blocks_of(out)
+        blocks["background"][:] = self._words.fold(words)
+        if self._layout.is_symmetric:
+            blocks["background"][:] += self._words.fold(reverse)[self._complements]
+        plain = self._parts.fold(pieces)
+        blocks["motif"][:] = self._pieces.fold(plain[0])
+        if self._strands == 2:
+            blocks["motif"][:] += self._pieces.fold(plain[1])[::-1, ::-1]
+        return out
+
+    def _work(self) -> Array:
+        return np.empty((2, self._longest + 1))
+
+
+def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> KnownHidden:
+    """The states of starts (and strands) as users write them; negatives have state 0.
+
+    Parameters
+    ----------
+    hidden : per sample a start, or with two strands a pair of start and strand (−1: either); −1, None or NaN where it
+        is unknown, and for negatives. Where it is known to be one of several: a list of starts (or pairs), an `AnyOf`,
+        or a mask with one boolean per start (or per start and strand)
+    starts : (n,) how many each sample has
+    labels : positions among the classes; None if they are unknown
+
+    >>> read_windows([-1, 3, -1], np.array([5, 5, 5]), 1, np.array([0, 1, 1]), np.array(["free", "bound"])).states
+    array([ 0,  3, -1])
+    """
+    n = starts.size
+    if strands == 1:
+        known = read_hidden(hidden, starts, "starts")
+    elif np.shape(hidden if isinstance(hidden, np.ndarray) else _as_pairs(hidden)) == (n, 2):
+        known = _read_pairs(np.asarray(hidden), starts)
+    else:
+        known = _read_pair_sets(hidden, starts)
+    if labels is None:
+        return known
+    is_open = known.states < 0
+    if known.allowed is not None:
+        firsts = strands * (np.cumsum(starts) - starts)
+        is_open &= np.logical_and.reduceat(known.allowed, firsts)
+    moved = np.flatnonzero((labels == 0) & ~is_open)
+    if moved.size:
+        i = int(moved[0])
+        raise ValueError(
+            f"hidden[{i}] is {hidden[i]!r}, but sample {i} is {classes[0].item()!r}, the negative class, which "
+            f"has no motif: give -1; if it is the positive class, list it second: classes={classes[::-1].tolist()}"
+        )
+    return known._replace(states=np.where(labels == 0, 0, known.states))
+
+
+def _as_pairs(hidden: Any) -> Any:
+    """Pairs as an array where every sample has one; something else otherwise."""
+    try:
+        return np.array(hidden, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+
+
+def _read_pairs(given: Array, starts: Array) -> KnownHidden:
+    """(n, 2) starts and strands, −1 for unknown ones."""
+    if given.dtype == object:
+        given = np.array([-1.0 if v is None else v for v in given.ravel().tolist()]).reshape(given.shape)
+    if given.dtype.kind == "f":
+        given = np.where(np.isnan(given), -1.0, given)
+    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(f"hidden starts are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
+    start, strand = given.astype(np.int64).T
+    wrong = np.flatnonzero((start < -1) | (start >= starts) | (strand < -1) | (strand > 1))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"hidden[{i}] is {given[i].tolist()}, sample {i} has starts 0 to {starts[i] - 1} and 0 or 1 as strand "
+            "(-1 for unknown)"
+        )
+    is_known = (start >= 0) & (strand >= 0)
+    half = np.flatnonzero(~is_known & ((start >= 0) | (strand >= 0)))
+    states = np.where(is_known, 2 * start + strand, -1)
+    if not half.size:
+        return KnownHidden(states)
+    masks: list[Array | None] = [None] * starts.size
+    for i in np.flatnonzero(is_known).tolist():
+        masks[i] = np.arange(2 * starts[i]) == states[i]
+    for i in half.tolist():
+        places = np.arange(2 * starts[i])
+        masks[i] = places // 2 == start[i] if start[i] >= 0 else places % 2 == strand[i]
+    return from_masks(masks, 2 * starts)
+
+
+def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
+    """Per sample a pair, unknown (−1, None), or several pairs or a mask."""
+    n = starts.size
+    is_numbers = isinstance(hidden, np.ndarray) and hidden.dtype != object
+    entries = [] if is_numbers or not isinstance(hidden, Iterable) else list(hidden)
+    if len(entries) != n or all(np.ndim(entry) == 0 for entry in entries):
+        raise ValueError(
+            f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
+            "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
+        )
+    masks: list[Array | None] = []
+    for i, entry in enumerate(entries):
+        values = np.asarray(-1 if entry is None else list(entry) if isinstance(entry, Iterable) else entry)
+        if values.dtype.kind == "b" and values.shape in ((starts[i],), (starts[i], 2)):
+            masks.append(np.repeat(values, 2) if values.ndim == 1 else values.ravel())
+        elif values.ndim == 0 and values == -1:
+            masks.append(None)
+        elif values.dtype.kind in "iu" and values.size and values.shape[-1] == 2 and values.ndim <= 2:
+            known = [_read_pairs(pair[None], starts[i : i + 1]) for pair in np.atleast_2d(values)]
+            masks.append(np.logical_or.reduce([_mask_of(one, 2 * int(starts[i])) for one in known]))
+        else:
+            raise ValueError(
+                f"hidden[{i}] is {entry!r}; give a start and a strand (0 or 1), -1 if unknown, a list of such pairs, "
+                f"or a mask of {starts[i]} starts"
+            )
+    return from_masks(masks, 2 * starts)
+
+
+def _mask_of(known: KnownHidden, size: int) -> Array:
+    """Which states of the one sample are possible."""
+    if known.states[0] >= 0:
+        return np.asarray(np.arange(size) == known.states[0])
+    return np.ones(size, dtype=bool) if known.allowed is None else known.allowed
+
+
+def _take(values: Array, rows: Rows) -> Array:
+    return values if rows is None else values[rows]

@@ -1,0 +1,225 @@
+"""DNA motifs: a short pattern somewhere in every positive sequence."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+
+from tacit.arrays import Array
+from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
+from tacit.inputs.parameters import one_of, whole_number
+from tacit.oracle import Example, Problem, Schema
+from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
+from tacit.problems.motif.sequences import MEANING, read_sequences
+from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.ragged import Ragged
+
+LONGEST_WORD = 8
+
+
+class Motif(Problem):
+    """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
+
+    ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
+    numbers), and the counts of all words of ``background`` letters, k for short (4^k numbers), except those that
+    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Every window and every word
+    of a sequence counts. Letters and words are in the order A, C, G, T.
+
+    With ``strands="both"`` the motif may also lie on the other strand: its letters are then those of the window's
+    reverse complement. Words are counted on both strands too, each read in its own direction, so a sequence and its
+    reverse complement are the same to the model, to the last bit.
+
+    With ``features="literature"`` windows and words are those of the code of Kumar, Packer & Koller (2010), so that
+    objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
+    sequence is never looked at, and with both strands words are counted on the strand as written.
+
+    The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
+    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown.
+
+    Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
+    of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
+    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) a pass.
+
+    Parameters
+    ----------
+    width : length of the motif
+    background : length k of the background words, 1 to 8
+    strands : "one" or "both"
+    features : "full", or "literature" for the windows and words of the papers
+    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, start = planted_motif(200, 30, "TGACTCA", seed=0)
+    >>> model = StructuredSVM(Motif(width=7), C=10).fit(X, y, hidden=start)
+    >>> "".join("ACGT"[i] for i in model.weights_["motif"].argmax(axis=1))
+    'TGACTCA'
+    >>> model.predict(["ccccctgactcacccc", "cccccccccccccccc"]), model.predict_hidden(["ccccctgactcacccc"])
+    (array([ 1, -1]), array([5]))
+    """
+
+    reads_once = True
+
+    def __init__(
+        self,
+        width: int,
+        background: int = 3,
+        strands: str = "one",
+        features: str = "full",
+        loss: Any = "0/1",
+        classes: Any = None,
+    ) -> None:
+        self.width = width
+        self.background = background
+        self.strands = strands
+        self.features = features
+        self.loss = loss
+        self.classes = classes
+
+    def check(self) -> None:
+        self._sizes()
+        one_of("strands", self.strands, ("one", "both"))
+        one_of("features", self.features, ("full", "literature"))
+        check_listed(self.classes)
+
+    def check_schema(self, schema: Schema) -> None:
+        width, background = self._sizes()
+        if schema.blocks != {"motif": (width, 4), "background": (4**background,)} or len(schema.classes) != 2:
+            raise ValueError(
+                f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
+                f"classes have weights of the shapes {dict(schema.blocks)}: fit again"
+            )
+        read_costs(self.loss, schema.classes)
+
+    def read(self, X: Any) -> Ragged:
+        self.check()
+        width, background = self._sizes()
+        sequences = read_sequences(X)
+        shortest = self._layout().shortest
+        short = np.flatnonzero(sequences.lengths < shortest)
+        if short.size:
+            i = int(short[0])
+            raise ValueError(
+                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and background={background} "
+                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
+            )
+        return sequences
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        sequences = self.checked(X)
+        width, background = self._sizes()
+        classes = read_classes(self.classes, y, len(sequences))
+        if len(classes) != 2:
+            raise ValueError(
+                f"Motif tells two classes apart, positive and negative, and there are {len(classes)}: "
+                f"{classes.tolist()}; merge some, or use one model per class"
+            )
+        if self.classes is None:
+            classes = _ascending(classes)
+        read_costs(self.loss, classes)
+        return Schema(classes, 1, {"motif": (width, 4), "background": (4**background,)})
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
+        sequences = self.checked(X)
+        self.check_schema(schema)
+        layout = self._layout()
+        facts: dict[str, Any] = {}
+        if y is not None:
+            found = find_labels(schema.classes, read_labels(y, len(sequences)))
+            facts["labels"] = np.where(found < 0, 2, found)
+            facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+        if hidden is not None:
+            starts = layout.count_starts(sequences.lengths)
+            facts["hidden"] = read_windows(hidden, starts, layout.strands, facts.get("labels"), schema.classes)
+        return MotifOracle(sequences, schema, layout, **facts)
+
+    def _layout(self) -> Layout:
+        return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
+
+    def example(self, rng: np.random.Generator) -> Example:
+        classes = np.array(["-1", "1"] if self.classes is None else self.classes)
+        layout = self._layout()
+        lengths = layout.shortest + rng.integers(0, 3, int(rng.integers(3, 6)))
+        X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
+        X[0] = X[0][:1] + rng.choice(list("NnRyB")) + X[0][2:] if len(X[0]) > 1 else "N"
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
+        chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
+        hidden = np.where(y == classes[1], chosen.T, -1).T
+        costs = read_costs(self.loss, classes)
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            starts = range(layout.count_starts(len(x)))
+            if self.strands == "one":
+                return [(classes[0], -1), *((classes[1], h) for h in starts)]
+            return [(classes[0], (-1, -1)), *((classes[1], (h, s)) for h in starts for s in (0, 1))]
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            start, strand = (h, 0) if self.strands == "one" else h
+            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+            versions = [self._feature("".join(letters), int(start), int(strand)) for letters in plain]
+            return np.asarray(np.mean(versions, axis=0))
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
+
+        return Example(X, y, hidden, outputs, joint_feature, loss)
+
+    def _feature(self, x: str, start: int, strand: int) -> Array:
+        """Ψ of a sequence of plain letters, by its definition; a start of −1 for background alone."""
+        motif, background = np.zeros((self.width, 4)), np.zeros((4,) * self.background)
+        window = range(start, start + self.width) if start >= 0 else range(0)
+        letters = ["ACGT".index(x[p]) for p in window]
+        for j, letter in enumerate(letters if strand != 1 else [3 - letter for letter in reversed(letters)]):
+            motif[j, letter] += 1
+        layout, k = self._layout(), self.background
+        for p in range(len(x) - k + 1 if layout.is_full else len(x) - k):
+            word = ["ACGT".index(letter) for letter in x[p : p + k]]
+            if p not in window:
+                background[tuple(word)] += 1
+            if layout.is_symmetric and p + k - 1 not in window:  # it starts there on the other strand
+                background[tuple(3 - letter for letter in reversed(word))] += 1
+        return np.concatenate([motif.ravel(), background.ravel()])
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(2, background=1),
+            cls(3, background=2, strands="both"),
+            cls(6, background=1, loss=[[0, 3], [0.5, 0]], classes=["bound", "background"]),
+            cls(1, background=3),
+            cls(2, background=3, strands="both"),
+            cls(2, background=2, features="literature"),
+            cls(2, background=1, strands="both", features="literature"),
+        ]
+
+    def _sizes(self) -> tuple[int, int]:
+        """Width and background, as Python integers: sizes are powers of them."""
+        width = whole_number("width", self.width)
+        return width, whole_number("background", self.background, 1, LONGEST_WORD, remedy="w has 4^background weights")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _ascending(classes: Array) -> Array:
+    """Sorted as numbers where the labels read as such: as text "+1" comes before "-1".
+
+    >>> _ascending(np.array(["+1", "-1"]))
+    array(['-1', '+1'], dtype='<U2')
+    """
+    if classes.dtype.kind not in "US":
+        return classes
+    try:
+        return classes[np.argsort(classes.astype(np.float64), kind="stable")]
+    except ValueError:
+        return classes

@@ -1,0 +1,275 @@
+"""The oracle of `PerSample` with a list of outputs: enumeration, and the user's functions where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import joblib
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle import Assignment, EnumerableOracle, LossTable
+from tacit.oracle.digests import checksum
+from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
+from tacit.problems.per_sample.function_calls import (
+    Bound,
+    FunctionCalls,
+    columns_of,
+    name_of,
+    pairs_of,
+    refuse_costly_truth,
+    unknown,
+)
+from tacit.problems.per_sample.output_table import OutputTable
+from tacit.problems.per_sample.user_functions import Output, key_of
+
+
+class ListedOracle(FunctionCalls, EnumerableOracle):
+    """Outputs that the user lists: cells (label, hidden value) of an `EnumerableOracle`.
+
+    Labels are the classes where they are single values, else they are counted within each sample. Maximisation is by
+    enumeration, on features that are kept, except where the user gave a function for it.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        self._bound = bound
+        functions = bound.functions
+        layouts = list(_layouts(bound))
+        n_labels = bound.n_labels or len(bound.classes) or max(layout.n_labels for layout in layouts)
+        offsets = np.concatenate([[0], np.cumsum([layout.n_states for layout in layouts])]).astype(np.int64)
+        self._layouts = layouts
+        self._table = OutputTable(functions, bound.samples, bound.labels, bound.memory, bound.first)
+        self._cells = np.full((offsets[-1], n_labels), -1, np.int64)
+        for i, layout in enumerate(layouts):
+            entry = self._table.add(i, layout.outputs)
+            self._cells[offsets[i] + layout.states, layout.labels] = entry + np.arange(len(layout.outputs))
+        facts: dict[str, Any] = {}
+        if bound.labels is not None:
+            true = [layout.label_of.get(key_of(y), n_labels) for layout, y in zip(layouts, bound.labels, strict=True)]
+            there = self._cells >= 0
+            losses = np.zeros(self._cells.shape)
+            losses[there] = self._table.losses(self._cells[there])
+            facts = {"labels": np.array(true, np.int64), "losses": LossTable(losses.T, None)}
+            if functions.hidden:
+                facts["hidden"] = self._given(bound.hidden)
+        classes = bound.classes if len(bound.classes) else np.arange(n_labels)
+        super().__init__(classes, offsets, functions.n_params or 0, has_hidden=functions.hidden, **facts)
+        self._truth = self._find_truth()
+        refuse_costly_truth(self, np.flatnonzero(self._truth >= 0))
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        entries = self._cells[self.states(rows)].ravel()
+        there = entries >= 0
+        scores = np.full(entries.size, -np.inf)
+        scores[there] = self._table.scores(w, entries[there])
+        return np.ascontiguousarray(scores.reshape(-1, self.n_labels).T)
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        entries = self._cells[self.states(rows)].ravel()
+        there = entries >= 0
+        return self._table.sum(entries[there], np.ascontiguousarray(V.T).ravel()[there])
+
+    def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
+        return self.features(self._join(labels, states), coef, rows)
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        return (
+            self._call_argmax(w, rows) if "argmax" in self._bound.functions else EnumerableOracle.predict(self, w, rows)
+        )
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        if rescaling == "margin" and not rivals and "augmented" in self._bound.functions:
+            return self._call_augmented(w, rows)
+        return EnumerableOracle.augmented(self, w, rows, target=target, rescaling=rescaling, rivals=rivals)
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        if "impute" in self._bound.functions and self._allowed is None:
+            self._known_labels(rows)
+            return self._call_impute(w, rows, prefer)
+        return EnumerableOracle.impute(self, w, rows, prefer)
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        return EnumerableOracle.loss(self, code, rows)
+
+    def with_loss(self, losses: LossTable) -> Self:
+        """The same data under another loss; the user's loss-augmented argmax does not know it, so it is left out."""
+        view = super().with_loss(losses)
+        view._bound = self._bound._replace(functions=self._bound.functions.without("augmented"))
+        return view
+
+    def with_hidden(self, hidden: Any) -> Self:
+        view = super().with_hidden(hidden)
+        view._truth = view._find_truth()
+        return view
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if not super().accepts(code):
+            return False
+        own = np.flatnonzero(code >= 0)
+        label, state = self.split(code[own], own)
+        return bool((self._cells[self.offsets[:-1][own] + state, label] >= 0).all())
+
+    def existing(self, labels: Array, rows: Rows = None) -> Array:
+        sizes = np.diff(self.offsets)[slice(None) if rows is None else rows]
+        states = self._cells[self.states(rows)]
+        return np.asarray(states[np.arange(len(states)), np.repeat(labels, sizes)] >= 0)
+
+    @property
+    def operations(self) -> float:
+        return float(32 * self._cells.size)  # features are kept without their zeros: a guess
+
+    def hidden_unknown(self) -> Array:
+        if not self.has_hidden or self._labels is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero((self._truth < 0) & (self._labels < self.n_labels))
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        codes = [self._code("encode", *pair) for pair in pairs_of(self, labels, hidden, rows)]
+        return np.array(codes, dtype=self._code_type)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
+        return columns_of(self._table, self._entries(code, rows), self.has_hidden)
+
+    def digest(self) -> str:
+        """Samples and labels by content, losses by value, functions by their answers on the truth."""
+        bound = self._bound
+        known = np.flatnonzero(self._truth >= 0)
+        answers = self._table.norms(self._entries(self._truth[known], known))
+        names = sorted(f"{name}={name_of(function)}" for name, function in bound.functions.functions.items())
+        data = joblib.hash((bound.samples, bound.labels, bound.hidden, names))
+        return f"{data}{checksum(self._cells, answers, *self.known_marks())}"
+
+    def recipe(self, first: int, last: int) -> Any:
+        """How another process builds the same oracle for some of the samples."""
+        return partial(ListedOracle, self._bound._replace(n_labels=self.n_labels).part(first, last))
+
+    @property
+    def runs_python(self) -> bool:
+        """Whether passes call Python functions, which hold the interpreter lock: processes, not threads."""
+        functions = self._bound.functions
+        return self._table.is_full or any(name in functions for name in ("argmax", "augmented", "impute"))
+
+    def _code(self, name: str, i: int, output: Output) -> int:
+        place = self._layouts[i].place_of.get((key_of(output[0]), key_of(output[1])))
+        if place is None:
+            functions = self._bound.functions
+            raise ValueError(
+                f"{name} of sample {self._bound.first + i} returned {functions.name(*output)}, which outputs does not "
+                f"list for it (it lists {len(self._layouts[i].outputs)}, the first is "
+                f"{functions.name(*self._layouts[i].outputs[0])}); list it, or correct {name}"
+            )
+        layout = self._layouts[i]
+        label, state = int(layout.labels[place]), int(layout.states[place])
+        return state * self.n_labels + label if self.has_hidden else label
+
+    def _entries(self, code: Array, rows: Rows) -> Array:
+        label, state = self.split(code, rows)
+        firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
+        return np.asarray(self._cells[firsts + state, label])
+
+    def _given(self, hidden: list[Any] | None) -> KnownHidden | None:
+        if hidden is None:
+            return None
+        return from_masks(
+            [self._possible_states(i, h) for i, h in enumerate(hidden)],
+            np.array([layout.n_states for layout in self._layouts]),
+        )
+
+    def _possible_states(self, i: int, h: Any) -> Array | None:
+        """Which states of a sample a known hidden value, or several, stand for; None for all."""
+        layout, label = self._layouts[i], self._known_truth()[i]
+        mask = np.zeros(layout.n_states, dtype=bool)
+        for value in h if isinstance(h, AnyOf) else (h,):
+            place = layout.place_of.get((key_of(label), key_of(value)))
+            if place is None and unknown(value):
+                return None
+            if place is None:
+                name = self._bound.functions.name(label, value)
+                raise ValueError(
+                    f"hidden[{self._bound.first + i}] is {h!r}, but outputs does not list {name} for this sample; "
+                    "list it, or give -1 for unknown"
+                )
+            mask[layout.states[place]] = True
+        return mask
+
+    def _find_truth(self) -> Array:
+        """The code of every true output, −1 where the hidden value is open or the label is not listed."""
+        truth = np.full(self.n_samples, -1, np.int32)
+        if self._labels is None:
+            return truth
+        for i in np.flatnonzero(self._labels < self.n_labels):
+            label = int(self._labels[i])
+            if not self.has_hidden:
+                truth[i] = label
+                continue
+            own = slice(self.offsets[i], self.offsets[i + 1])
+            states = np.flatnonzero((self._cells[own, label] >= 0) & (self._allowed is None or self._allowed[own]))
+            given = int(self._hidden[i])
+            if given >= 0 or states.size == 1:
+                truth[i] = (given if given >= 0 else int(states[0])) * self.n_labels + label
+        return truth
+
+    def _known_labels(self, rows: Rows) -> Array:
+        self._known_truth()
+        labels = np.asarray(self._labels)[slice(None) if rows is None else rows]
+        unlisted = np.flatnonzero(labels >= self.n_labels)
+        if unlisted.size:
+            i = int(self._indices(rows)[unlisted[0]])
+            raise ValueError(
+                f"y[{self._bound.first + i}] is {self._known_truth()[i]!r}, which outputs does not list for this "
+                "sample; list it, or drop the sample"
+            )
+        return labels
+
+
+class _Layout(NamedTuple):
+    """The outputs of a sample as cells: ``labels[p]`` and ``states[p]`` of its p-th output."""
+
+    outputs: list[Output]
+    place_of: dict[Any, int]
+    label_of: dict[Any, int]
+    labels: Array
+    states: Array
+    n_labels: int
+    n_states: int
+
+
+def _layouts(bound: Bound) -> Iterator[_Layout]:
+    """The cells of every sample; samples with the same list share them."""
+    classes = {key_of(label): k for k, label in enumerate(bound.classes.tolist())}
+    last: tuple[Any, _Layout] | None = None
+    for i, x in enumerate(bound.samples):
+        number = bound.first + i
+        outputs = bound.functions.outputs(number, x)
+        keys = [(key_of(y), key_of(h)) for y, h in outputs]
+        if last is None or last[0] != keys:
+            place_of = {key: p for p, key in enumerate(keys)}
+            if len(place_of) < len(keys):
+                twice = next(p for p, key in enumerate(keys) if place_of[key] != p)
+                raise ValueError(f"outputs of sample {number} lists {bound.functions.name(*outputs[twice])} twice")
+            label_of = dict(classes)
+            for y, _ in keys:
+                if y not in label_of and classes:
+                    raise ValueError(
+                        f"outputs of sample {number} lists the label {y!r}, which training never saw: {list(classes)}"
+                    )
+                label_of.setdefault(y, len(label_of))
+            state_of: dict[Any, int] = {}
+            for _, h in keys:
+                state_of.setdefault(h, len(state_of))
+            labels = np.array([label_of[y] for y, _ in keys], np.int64)
+            states = np.array([state_of[h] for _, h in keys], np.int64)
+            listed = {y: label_of[y] for y, _ in keys}
+            last = keys, _Layout(outputs, place_of, listed, labels, states, len(label_of), len(state_of))
+        yield last[1]

@@ -1,0 +1,1 @@
+"""What several problems share: costs of mistakes, and sums of feature rows."""

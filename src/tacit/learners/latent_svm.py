@@ -11,14 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import shorten, switch, whole_number
+from tacit.inputs.parameters import number, shorten, switch, whole_number
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record, Run, Runs
+from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import Prepared, check_margin, prepare
-from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, offered, require
-from tacit.oracle.capabilities import ProposesStarts
+from tacit.oracle import Problem, completes_labels, has_long_codes, hidden_values, loss_needs_hidden, offered, require
+from tacit.oracle.capabilities import KnownPart, KnowsPart, ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
@@ -32,7 +33,19 @@ from tacit.solvers.task_facts import describe_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
 
-_COMPARED = ("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift")
+_COMPARED = (
+    "problem",
+    "C",
+    "solver",
+    "pace",
+    "n_init",
+    "tol",
+    "max_inner",
+    "rescaling",
+    "escape",
+    "shift",
+    "unknown_weight",
+)
 """What a resumed fit must agree on with the one that was stopped."""
 
 
@@ -53,7 +66,11 @@ class LatentSVM(Learner):
     n_init : starts; the best by objective is kept, all are in `runs_`; one if `init` gives where to begin
     init : "auto" begins at hidden values that the problem proposes (for a `Motif`, where words stand that positives
         have more often than negatives), and draws them where it has none, or no more; "hidden" draws them, "weights"
-        draws w and imputes; or hidden values to begin with
+        draws w and imputes; or hidden values to begin with. Where some hidden values or tags are known, the first start
+        of "auto" is "known": a structured SVM on the known part imputes the others
+    unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
+        which learns from the known part alone, to 1. "auto" takes the one that predicts hidden values best which it
+        holds back from the known part; for sequences with missing tags, and where nothing is known, it is 1
     tol : stop when an iteration gains less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
     max_inner : steps of one convex solve
@@ -102,6 +119,7 @@ class LatentSVM(Learner):
         tol: float = 1e-3,
         max_iter: int = 100,
         max_inner: int = 1000,
+        unknown_weight: float | str = "auto",
         rescaling: str = "margin",
         penalty: Penalty | None = None,
         class_weight: Any = None,
@@ -124,6 +142,7 @@ class LatentSVM(Learner):
         self.tol = tol
         self.max_iter = max_iter
         self.max_inner = max_inner
+        self.unknown_weight = unknown_weight
         self.rescaling = rescaling
         self.penalty = penalty
         self.class_weight = class_weight
@@ -153,6 +172,11 @@ class LatentSVM(Learner):
         self._check_loss(oracle)
         n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
         seed = int(check_random_state(self.random_state).randint(2**31))
+        self.unknown_weight_ = self._choose_unknown_weight(prepared, seed)
+        if self.unknown_weight_ != 1.0:
+            factor = np.ones(oracle.n_samples)
+            factor[oracle.hidden_unknown()] = self.unknown_weight_
+            prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
             one = self._one_run(self._descent(Recalling(shards), prepared))
@@ -217,6 +241,28 @@ class LatentSVM(Learner):
             shift=self.shift,
         )
 
+    def _choose_unknown_weight(self, prepared: Prepared, seed: int) -> float:
+        """The factor for samples whose hidden value is unknown; see the parameter."""
+        knower = offered(prepared.oracle, KnowsPart)
+        has_part = knower is not None and not has_long_codes(prepared.oracle) and knower.known_part() is not None
+        if not has_part or not isinstance(self.unknown_weight, str):
+            return float(self.unknown_weight) if has_part else 1.0
+
+        def learn(oracle: Any, weights: Array) -> Array:
+            descent = self._descent(Recalling(oracle), prepared._replace(weights=weights))
+            part = oracle.known_part()
+            w = descent.solve_known(part)
+            if not weights[oracle.hidden_unknown()].any():
+                return w
+            one = self._one_run(descent.of_run(0, seed))
+            position = self._begun(one, oracle.impute(w).code, w)
+            while not position.is_done and position.iteration < self.max_iter:
+                position = one.step(position)
+            return position.w
+
+        with sharded(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
+            return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
+
     def _one_run(self, descent: Descent) -> Any:
         """What one start does."""
         return descent
@@ -255,6 +301,10 @@ class LatentSVM(Learner):
         if old is not None and descent.start == 0:
             return self._begun(one, oracle.impute(old).code, old)
         rng = descent.rng("start")
+        part = self._known_part(oracle) if descent.start == 0 else None
+        if part is not None:
+            w = descent.solve_known(part)
+            return self._begun(one, oracle.impute(w).code, w)
         if isinstance(self.init, str) and self.init == "weights":
             return self._begun(one, oracle.impute(rng.standard_normal(oracle.n_params)).code)
         if isinstance(self.init, str) and self.init == "auto":
@@ -270,6 +320,13 @@ class LatentSVM(Learner):
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return self._begun(one, oracle.impute(zero, prefer=prefer).code)
+
+    def _known_part(self, oracle: Any) -> KnownPart | None:
+        """What the first start learns from, where it begins with what is known."""
+        if not isinstance(self.init, str) or self.init not in ("auto", "known"):
+            return None
+        knower = offered(oracle, KnowsPart)
+        return None if knower is None else knower.known_part()
 
     def _proposals(self, oracle: Any) -> list[Array]:
         proposer = offered(oracle, ProposesStarts)
@@ -301,10 +358,16 @@ class LatentSVM(Learner):
     def _check(self) -> None:
         whole_number("n_init", self.n_init)
         whole_number("max_inner", self.max_inner)
+        if not isinstance(self.unknown_weight, str) or self.unknown_weight != "auto":
+            number("unknown_weight", self.unknown_weight, "'auto' or a number from 0 to 1", lambda u: 0 <= u <= 1)
         for name in ("escape", "shift", "warm_start"):
             switch(name, getattr(self, name))
-        if self.init is None or (isinstance(self.init, str) and self.init not in ("auto", "hidden", "weights")):
-            raise ValueError(f"init must be 'auto', 'hidden', 'weights' or hidden values, got {shorten(self.init)}")
+        if self.init is None or (
+            isinstance(self.init, str) and self.init not in ("auto", "known", "hidden", "weights")
+        ):
+            raise ValueError(
+                f"init must be 'auto', 'known', 'hidden', 'weights' or hidden values, got {shorten(self.init)}"
+            )
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")

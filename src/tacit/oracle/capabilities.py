@@ -87,6 +87,26 @@ class DrawsHidden(Protocol):
         """A code of all samples with the true labels and hidden values at random; known ones stay."""
 
 
+class KnownPart(NamedTuple):
+    """What is completely known of samples whose hidden values are partly known.
+
+    Parameters
+    ----------
+    oracle : the known pieces as samples of their own
+    owner : the sample that each piece belongs to; −1 for rows to leave out
+    """
+
+    oracle: Any
+    owner: Array
+
+
+class KnowsPart(Protocol):
+    """Samples some of whose hidden values are known."""
+
+    def known_part(self) -> KnownPart | None:
+        """The pieces with nothing left to impute: a structured SVM learns from them. None where nothing is known."""
+
+
 class ProposesStarts(Protocol):
     """Hidden values that are worth starting from."""
 

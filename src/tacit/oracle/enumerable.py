@@ -14,7 +14,7 @@ from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import find_labels, reject_unknown
 from tacit.inputs.parameters import shorten
 from tacit.oracle import cells
-from tacit.oracle.capabilities import Expectations
+from tacit.oracle.capabilities import Expectations, KnownPart
 from tacit.oracle.contracts import TARGET, Assignment
 from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
@@ -239,6 +239,18 @@ class EnumerableOracle(ABC):
         hit = there & (before - np.repeat(before[firsts], sizes) == np.repeat(place, sizes))
         state = np.where(self._hidden >= 0, self._hidden, np.flatnonzero(hit) - firsts)
         return self._join(labels, state)
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: the samples whose state is given, or the only one there is."""
+        is_open = np.zeros(self.n_samples, dtype=bool)
+        is_open[self.hidden_unknown()] = True
+        if self._labels is None or not is_open.any():
+            return None
+        view = self.with_hidden(None)
+        was_open = view.hidden_unknown()
+        if is_open[was_open].all():  # none of those that could be unknown is known
+            return None
+        return KnownPart(self, np.where(is_open, -1, np.arange(self.n_samples)))
 
     def existing(self, labels: Array, rows: Rows = None) -> Array | None:
         """Which states of the rows exist under these labels, one per row: one boolean per state, or None for all.

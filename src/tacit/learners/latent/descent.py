@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.arrays import Array, narrow
 from tacit.oracle import Task, hidden_values, offered
-from tacit.oracle.capabilities import DrawsHidden, MovesJointly
+from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
@@ -310,6 +310,20 @@ class Descent:
                     is_done=False,
                 )
         return end
+
+    # begin from what is known
+
+    def solve_known(self, part: KnownPart) -> Array:
+        """The weights of a structured SVM on the known part, with as much weight in all as all samples have."""
+        oracle = part.oracle.exact()
+        weights = np.where(part.owner >= 0, self.weights[part.owner], 0.0)
+        if not weights.any():
+            return np.zeros(oracle.n_params)
+        weights *= float(self.weights.sum()) / float(weights.sum())
+        target = oracle.impute(np.zeros(oracle.n_params)).code
+        task = Task(oracle, weights, target, self.penalty, self.rescaling)
+        solver = self.solver(task)
+        return minimise(task, solver, tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve")).w
 
     # measure
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
-from tacit.oracle.capabilities import Expectations
+from tacit.oracle.capabilities import Expectations, KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
@@ -236,6 +236,26 @@ class ChainOracle:
         """Multiplications of one pass, roughly."""
         width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
         return float(self.offsets[-1]) * self.n_labels * (width + self.n_labels)
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence of its own."""
+        labels = self._known(None)
+        is_known = labels >= 0
+        if is_known.all() or not is_known.any():
+            return None
+        begins = is_known.copy()
+        begins[1:] &= ~is_known[:-1]
+        begins[self.offsets[:-1]] = is_known[self.offsets[:-1]]
+        tokens = np.flatnonzero(is_known)
+        table, column = self._loss_table()
+        view = copy.copy(self)
+        view.table = self.table[tokens]
+        view.offsets = view.code_offsets = np.append(np.flatnonzero(begins[tokens]), tokens.size)
+        view.n_samples = view.offsets.size - 1
+        view._labels = labels[tokens]
+        view._losses = LossTable(table[:, tokens], None) if column is None else LossTable(table, column[tokens])
+        owner = np.repeat(np.arange(self.n_samples), np.diff(self.offsets))[tokens]
+        return KnownPart(view, owner[view.offsets[:-1]])
 
     def hidden_unknown(self) -> Array:
         return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))

@@ -3,13 +3,28 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: demo test lint docs bench clean
+# test-processors: whose BLAS kernels, with how many threads, and what is run with them
+PROCESSORS ?= Haswell Zen Sandybridge Prescott $(shell grep -qs avx512f /proc/cpuinfo && echo SkylakeX)
+THREADS ?= 1 2
+TESTS ?= $(addprefix tests/test_,$(addsuffix .py,common_checks bundle frank_wolfe reference_optimum latent_svm \
+	hidden_losses spectral_automaton spectral_learning spectral_matching docs))
+
+.PHONY: demo test test-processors lint docs bench clean
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
 
+# one thread each: the two workers have the cores already
+test: export OPENBLAS_NUM_THREADS ?= 1
 test: .venv/installed  ## all tests and doctests; warnings are errors
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-processors: .venv/installed  ## the tests that rounding could upset, as on other processors
+	@set -e; for processor in $(PROCESSORS); do for threads in $(THREADS); do \
+		echo "OPENBLAS_CORETYPE=$$processor OPENBLAS_NUM_THREADS=$$threads"; \
+		OPENBLAS_CORETYPE=$$processor OPENBLAS_NUM_THREADS=$$threads \
+			$(BIN)/python -m pytest -q -n 2 --dist worksteal $(TESTS); \
+	done; done
 
 lint: .venv/installed  ## style and types
 	$(BIN)/ruff check .

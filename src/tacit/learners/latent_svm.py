@@ -26,7 +26,7 @@ from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
-from tacit.scale.cached import Recalling
+from tacit.scale.cached import CachedOracle
 from tacit.solvers import Bundle, Solver, choose
 from tacit.solvers.task_facts import describe_penalty
 
@@ -155,7 +155,7 @@ class LatentSVM(Learner):
         seed = int(check_random_state(self.random_state).randint(2**31))
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
-            one = self._one_run(self._descent(Recalling(shards), prepared))
+            one = self._one_run(self._descent(CachedOracle(shards), prepared))
             old = self._old_weights(schema)
             runs = Runs(
                 one, lambda one: self._first(one, oracle, y, old), n_starts, int(self.max_iter), checkpoint is not None
@@ -231,7 +231,7 @@ class LatentSVM(Learner):
             "classes": repr(prepared.schema.classes.tolist()),
             "seed": seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in _COMPARED},
-            "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _mark(self.init),
+            "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _digest_values(self.init),
         }
         return Checkpoint(self.checkpoint, facts, self.resume, every_step=True)
 
@@ -329,7 +329,7 @@ def _closed(runs: Runs, record: Record, status: Status) -> Record:
     return record.ended((runs.status(record) if status is Status.INTERRUPTED else None) or status)
 
 
-def _mark(values: Any) -> str:
+def _digest_values(values: Any) -> str:
     """What tells hidden values from others."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)

@@ -17,7 +17,7 @@ from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
-from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
+from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
 from tacit.solvers.task_facts import describe
 
 
@@ -115,7 +115,7 @@ class StructuredSVM(Learner):
         schema, oracle, weights, penalty = prepare(self, X, y, hidden, sample_weight)
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
-        old = self._warm(schema) if self.warm_start else Warm()
+        old = self._warm(schema) if self.warm_start else WarmStart()
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
@@ -141,7 +141,7 @@ class StructuredSVM(Learner):
         self.n_iter_ = max(solution.history[-1].iteration, 1)
         self.solver_, self.dual_ = solver, solution.variables
         if self.warm_start:
-            self._warmth = Warm(solution.w, solution.planes, solution.dual)
+            self._warmth = WarmStart(solution.w, solution.planes, solution.dual)
         if solution.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
@@ -150,11 +150,11 @@ class StructuredSVM(Learner):
         check_margin(self)
         check_facts(self, MARGIN_FACTS)
 
-    def _warm(self, schema: Any) -> Warm:
+    def _warm(self, schema: Any) -> WarmStart:
         if not hasattr(self, "coef_"):
-            return Warm()
+            return WarmStart()
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
-        return getattr(self, "_warmth", Warm(self.coef_))._replace(w=self.coef_) if same else Warm()
+        return getattr(self, "_warmth", WarmStart(self.coef_))._replace(w=self.coef_) if same else WarmStart()
 
     def _checkpoint(self, task: Task, solver: Any) -> Checkpoint | None:
         if self.checkpoint is None:

@@ -130,13 +130,13 @@ class EnumerableOracle(ABC):
     def _checked(self, losses: LossTable) -> LossTable:
         return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
-    def known_marks(self) -> tuple[Array | None, ...]:
+    def digest_arrays(self) -> tuple[Array | None, ...]:
         """Arrays that tell labels, known hidden values and losses from others, for `digest`."""
         table = self._losses or (None, None)
         known = self._labels, self._hidden, self._allowed, *table
         if self._hidden_loss is None or self._labels is None:
             return known
-        return *known, *self._hidden_loss.marks(self.n_labels, self.offsets, self._labels)
+        return *known, *self._hidden_loss.digest_arrays(self.n_labels, self.offsets, self._labels)
 
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""

@@ -37,7 +37,7 @@ class PairLoss(Protocol):
     def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
         """(n_labels, states): the loss of every cell against these labels and hidden values."""
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         """Arrays that tell this loss from another, for `digest`."""
 
 
@@ -78,7 +78,7 @@ class HiddenLoss:
             fill_least_losses(self.flat, starts, offsets, labels, reference.states, reference.allowed, out)
         return out
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         return self.kinds, self.starts, self.flat
 
 
@@ -121,7 +121,7 @@ class CalledLoss:
             )
         return costs
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         """What it costs against the first and against the last hidden values: not all, which could take long."""
         last = np.diff(offsets) - 1
         return tuple(self.table(n_labels, offsets, labels, Reference(h)) for h in (np.zeros_like(last), last))

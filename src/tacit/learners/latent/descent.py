@@ -19,7 +19,7 @@ from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.running import Status
-from tacit.solvers import Bundle, Solution, Solver, Warm, minimise
+from tacit.solvers import Bundle, Solution, Solver, WarmStart, minimise
 
 FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1
 """Gaps of convex tasks: the first as a share of C, later ones of the last fall; how they shrink when nothing falls."""
@@ -272,8 +272,8 @@ class Descent:
     def _model_minimiser(self, target: Array, planes: Array) -> Array:
         """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone on."""
         task = self._task(target, self.weights)
-        model = Bundle().init(task, Warm(planes=planes), np.random.default_rng(0))
-        return task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
+        model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
+        return task.penalty.primal(model.solve_model_dual(task.penalty) @ model.slopes)
 
     def _draw_hidden(self, now: P) -> P:
         """The same w = 0 with hidden values drawn anew: those that the model points to lead back there."""

@@ -261,7 +261,7 @@ def test_very_unequal_weights_still_converge(solver):
 
 
 def test_a_wrong_drop_after_is_refused(digits_task):
-    with pytest.raises(ValueError, match="drop_after must be at least 1"):
+    with pytest.raises(ValueError, match="drop_after must be a whole number from 1, got drop_after=0"):
         minimise(digits_task, Bundle(drop_after=0))
 
 

@@ -184,9 +184,9 @@ def test_where_nothing_can_be_learned_it_ends_at_zero(pace):
 def test_the_escape_leaves_a_start_that_is_stuck():
     """Two random starts in DNA end at w = 0 without it: the mean of random windows says nothing (design, trap 11)."""
     X, y, _ = planted_motif(400, 40, "TGACTCAG", noise=0.1, seed=0)
-    stuck = LatentSVM(Motif(8), C=3, escape=False, n_init=2).fit(X, y)
+    stuck = LatentSVM(Motif(8), C=3, init="hidden", escape=False, n_init=2).fit(X, y)
     assert not stuck.coef_.any()
-    free = LatentSVM(Motif(8), C=3, n_init=2).fit(X, y)
+    free = LatentSVM(Motif(8), C=3, init="hidden", n_init=2).fit(X, y)
     assert max(run.objective for run in free.runs_) < 0.8 * stuck.objective_
 
 
@@ -456,13 +456,13 @@ def test_lines_of_a_history_compare(planted):
     ("change", "kind", "message"),
     [
         ({"n_init": 0}, ValueError, "n_init must be a whole number from 1, got n_init=0"),
-        ({"init": "middle"}, ValueError, "init must be 'hidden', 'weights' or hidden values, got 'middle'"),
+        ({"init": "middle"}, ValueError, "init must be 'auto', 'hidden', 'weights' or hidden values, got 'middle'"),
         ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
         ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be a number above 1 .*, got mu=1.0"),
         ({"pace": SelfPaced(start=0.0)}, ValueError, "start must be a share of the samples"),
         ({"pace": SelfPaced(start="half")}, ValueError, "start must be a share of the samples, .*, got start='half'"),
         ({"pace": SelfPaced(K=0)}, ValueError, "K must be None or a positive number, .*, got K=0"),
-        ({"init": None}, ValueError, "init must be 'hidden', 'weights' or hidden values, got None"),
+        ({"init": None}, ValueError, "init must be 'auto', 'hidden', 'weights' or hidden values, got None"),
         ({"escape": "no"}, ValueError, "escape must be True or False, got escape='no'"),
         ({"n_init": True}, ValueError, "n_init must be a whole number from 1, got n_init=True"),
         ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),

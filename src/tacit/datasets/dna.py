@@ -45,7 +45,7 @@ def planted_motif(
 
     >>> X, y, start = planted_motif(4, 20, "GGGGGG", seed=1)
     >>> X[y == 1][0], start
-    (np.bytes_(b'TTTGTCCGGGGGGACCTAGC'), array([-1,  7, -1,  9]))
+    (np.bytes_(b'TTTGTCCTAGGGGGGCTAGC'), array([-1,  9, -1, 12]))
     """
     if not isinstance(motif, str) or not motif or set(motif.upper()) - set("ACGT"):
         raise ValueError(f"motif must be letters A, C, G and T, got {shorten(motif)}")

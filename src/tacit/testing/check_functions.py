@@ -1,4 +1,4 @@
-"""Are the functions of a `PerSample` what they should be?"""
+"""Do the functions of a `PerSample` agree with each other?"""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_l
 from tacit.testing.enumeration import say
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)
-"""Lengths of the weight vectors that functions are tried at: losses count most at small ones, scores at large ones."""
+"""Lengths of the weight vectors that functions are tested at: losses matter most at small ones, scores at large."""
 
 
 def check_functions(problem: PerSample, seeds: int = 5) -> None:
     """Call every function on every example, and compare: an AssertionError says which is wrong, and for which sample.
 
-    Whatever a function returned at one w competes at all others, so that an argmax which is not the best is found
-    without a list of outputs, if not for certain.
+    Every output that a function returned at one w is compared at all others. So a wrong argmax is usually found even
+    without a list of outputs.
 
     >>> broken = PerSample(lambda x, y: [x * y], lambda x, w: -1, examples=([1.0, 2.0], [-1, 1]))
     >>> check_functions(broken)

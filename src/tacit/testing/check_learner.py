@@ -25,9 +25,9 @@ from tacit.testing.enumeration import same, say
 def check_learner(learner: Learner) -> None:
     """The common behaviour of learners: clone, copies, files, weights, permutations, shards, precision, bad input.
 
-    What a learner promises in its `traits` is tested: the same objective whatever the order, precision or weights
-    where that is convex, a bound below it where it is certified. For any number of shards every learner gives the same
-    weights, to the bit.
+    What a learner promises in its `traits` is tested. If it is convex: the same objective whatever the order, precision
+    or weights of the samples. If it is certified: a bound below the objective. Every learner must give the same weights
+    to the bit for any ``n_jobs``.
 
     >>> from tacit import StructuredSVM
     >>> from tacit.problems import Multiclass
@@ -103,7 +103,7 @@ def _check_copies(name: str, model: Any, X: Any) -> None:
 
 
 def _check_convex(name: str, learner: Learner, model: Any, X: Any, y: Any, known: dict[str, Any]) -> None:
-    """The optimum is one, whatever leads to it."""
+    """The optimum is the same in any order and precision of the samples, and with weights in place of copies."""
 
     def agrees(what: str, other: Any, with_: Any = model) -> None:
         room = 3e-5 * max(1.0, with_.objective_)

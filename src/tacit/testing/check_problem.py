@@ -1,4 +1,4 @@
-"""Is a problem's oracle what its specification says?"""
+"""Does a problem's oracle agree with its specification?"""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
 
 
 def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.random.Generator) -> None:
-    """Logarithms of sums and expected features against enumeration, at small and huge scores; slopes by differences."""
+    """Log-sums and expected features against enumeration, at small and huge scores; gradients by differences."""
     is_true = [np.asarray(true, dtype=bool) for true in table.is_true]
     everything = [np.ones(true.size, dtype=bool) for true in is_true]
     direction = rng.standard_normal(oracle.n_params)

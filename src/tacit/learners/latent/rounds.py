@@ -1,4 +1,4 @@
-"""Latent descents in rounds: each measures its loss against the hidden values that the last one imputed."""
+"""Latent descents in rounds: each round measures its loss against the hidden values that the last one imputed."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Rounds:
         return self._next_round(moved) if moved.is_done and loss_needs_hidden(self.descent.oracle) else moved
 
     def better(self, best: RoundPosition | None, now: RoundPosition) -> RoundPosition:
-        """The best round so far; in the first one the best position, measured against its own hidden values.
+        """The best round so far; in the first round the best position, measured against its own hidden values.
 
-        The objective of the first round counts labels alone, so it is lower than any that follows: it does not compare.
+        The objective of the first round counts labels alone, so it cannot be compared with those that follow.
         """
         if not loss_needs_hidden(self.descent.oracle):
             return self.descent.better(best, now)
@@ -71,7 +71,7 @@ class Rounds:
         return _back_at_best(now)
 
     def _next_round(self, now: RoundPosition) -> RoundPosition:
-        """The end of a round: remember it if it is the best, begin another one unless its hidden values are old."""
+        """The end of a round: keep it if it is the best; begin another unless its hidden values occurred before."""
         objective = self._against(now.target).objective(now.w, now.target)
         if objective < now.best_objective:
             now = replace(now, best_w=now.w, best_target=now.target, best_objective=objective, best_gap=now.gap)

@@ -213,7 +213,7 @@ def test_sums_over_missing_tags_equal_enumeration():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so small that data for a test are cut into several."""
-    monkeypatch.setattr(sharding, "BLOCK_OPERATIONS", 200_000)
+    monkeypatch.setattr(sharding, "_block_operations", 200_000)
 
 
 def large_bags():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -22,6 +23,8 @@ from tacit.oracle.capabilities import Expectations
 
 BLOCK_OPERATIONS = 6_000_000
 """Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
+
+_block_operations = BLOCK_OPERATIONS
 
 MAX_BLOCKS = 64
 """Blocks of rows at the most, and so the number of threads that can share a pass."""
@@ -208,10 +211,21 @@ class Sharded(ABC):
         """The answer of a batch method, joined from those for its blocks."""
 
 
+@contextmanager
+def smallest_blocks() -> Iterator[None]:
+    """Blocks of one row or a few as long as this lasts: for tests on few samples, which would be one block."""
+    global _block_operations
+    before, _block_operations = _block_operations, 1
+    try:
+        yield
+    finally:
+        _block_operations = before
+
+
 def block_cuts(oracle: Any, n_rows: int) -> list[int]:
     """Where the blocks of a call for so many rows begin, and where the last ends. It depends on the data alone."""
     share = n_rows / max(oracle.n_samples, 1)
-    n_blocks = max(int(min(share * operations(oracle) // BLOCK_OPERATIONS, MAX_BLOCKS, n_rows)), 1)
+    n_blocks = max(int(min(share * operations(oracle) // _block_operations, MAX_BLOCKS, n_rows)), 1)
     return [n_rows * block // n_blocks for block in range(n_blocks + 1)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from tacit import testing
+from tacit import solvers, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
@@ -179,6 +179,10 @@ def test_single_precision_that_suffices_is_converged():
     solution = minimise(Task(oracle, np.full(2, 50.0), oracle.encode(y)), Bundle(), tol=1e-3)
     assert solution.history[-1].iteration < 20
     assert solution.gap <= 2e-3 * solution.objective
+
+
+def test_the_former_name_of_a_warm_start_still_works():
+    assert solvers.Warm is solvers.WarmStart
 
 
 def test_the_same_plane_is_kept_once():

@@ -13,14 +13,14 @@ from tacit import Ragged, StructuredSVM
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status
 
-MOST = 2000
+MAX_STEPS = 2000
 
 
 def run() -> Page:
     page = Page(
         "Oracle passes by C",
-        f"Passes to a certified relative gap of 0.1 %, at most {MOST}. Digits as in the digits page; bags: 500 × 20 "
-        "candidates × 50 numbers, 5 classes, one planted candidate each, hidden values known.",
+        f"Passes to a certified relative gap of 0.1 %, at most {MAX_STEPS}. Digits as in the digits page; bags: 500 × "
+        "20 candidates × 50 numbers, 5 classes, one planted candidate each, hidden values known.",
         ["data", "C", "Bundle()", "Bundle(proximal=False)"],
     )
     X, y = load_digits(return_X_y=True)
@@ -48,7 +48,7 @@ def _both(problem: object, C: float, *data: object, **known: object) -> list[str
     for solver in (Bundle(), Bundle(proximal=False)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            model = StructuredSVM(problem, C=C, solver=solver, max_iter=MOST).fit(*data, **known)
+            model = StructuredSVM(problem, C=C, solver=solver, max_iter=MAX_STEPS).fit(*data, **known)
         done = model.status_ is Status.CONVERGED
-        cells.append(str(model.n_iter_) if done else f"over {MOST} (gap {model.gap_ / model.objective_:.1%})")
+        cells.append(str(model.n_iter_) if done else f"over {MAX_STEPS} (gap {model.gap_ / model.objective_:.1%})")
     return cells

@@ -18,20 +18,20 @@ from tacit import Ragged, StructuredSVM
 from tacit.oracle import Task
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.solvers import Bundle, FrankWolfe, choose, minimise
-from tacit.solvers.choice import push
+from tacit.solvers.choice import sample_influence
 
 ROUNDS = 3
 SLOW = 1.0  # seconds from which one round is enough
-MOST = 300
+MAX_STEPS = 300
 
 
 def run() -> Page:
     page = Page(
         "Which solver?",
         "Milliseconds to a certified relative gap (best of three fits), and for an oracle without dual weights, as a "
-        "user's Python functions are, oracle passes: calls by samples. `push` is ‖slope of the risk at 0‖² by (risk · "
-        "n), proportional to C. `auto` is what `solver='auto'` picks.",
-        ["data", "n", "C/n", "push", "tol", "Bundle", "FrankWolfe", "FrankWolfe / Bundle", "auto"],
+        "user's Python functions are, oracle passes: calls by samples. `influence` is ‖slope of the risk at 0‖² by "
+        "(risk · n), proportional to C. `auto` is what `solver='auto'` picks.",
+        ["data", "n", "C/n", "influence", "tol", "Bundle", "FrankWolfe", "FrankWolfe / Bundle", "auto"],
     )
     warnings.simplefilter("ignore", ConvergenceWarning)
     for name, problem, X, y, known in data(page):
@@ -99,7 +99,7 @@ def _passes(oracle: Any, c: float, tol: float, solver: Any) -> float:
     slow = _Slow(oracle)
     n = oracle.n_samples
     task = Task(slow, np.full(n, c), oracle.impute(np.zeros(oracle.n_params)).code)
-    minimise(task, solver, tol=tol, max_iter=MOST)
+    minimise(task, solver, tol=tol, max_iter=MAX_STEPS)
     return slow.calls / n
 
 
@@ -107,7 +107,7 @@ def _seconds(problem: Any, C: float, tol: float, solver: Any, X: Any, y: Any, kn
     best = np.inf
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        StructuredSVM(problem, C=C, tol=tol, solver=solver, max_iter=MOST, verbose=0).fit(X, y, **known)
+        StructuredSVM(problem, C=C, tol=tol, solver=solver, max_iter=MAX_STEPS, verbose=0).fit(X, y, **known)
         best = min(best, time.perf_counter() - began)
         if best > SLOW:
             break
@@ -116,4 +116,4 @@ def _seconds(problem: Any, C: float, tol: float, solver: Any, X: Any, y: Any, kn
 
 def _add(page: Page, name: str, n: int, c: float, task: Task, tol: float, shown: list[str], costs: list[float]) -> None:
     choice = type(choose(task, tol)).__name__
-    page.rows.append((name, n, c, f"{push(task):.2g}", tol, *shown, f"{costs[1] / costs[0]:.2f}", choice))
+    page.rows.append((name, n, c, f"{sample_influence(task):.2g}", tol, *shown, f"{costs[1] / costs[0]:.2f}", choice))

@@ -8,13 +8,13 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from tacit import testing
+from tacit import solvers, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
-from tacit.solvers import Bundle, Status, Warm, minimise
-from tacit.solvers.bundle import MOST
-from tacit.solvers.simplex_qp import climb, maximise_on_simplex
+from tacit.solvers import Bundle, Status, WarmStart, minimise
+from tacit.solvers.bundle import MAX_PLANES
+from tacit.solvers.simplex_qp import maximise_by_active_set, maximise_on_simplex
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
 
@@ -63,12 +63,12 @@ def test_inactive_planes_are_dropped(digits_task):
 
 def test_planes_never_outgrow_the_cap():
     task = testing.example_task(Multiclass(), seed=0, C=100.0)
-    state = Bundle().init(task, Warm(), None)
+    state = Bundle().init(task, WarmStart(), None)
     code, plane = task.origin
-    for i in range(3 * MOST):
-        state.add(code, plane._replace(offset=plane.offset - i), task.penalty)
+    for i in range(3 * MAX_PLANES):
+        state.add_if_new(code, plane._replace(offset=plane.offset - i), task.penalty)
         state.drop(np.full(state.n_planes, 1 / state.n_planes), after=10**6)
-        assert state.n_planes <= MOST
+        assert state.n_planes <= MAX_PLANES
 
 
 def test_planes_warm_start_the_same_task(digits_task):
@@ -181,18 +181,22 @@ def test_single_precision_that_suffices_is_converged():
     assert solution.gap <= 2e-3 * solution.objective
 
 
+def test_the_former_name_of_a_warm_start_still_works():
+    assert solvers.Warm is solvers.WarmStart
+
+
 def test_the_same_plane_is_kept_once():
     task = testing.example_task(Multiclass(), seed=0)
-    state = Bundle().init(task, Warm(), None)
+    state = Bundle().init(task, WarmStart(), None)
     before = state.n_planes
-    state.visit(task, np.zeros(task.oracle.n_params))
+    state.evaluate(task, np.zeros(task.oracle.n_params))
     assert state.n_planes == before
 
 
 def test_a_restored_state_holds_exactly_the_stored_planes():
     """Even planes that a new run would recognise as equal: a checkpoint must never be lost over one."""
     task = testing.example_task(Multiclass(), seed=0)
-    state = Bundle().init(task, Warm(), None)
+    state = Bundle().init(task, WarmStart(), None)
     state.append(*task.origin, task.penalty)
     again = Bundle().restore(task, {name: np.asarray(value) for name, value in state.snapshot().items()})
     assert again.n_planes == state.n_planes
@@ -296,7 +300,7 @@ def test_the_small_program_keeps_its_digits(seed):
     assert alpha.sum() == pytest.approx(1)
     assert alpha.min() >= 0
     assert heights.max() - alpha @ heights <= 1e-6 + rounding
-    again = climb(V, f, 1.0, 1e-12, np.zeros(m))
+    again = maximise_by_active_set(V, f, 1.0, 1e-12, np.zeros(m))
     value, other = (alpha @ f - 0.5 * (alpha @ V) @ (alpha @ V) for alpha in (alpha, again))
     assert value == pytest.approx(other, abs=1e-6 + rounding)
 
@@ -307,5 +311,8 @@ def test_the_small_program_equals_a_fine_grid():
     grid = np.linspace(0, 1, 100001)
     both = np.stack([grid, 1 - grid])
     values = f @ both - 0.5 * (both * (H @ both)).sum(axis=0)
-    for alpha in (maximise_on_simplex(slopes, 1.0, H, f, 0.1, 1e-9), climb(slopes, f, 0.1, 1e-12, np.zeros(2))):
+    for alpha in (
+        maximise_on_simplex(slopes, 1.0, H, f, 0.1, 1e-9),
+        maximise_by_active_set(slopes, f, 0.1, 1e-12, np.zeros(2)),
+    ):
         assert alpha[0] == pytest.approx(grid[values.argmax()], abs=1e-4)

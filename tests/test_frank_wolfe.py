@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit import StructuredSVM, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
-from tacit.problems import Candidates, Chain, Multiclass, chain_dual
-from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, Warm, minimise
+from tacit.problems import Candidates, Chain, Multiclass
+from tacit.problems.chain import dual as chain_dual
+from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, WarmStart, minimise
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
 KINDS = [Multiclass, Candidates, Chain]
@@ -43,7 +44,7 @@ def test_visits_keep_weights_and_losses_in_step(kind, solver):
     """w and offset after many visits are those of the dual weights; the gaps noted are not negative."""
     for seed in range(5):
         task = testing.example_task(kind.variants()[seed % 3], seed, C=5.0)
-        dual = solver.init(task, Warm(), np.random.default_rng(0)).dual_point
+        dual = solver.init(task, WarmStart(), np.random.default_rng(0)).dual_point
         rng, gaps = np.random.default_rng(seed), np.full(dual.n_blocks, np.inf)
         for _ in range(5):
             before = dual.bound()
@@ -62,7 +63,7 @@ def test_averages_of_planes_have_valid_bounds():
         task = testing.example_task(Multiclass(), seed, C=20.0)
         optimum = minimise(task, Bundle(), tol=1e-8).objective
         solver = FrankWolfe(block_size=2)
-        state = solver.init(task, Warm(), np.random.default_rng(0))
+        state = solver.init(task, WarmStart(), np.random.default_rng(0))
         for _ in range(8):
             state = solver.step(task, state)
             assert state.average.bound() <= optimum + 1e-9
@@ -109,7 +110,7 @@ def test_blocks_take_other_penalties():
 
 def test_a_cache_spares_oracle_calls(digits_task):
     solver = FrankWolfe(block_size=16, cache=5, sweeps=1)
-    state = solver.init(digits_task, Warm(), np.random.default_rng(0))
+    state = solver.init(digits_task, WarmStart(), np.random.default_rng(0))
     for _ in range(10):
         state = solver.step(digits_task, state)
     visits = 10 * state.dual_point.n_blocks
@@ -281,7 +282,7 @@ def test_a_chain_out_of_room_still_certifies(monkeypatch, room):
         task = _one_long_sequence(8, 3, 5.0, seed)
         optimum = minimise(task, Bundle(), tol=1e-8).objective
         solver = FrankWolfe()
-        state = solver.init(task, Warm(), np.random.default_rng(0))
+        state = solver.init(task, WarmStart(), np.random.default_rng(0))
         for _ in range(30):
             state = solver.step(task, state)
             assert state.bound <= optimum + 1e-9
@@ -308,7 +309,7 @@ def test_gap_sampling_works_beside_samples_without_weight():
     weights[0] = 0
     task = Task(task.oracle, weights, task.target)
     solver = FrankWolfe(gap_sampling=True)
-    state = solver.init(task, Warm(), np.random.default_rng(0))
+    state = solver.init(task, WarmStart(), np.random.default_rng(0))
     for _ in range(3):
         state = solver.step(task, state)
         assert not state.is_active[0]

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, load
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass
-from tacit.scale.cached import Recalling
+from tacit.scale.cached import CachedOracle
 from tacit.solvers import FrankWolfe, Status
 
 
@@ -505,20 +505,20 @@ def test_a_class_with_one_sample_is_learned(planted):
     assert 9 in model.classes_
 
 
-def test_a_recalled_answer_is_the_oracles(planted):
+def test_a_cached_answer_is_the_oracles(planted):
     X, y, _ = planted
     problem = Candidates()
     X = Ragged(X.values.astype(np.float32), X.offsets)
     schema = problem.schema(X, y)
     oracle = problem.bind(X, y, schema)
-    recalling = Recalling(oracle)
+    cached = CachedOracle(oracle)
     rng = np.random.default_rng(0)
     points = [np.zeros(oracle.n_params), *rng.standard_normal((5, oracle.n_params))]
     for k in [0, 1, 1, 2, 0, 3, 4, 5, 1, 0, 5]:
-        for ours, plain in ((recalling, oracle), (recalling.exact(), oracle.exact())):
+        for ours, plain in ((cached, oracle), (cached.exact(), oracle.exact())):
             answer, expected = ours.augmented(points[k]), plain.augmented(points[k])
             assert np.array_equal(answer.code, expected.code)
             assert np.array_equal(answer.value, expected.value)
-    assert recalling.augmented(points[5]) is recalling.augmented(points[5])
-    part = recalling.augmented(points[5], slice(0, 3), rivals=True)
+    assert cached.augmented(points[5]) is cached.augmented(points[5])
+    part = cached.augmented(points[5], slice(0, 3), rivals=True)
     assert np.array_equal(part.code, oracle.augmented(points[5], slice(0, 3), rivals=True).code)

@@ -1,4 +1,4 @@
-"""Which samples are in: easy ones first."""
+"""Self-paced learning: which samples are learned from, easy ones first."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ __all__ = ["SelfPaced"]
 
 
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
-    """Self-paced learning (Kumar, Packer & Koller 2010; thesis, algorithm 4): learn from easy samples first.
+    """Self-paced learning: learn from easy samples first.
 
-    A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K; K falls by the factor ``mu`` from one
-    imputation to the next, until all samples are in. From there on it is plain CCCP, so it ends where that would:
-    no better bound, but often a better optimum, because hidden values of hard samples are imputed late, by a model
-    that has learned something.
+    A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K. K falls by the factor ``mu`` from one
+    imputation to the next, until all samples are in; from there on it is plain CCCP. There is no better guarantee than
+    that of CCCP, but often a better optimum: the hidden values of hard samples are imputed late, by a model that has
+    learned something.
+
+    Source: Kumar, Packer & Koller (2010); Kumar (2013), "Weakly Supervised Learning for Structured Output Prediction",
+    algorithm 4.
 
     Parameters
     ----------
-    mu : factor by which 1/K grows
+    mu : factor by which 1/K grows per imputation
     start : share of the samples that the first selection lets in
-    warmup : CCCP iterations with all samples before that
-    max_rounds : alternations between samples and weights for one K, at the most
+    warmup : CCCP iterations with all samples before the first selection
+    max_rounds : alternations between choosing samples and fitting weights per K, at the most
     K : the first K, instead of the one that ``start`` leads to; a tiny one lets all samples in
 
     >>> import numpy as np
@@ -55,7 +58,7 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
             number("K", self.K, "None or a positive number, from 1e-100 to 1e100", lambda K: 1e-100 <= K <= 1e100)
 
     def first_ease(self, risk: Array, share: Array | None = None) -> float:
-        """1/K_0: the risk up to which a share of ``start`` of the samples lies; ``share`` says how many each is."""
+        """The first 1/K: the risk that a share ``start`` of the samples, weighted by ``share``, does not exceed."""
         if self.K is not None:
             return 1 / float(self.K)
         order = np.argsort(risk, kind="stable")
@@ -66,9 +69,9 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
         return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
 
     def next_ease(self, risk: Array, ease: float, is_in: Array | None = None, share: Array | None = None) -> float:
-        """1/K after ``ease``; infinity stands for none yet.
+        """The 1/K that follows ``ease``; an infinite ``ease`` means that there was none yet.
 
-        With ``is_in``, a selection that nothing more can be learned from, K falls until another one comes out.
+        ``is_in`` is a selection from which nothing more can be learned: K then falls until the selection is another.
         """
         if not np.isfinite(ease):
             return self.first_ease(risk, share)

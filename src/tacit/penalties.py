@@ -1,4 +1,4 @@
-"""The convex penalty Ω(w) of a task: its value, the w that a given slope of the rest leads to, and its dual."""
+"""The convex penalty Ω(w) of a task: its value, its minimiser with a linear term added, and its dual."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Penalty", "Quadratic"]
 class Penalty(Protocol):
     """What learners, tasks and solvers need of Ω.
 
-    A solver that works in the dual minimises ``Ω(w) + Σ_m α_m (slope_m·w + offset_m)`` over w for weights α of planes:
-    `primal` gives that w, and what is left to maximise over α is quadratic, ``α·dual_offsets − ½ αᵀGα / stiffness``
-    with the inner products G of `products`.
+    A solver that works in the dual minimises ``Ω(w) + Σ_m α_m (slope_m·w + offset_m)`` over w, for weights α of planes;
+    `primal` gives that w. What is then maximised over α is quadratic: ``α·dual_offsets − ½ αᵀGα / stiffness`` with the
+    inner products G of `products`.
     """
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is ½‖w‖² and nothing else: dual points that are kept as weights on outputs rely on it."""
+        """Whether this is exactly ½‖w‖²: dual points that are kept as weights on outputs rely on it."""
 
     @property
     def stiffness(self) -> float:
@@ -40,7 +40,7 @@ class Penalty(Protocol):
         """argmin_w Ω(w) + slope·w."""
 
     def near(self, centre: Array, weight: float) -> Penalty:
-        """This penalty plus a proximal term of this weight: the same minimisers as the sum, values up to a constant."""
+        """This penalty plus a proximal term of this weight; values are right up to a constant."""
 
     def products(self, slopes: Array, slope: Array) -> Array:
         """Inner products of slopes in the metric of the dual."""
@@ -56,14 +56,14 @@ class Penalty(Protocol):
 class Quadratic:
     """Ω(w) = ½ wᵀMw + ½ρ (w − z)ᵀM(w − z), with a diagonal metric M, a proximal weight ρ and its centre z.
 
-    The default is ½‖w‖². The second part is a proximal term, or the multiplier of a ball around z; a metric that
-    changes by blocks is the variational form of a group norm.
+    The default is ½‖w‖². The second part is a proximal term, or the Lagrangian of a ball around z. A metric that is
+    constant per block of weights is the variational form of a group norm.
 
     Parameters
     ----------
     metric : the diagonal of M, one number for all weights or one each, positive
-    pull : ρ
-    centre : z; None for no second part
+    pull : the proximal weight ρ
+    centre : z; None for no proximal term
 
     >>> Quadratic().value(np.array([3.0, 4.0]))
     12.5

@@ -1,4 +1,4 @@
-"""The same learner for many C, each fit begun where the last one ended."""
+"""The same learner for many values of C, each fit started from the result of the last one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tacit.ragged import Ragged
 
 
 class Path(Sequence[Any]):
-    """Fitted models, one for each of `Cs`, in their order; what `tacit.path` returns.
+    """Fitted models, one per value of `Cs` and in their order: what `tacit.path` returns.
 
     Attributes
     ----------
@@ -62,17 +62,17 @@ def path(
     sample_weight: Any = None,
     cv: Any = None,
 ) -> Path:
-    """Fit a learner for many C, from the smallest up; each fit starts from the planes and the point of the last one.
+    """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
 
-    The results of a convex learner are those of separate fits, within their gaps, at a fraction of the oracle passes. A
-    latent one takes the hidden values of the last fit as its first start, beside ``n_init`` − 1 others.
+    A convex learner gives the same results as separate fits, within their gaps, for a fraction of the oracle passes. A
+    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others.
 
     Parameters
     ----------
     estimator : a learner with a C, such as `tacit.StructuredSVM`; it is copied, never changed
     X, y, hidden, sample_weight : as in the learner's ``fit``
     Cs : the values of C
-    cv : folds to choose C by (a number, or a splitter of scikit-learn): every fold is one more path; None for none
+    cv : folds to choose C by, a number or a splitter of scikit-learn; every fold is one more path. None for no folds
 
     >>> from sklearn.datasets import load_iris
     >>> from tacit import StructuredSVM
@@ -114,7 +114,7 @@ def _fold(
 
 
 def _plain_labels(y: Any) -> Array | None:
-    """The labels, if there is a single number or string for each sample: folds then keep their shares. Else None."""
+    """The labels if each is a single number or string, so that folds can be stratified; else None."""
     if isinstance(y, Ragged):
         return None
     values = list(y)

@@ -1,10 +1,10 @@
-"""Model files: a learner's parameters and learned facts, restored by the names of tacit's own classes.
+"""Model files: a learner's parameters and learned attributes, restored by the names of tacit's own classes.
 
-A file says which of tacit's classes to build and what to give them, and nothing else: it holds no code, and no other
-class is ever named, imported or built, but those that the caller of `load` hands over. Whatever is built has a method
-``check``, which refuses what it could not have been given or have learned (shapes, types, numbers that are not finite,
-ranges, parts that do not fit each other), so a file that was damaged or made by hand ends in one `StorageError`, here
-and not in a kernel. A class of tacit without ``check`` is not restored.
+A file names classes of tacit and the values to build them with, and nothing else. It holds no code. No other class is
+ever imported or built, except those that the caller of `load` hands over. Every class that is built has a method
+``check``, which refuses invalid values: shapes, types, numbers that are not finite, ranges, parts that do not fit each
+other. So a file that was damaged or made by hand raises a `StorageError` here, and never reaches a kernel. A class of
+tacit without ``check`` is not restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
 _CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
-"""Lines of histories and penalties: the learner that they belong to checks them."""
+"""Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
     "tacit.learners",
@@ -38,17 +38,17 @@ _HOMES = (
 )
 
 
-def save(path: str | os.PathLike[str], model: Any, facts: Mapping[str, Any]) -> None:
-    """Write a fitted learner: its parameters and the learned ``facts``."""
+def save(path: str | os.PathLike[str], model: Any, attributes: Mapping[str, Any]) -> None:
+    """Write a fitted learner: its parameters and learned ``attributes``, by name."""
     target, name = file_path("path", path), type(model).__name__
     if _find_class(name) not in (None, type(model)):
         raise StorageError(f"{type(model)} has the name of a class of tacit, which tacit.load would restore; rename it")
-    model.check()  # what could not be restored is not written
+    model.check()  # a model that could not be loaded again is not written
     arrays: dict[str, Array] = {}
     header = {
         "learner": name,
         "params": _pack_params(model, arrays, "param"),
-        "facts": {name: _pack(value, arrays, f"fact.{name}") for name, value in facts.items()},
+        "facts": {name: _pack(value, arrays, f"fact.{name}") for name, value in attributes.items()},
     }
     remove_unfinished(target.parent)
     write_archive(target, "model", header, arrays)
@@ -60,9 +60,9 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     Parameters
     ----------
     path : the file
-    problem : needed, and only allowed, when the model was trained on a problem of your own; a solver of your own is
+    problem : the problem, if the model was trained on one of your own; otherwise leave it out. A solver of your own is
         not restored
-    classes : classes of your own that the file may hold: a learner, the lines of its history
+    classes : your own classes that the file may hold: a learner, the lines of its history
 
     >>> import tempfile, tacit
     >>> from sklearn.datasets import load_iris
@@ -79,8 +79,8 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     try:
         kind = unpack.find_class(header["learner"])
         params = {name: unpack(value) for name, value in header["params"].items()}
-        facts = {name: unpack(value) for name, value in header["facts"].items()}
-        facts = {name: None if isinstance(value, _Foreign) else value for name, value in facts.items()}
+        attributes = {name: unpack(value) for name, value in header["facts"].items()}
+        attributes = {name: None if isinstance(value, _Foreign) else value for name, value in attributes.items()}
     except Exception as error:  # a file may name and nest anything
         raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
     if not hasattr(kind, "save"):
@@ -89,12 +89,12 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
     try:
         model = kind(**params)
-        for name, value in facts.items():
+        for name, value in attributes.items():
             if not name.endswith("_") or name.startswith("_") or callable(getattr(kind, name, None)):
                 raise StorageError(f"{shorten(name)} is nothing that a learner learns")
             setattr(model, name, value)
         model.check()
-    except Exception as error:  # what a file holds is refused by whatever cannot use it
+    except Exception as error:  # any part may refuse what the file holds
         raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
     return model
 
@@ -135,7 +135,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_own(thing: Any) -> bool:
-    """Whether the thing is of a class that tacit itself exports, and holds no code, so that `load` can restore it."""
+    """Whether `load` can restore the thing by itself: tacit exports its class, and it holds no functions."""
     return _find_class(type(thing).__name__) is type(thing) and not getattr(thing, "holds_functions", False)
 
 
@@ -155,7 +155,7 @@ def _pack_params(owner: Any, arrays: dict[str, Array], path: str) -> dict[str, A
 
 
 def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
-    """JSON for plain values; arrays are set aside under a name; own objects become their class's name and parts."""
+    """Turn a value into JSON. Arrays go to ``arrays`` under a name; tacit's objects become class name and parts."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, np.generic):

@@ -1,4 +1,4 @@
-"""Learners: which objective to minimise. One file a method, all scikit-learn estimators."""
+"""Learners: which objective to minimise. One file per method; all are scikit-learn estimators."""
 
 from tacit.learners.iterative_latent_svm import IterativeLatentSVM
 from tacit.learners.latent_svm import LatentSVM

@@ -1,4 +1,4 @@
-"""The iterative latent SVM: losses that look at the true hidden value, which nobody knows."""
+"""The iterative latent SVM: for losses that depend on the true hidden value when that is unknown."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tacit.oracle import loss_needs_hidden, require
 class IterativeLatentSVM(LatentSVM):
     """Latent SVMs whose loss is measured against imputed hidden values (Kumar, Turki, Preston & Koller 2011).
 
-    For losses ``Δ(y_i, h_i, y, h)``, such as the overlap of boxes, when h_i is unknown: (i) estimate every h_i, (ii)
-    fit a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, impute h_i anew, and
-    repeat until no h_i changes. The first round counts the label alone where h_i is not given.
+    For losses ``Δ(y_i, h_i, y, h)``, such as the overlap of boxes, when h_i is unknown. It works in rounds. A round
+    fits a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, against the present
+    estimates of h_i, and then imputes every h_i anew. The first round counts the label alone where h_i is not given.
 
-    Each round has a loss of its own, so nothing says that rounds get better: the end is a round whose hidden values
-    were there before, and the round of the lowest objective, measured against its own hidden values, is kept.
-    With a loss that does not look at h it is `LatentSVM`.
+    Each round has a loss of its own, so rounds need not get better. They end when the hidden values of a round have
+    occurred before. Kept is the round with the lowest objective, measured against its own hidden values. With a loss
+    that does not depend on h this is `LatentSVM`.
 
-    The parameters and attributes are those of `LatentSVM`; `max_iter` counts the iterations of all rounds, and
-    the objective of a line of `history_` is that of its round. Under a pace only the first round goes from easy samples
-    to hard ones: the others begin with all of them in.
+    The parameters and attributes are those of `LatentSVM`. `max_iter` counts the iterations of all rounds, and the
+    objective of a line of `history_` is that of its round. With a pace, only the first round goes from easy samples to
+    hard ones; the others begin with all samples.
 
     >>> from tacit import Ragged
     >>> from tacit.problems import Candidates
@@ -38,5 +38,5 @@ class IterativeLatentSVM(LatentSVM):
         if loss_needs_hidden(oracle):
             require(type(self).__name__, self.problem, oracle, ["measured_against"])
 
-    def _one_run(self, descent: Descent) -> Rounds:
+    def _run_procedure(self, descent: Descent) -> Rounds:
         return Rounds(descent)

@@ -1,4 +1,4 @@
-"""The latent SVM: part of the answer is never labelled."""
+"""The latent SVM: for answers of which a part, the hidden value, is not labelled."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import number, shorten, switch, whole_number
+from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import Prepared, check_margin, prepare
 from tacit.oracle import Problem, completes_labels, has_long_codes, hidden_values, loss_needs_hidden, offered, require
 from tacit.oracle.capabilities import KnownPart, KnowsPart, ProposesStarts
@@ -27,61 +27,57 @@ from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
-from tacit.scale.cached import Recalling
+from tacit.scale.cached import CachedOracle
 from tacit.solvers import Bundle, Solver, choose
-from tacit.solvers.task_facts import describe_penalty
+from tacit.solvers.task_fingerprint import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
 
 _COMPARED = (
-    "problem",
-    "C",
-    "solver",
-    "pace",
-    "n_init",
-    "tol",
-    "max_inner",
-    "rescaling",
-    "escape",
-    "shift",
+    *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
     "unknown_weight",
 )
-"""What a resumed fit must agree on with the one that was stopped."""
+"""Parameters that must be the same in a resumed fit as in the one that was stopped."""
 
 
 class LatentSVM(Learner):
-    """Latent SVM by CCCP (Yu & Joachims 2009; thesis, algorithm 3), all samples at once or self-paced (algorithm 4).
+    """Latent SVM by the concave–convex procedure (CCCP), on all samples at once or self-paced.
 
-    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_{y,h} [Δ(y_i, y, h) + w·Ψ(x_i, y, h)] − max_h w·Ψ(x_i, y_i, h)``:
-    fix the hidden values, solve a structured SVM, impute them anew, until that gains less than ``C · tol``. The
-    objective never rises: should rounding say so, the point before stays. (While a pace is on, it may.) It is not
-    convex: other starts may end lower, so `n_init` of them keep the best.
+    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_{y,h} [Δ(y_i, y, h) + w·Ψ(x_i, y, h)] − max_h w·Ψ(x_i, y_i, h)``.
+    An iteration fixes the hidden values, solves a structured SVM, and imputes the hidden values anew. A run ends when
+    that gains less than ``C · tol``. The objective never rises, except while a pace still leaves samples out. It is not
+    convex, so another start may end lower: the best of `n_init` starts is kept.
+
+    Source: Yu & Joachims (2009); Kumar (2013), "Weakly Supervised Learning for Structured Output Prediction", algorithm
+    3, and algorithm 4 for self-paced learning.
 
     Parameters
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
-    solver : of the convex tasks: "auto", or a solver
+    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`
     pace : None for all samples at once, or `tacit.SelfPaced()`
-    n_init : starts; the best by objective is kept, all are in `runs_`; one if `init` gives where to begin
-    init : "auto" begins at hidden values that the problem proposes (for a `Motif`, where words stand that positives
-        have more often than negatives), and draws them where it has none, or no more; "hidden" draws them, "weights"
-        draws w and imputes; or hidden values to begin with. Where some hidden values or tags are known, the first start
-        of "auto" is "known": a structured SVM on the known part imputes the others
+    n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
+        `init` gives the hidden values
+    init : where a start begins. "auto" takes hidden values that the problem proposes (a `Motif` proposes the places of
+        words that positives have more often than negatives) and draws them at random when there are no more proposals;
+        "hidden" draws them at random; "weights" draws w and imputes; or give the hidden values. Where some hidden
+        values or tags are known, the first start of "auto" is "known": a structured SVM on the known part imputes the
+        others
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
-        which learns from the known part alone, to 1. "auto" takes the one that predicts hidden values best which it
-        holds back from the known part; for sequences with missing tags, and where nothing is known, it is 1
+        which learns from the known part alone, to 1. "auto" holds some known hidden values back and takes the factor
+        that predicts them best; for sequences with missing tags, and where nothing is known, it is 1
     tol : stop when an iteration gains less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
-    max_inner : steps of one convex solve
+    max_inner : steps per convex solve
     rescaling : "margin" or "slack"
     class_weight : None, "balanced", or a factor for C by label
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty`
     warm_start : the first start begins at the present `coef_`, the others as `init` says
-    escape : if a convex task ends at w = 0, as drawn hidden values can make it, impute from the minimiser of its
-        cutting-plane model instead
-    shift : when a start has ended, try moves of all hidden values at once, and go on from one that is better; where the
-        problem knows such moves: those of a `Motif` are up to three letters
+    escape : if a convex task ends at w = 0, as can happen with hidden values drawn at random, impute from the minimiser
+        of its cutting-plane model instead
+    shift : when a start has ended, try to move all hidden values at once, and go on from a move that is better. Only
+        for problems that know such moves: a `Motif` shifts all windows by up to three letters
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `Iteration`; one that returns True ends the fit
 
@@ -91,11 +87,11 @@ class LatentSVM(Learner):
     hidden_ : the hidden value of every training sample, given or imputed
     objective_ : the true objective
     inner_gap_ : how far the last convex task may be from its own optimum, its hidden values fixed; infinite if that
-        task did not hold all samples. It says nothing of other hidden values
-    bound_, gap_ : a lower bound on what is minimised, and the distance to it: −inf and inf, because the objective is
-        not convex, unless every hidden value was given
-    history_ : one `Iteration` for every outer iteration of the best start
-    runs_ : all starts
+        task did not hold all samples. It says nothing about other hidden values
+    bound_, gap_ : a lower bound on the objective, and the distance to it, if every hidden value was given; otherwise
+        −inf and inf, because the objective is not convex
+    history_ : one `Iteration` per outer iteration of the best start
+    runs_ : all starts, one `Run` each
     status_, n_iter_ : why it stopped, and after how many outer iterations of the best start
 
     >>> from tacit.problems import Candidates
@@ -162,8 +158,8 @@ class LatentSVM(Learner):
         Parameters
         ----------
         X, y : samples and labels, in the form that the problem takes
-        hidden : what is known of hidden values, per sample: the value, −1 for nothing, or those that are allowed (a
-            list or a mask); what is known is never changed
+        hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
+            allowed (a list or a mask). Known values are never changed
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
         self._check()
@@ -179,19 +175,23 @@ class LatentSVM(Learner):
             prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
-            one = self._one_run(self._descent(Recalling(shards), prepared))
-            old = self._old_weights(schema)
+            procedure = self._run_procedure(self._descent(CachedOracle(shards), prepared))
+            previous = self._previous_weights(schema)
             runs = Runs(
-                one, lambda one: self._first(one, oracle, y, old), n_starts, int(self.max_iter), checkpoint is not None
+                procedure,
+                lambda procedure: self._first_position(procedure, oracle, y, previous),
+                n_starts,
+                int(self.max_iter),
+                checkpoint is not None,
             )
             record, status = run(
                 runs,
-                _begin(runs, seed, checkpoint),
+                _first_record(runs, seed, checkpoint),
                 callbacks=self.callbacks or (),
                 progress=Progress(self.verbose, None),
                 checkpoint=checkpoint,
             )
-        self._keep(_closed(runs, record, status), schema, oracle)
+        self._keep(_finish(runs, record, status), schema, oracle)
         if status is not Status.CONVERGED:  # cut short: stopped or interrupted
             self.status_ = status
         if self.status_ is not Status.CONVERGED:
@@ -200,7 +200,7 @@ class LatentSVM(Learner):
         return self
 
     def _keep(self, record: Record, schema: Any, oracle: Any) -> None:
-        """What was learned."""
+        """Set the learned attributes."""
         position = record.best
         assert position is not None
         best = min(record.runs, key=lambda run: run.objective)
@@ -216,7 +216,7 @@ class LatentSVM(Learner):
         self.runs_ = list(record.runs)
 
     def _check_loss(self, oracle: Any) -> None:
-        """CCCP needs ℓ_i before it starts; a loss against a true hidden value that nobody knows has none."""
+        """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""
         if not loss_needs_hidden(oracle):
             return
         unknown = oracle.hidden_unknown()
@@ -249,77 +249,76 @@ class LatentSVM(Learner):
             return float(self.unknown_weight) if has_part else 1.0
 
         def learn(oracle: Any, weights: Array) -> Array:
-            descent = self._descent(Recalling(oracle), prepared._replace(weights=weights))
-            part = oracle.known_part()
-            w = descent.solve_known(part)
+            descent = self._descent(CachedOracle(oracle), prepared._replace(weights=weights))
+            w = descent.solve_known(oracle.known_part())
             if not weights[oracle.hidden_unknown()].any():
                 return w
-            one = self._one_run(descent.of_run(0, seed))
-            position = self._begun(one, oracle.impute(w).code, w)
+            procedure = self._run_procedure(descent.of_run(0, seed))
+            position = self._begin_at(procedure, oracle.impute(w).code, w)
             while not position.is_done and position.iteration < self.max_iter:
-                position = one.step(position)
+                position = procedure.step(position)
             return position.w
 
         with sharded(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
-    def _one_run(self, descent: Descent) -> Any:
-        """What one start does."""
+    def _run_procedure(self, descent: Descent) -> Any:
+        """What one start runs: here a descent."""
         return descent
 
     def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        facts = {
+        fingerprint = {
             "features, labels and losses": prepared.oracle.digest(),
             "sample weights and C": checksum(prepared.weights),
-            "penalty": describe_penalty(prepared.penalty, prepared.oracle.n_params),
+            "penalty": fingerprint_penalty(prepared.penalty, prepared.oracle.n_params),
             "classes": repr(prepared.schema.classes.tolist()),
             "seed": seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in _COMPARED},
-            "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _mark(self.init),
+            "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _digest_values(self.init),
         }
-        return Checkpoint(self.checkpoint, facts, self.resume, every_step=True)
+        return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)
 
     def _is_fixed(self, oracle: Any) -> bool:
         """Whether every start would be the same: hidden values to begin with are given, or all are known."""
         return not isinstance(self.init, str) or not oracle.hidden_unknown().size
 
-    def _old_weights(self, schema: Any) -> Array | None:
+    def _previous_weights(self, schema: Any) -> Array | None:
         """The present weights, if a warm start is asked for and they are weights of the same things."""
         if not self.warm_start or not hasattr(self, "coef_"):
             return None
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
         return self.coef_ if same else None
 
-    def _first(self, one: Any, oracle: Any, y: Any, old: Array | None) -> Position:
+    def _first_position(self, procedure: Any, oracle: Any, y: Any, previous: Array | None) -> Position:
         """Where a run begins."""
-        descent: Descent = getattr(one, "descent", one)
+        descent: Descent = getattr(procedure, "descent", procedure)
         zero = np.zeros(oracle.n_params)
         if not oracle.hidden_unknown().size:
-            return self._begun(one, oracle.impute(zero).code)
-        if old is not None and descent.start == 0:
-            return self._begun(one, oracle.impute(old).code, old)
+            return self._begin_at(procedure, oracle.impute(zero).code)
+        if previous is not None and descent.start == 0:
+            return self._begin_at(procedure, oracle.impute(previous).code, previous)
         rng = descent.rng("start")
         part = self._known_part(oracle) if descent.start == 0 else None
         if part is not None:
             w = descent.solve_known(part)
-            return self._begun(one, oracle.impute(w).code, w)
+            return self._begin_at(procedure, oracle.impute(w).code, w)
         if isinstance(self.init, str) and self.init == "weights":
-            return self._begun(one, oracle.impute(rng.standard_normal(oracle.n_params)).code)
+            return self._begin_at(procedure, oracle.impute(rng.standard_normal(oracle.n_params)).code)
         if isinstance(self.init, str) and self.init == "auto":
             proposed = self._proposals(oracle)
             if descent.start < len(proposed):
-                return self._begun(one, proposed[descent.start])
+                return self._begin_at(procedure, proposed[descent.start])
         if isinstance(self.init, str):
             require(f"{type(self).__name__}(init={self.init!r})", self.problem, oracle, ["draw"], "use init='weights'")
-            return self._begun(one, oracle.draw(rng))
+            return self._begin_at(procedure, oracle.draw(rng))
         try:
             prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
         except (ValueError, TypeError) as error:
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
-        return self._begun(one, oracle.impute(zero, prefer=prefer).code)
+        return self._begin_at(procedure, oracle.impute(zero, prefer=prefer).code)
 
     def _known_part(self, oracle: Any) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
@@ -333,12 +332,12 @@ class LatentSVM(Learner):
         return [] if proposer is None else proposer.proposals(int(self.n_init))
 
     @staticmethod
-    def _begun(one: Any, target: Array, w: Array | None = None) -> Position:
-        position: Position = one.begin(target, w)
+    def _begin_at(procedure: Any, target: Array, w: Array | None = None) -> Position:
+        position: Position = procedure.begin(target, w)
         return position
 
     def _summary(self) -> str:
-        """Where the starts ended: what is minimised is not convex, so that is all that is known."""
+        """Where the starts ended. The objective is not convex, so no more is known."""
         ends = sorted(run.objective for run in self.runs_)
         if np.isfinite(self.bound_):
             return super()._summary()  # every hidden value was given
@@ -353,7 +352,7 @@ class LatentSVM(Learner):
     def check(self) -> None:
         self._check()
         check_margin(self)
-        check_facts(self, (*MARGIN_FACTS, "runs_", "inner_gap_"))
+        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_", "inner_gap_"))
 
     def _check(self) -> None:
         whole_number("n_init", self.n_init)
@@ -374,7 +373,7 @@ class LatentSVM(Learner):
             self.pace.check()
 
 
-def _begin(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
+def _first_record(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
     """The first record, or the one that a checkpoint holds."""
     saved = None if checkpoint is None else checkpoint.read()
     if saved is None or checkpoint is None:
@@ -383,8 +382,8 @@ def _begin(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
         return runs.begin(seed, saved)
 
 
-def _closed(runs: Runs, record: Record, status: Status) -> Record:
-    """The record of a fit that ended; a run that was cut short counts as far as it came."""
+def _finish(runs: Runs, record: Record, status: Status) -> Record:
+    """The record of a fit that ended; a run that was cut short counts with its best position so far."""
     if status not in (Status.STOPPED, Status.INTERRUPTED) or not record.history:
         if not record.runs:
             raise KeyboardInterrupt  # nothing was learned yet
@@ -392,8 +391,8 @@ def _closed(runs: Runs, record: Record, status: Status) -> Record:
     return record.ended((runs.status(record) if status is Status.INTERRUPTED else None) or status)
 
 
-def _mark(values: Any) -> str:
-    """What tells hidden values from others."""
+def _digest_values(values: Any) -> str:
+    """A checksum of hidden values as the user gives them."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
     values = np.asarray(values)

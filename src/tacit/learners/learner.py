@@ -1,4 +1,4 @@
-"""What all learners share: what they promise, prediction, scores, files, a look at the result."""
+"""What all learners share: prediction, scores, files, and a summary of the fit."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Traits:
 
     Parameters
     ----------
-    has_objective : it minimises something: `objective_`, one number, and `history_` of it
-    is_convex : once every hidden value is known, what it minimises is convex: every fit ends at the same objective, in
-        whatever order or precision, and a weight of 2 is a sample twice
-    is_certified : `bound_` is then a lower bound on what is minimised, `gap_` the distance to it
+    has_objective : it minimises something, and has `objective_` (one number) and its `history_`
+    is_convex : once every hidden value is known, the objective is convex: every fit ends at the same value, whatever
+        the order or precision of the samples, and a weight of 2 is the sample twice
+    is_certified : once every hidden value is known, `bound_` is a lower bound on the objective, `gap_` the distance
     needs_hidden : it learns only from complete outputs, with every hidden value known
     """
 
@@ -62,7 +62,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def rule(self) -> Rule:
-        """How scores become an answer: what `predict`, `score`, `predict_hidden` and `decision_function` go by."""
+        """How scores become an answer, in `predict`, `score`, `predict_hidden` and `decision_function`."""
         return BestOutput()
 
     @property
@@ -77,7 +77,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def gap_(self) -> float:
-        """How far `objective_` may be from the optimum; infinite where nothing is known of that."""
+        """How far `objective_` may be from the optimum; infinite where that is unknown."""
         return max(self.objective_ - self.bound_, 0.0)
 
     def predict(self, X: Any) -> Any:
@@ -125,8 +125,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return hidden_values(oracle, shards.impute(self.coef_).code)
 
     def decision_function(self, X: Any) -> Array:
-        """The score of each label by the learner's `rule`, (n, classes): the highest over the hidden values, unless it
-        says otherwise; for two classes (n,), the second's minus the first's."""
+        """The score of each label, (n, classes): the highest over the hidden values, unless the learner's `rule` sums
+        over them. For two classes (n,): the score of the second minus that of the first."""
         oracle = self._bind(X)
         user = f"{type(self).__name__}.decision_function"
         way_out = "it is for problems with one label per sample; use predict"
@@ -149,18 +149,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
         check_is_fitted(self)
-        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        facts.pop("dual_", None)  # as large as the training data, and prediction does without
-        storage.save(path, self, facts)
+        attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        attributes.pop("dual_", None)  # as large as the training data, and prediction does without
+        storage.save(path, self, attributes)
 
     def check(self) -> None:
-        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
-        from tacit.learners.loaded_facts import check_facts
+        """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""
+        from tacit.learners.fitted_attributes import check_fitted
 
-        check_facts(self)
+        check_fitted(self)
 
     def frozen(self, **params: Any) -> Any:
-        """A copy of the fitted model with other parameters that is free of what only the next warm start needs."""
+        """A copy of the fitted model with other parameters, without the planes that only the next warm start needs."""
         twin = copy.copy(self)
         twin.__dict__.pop("_warmth", None)
         own = {name: clone(value, safe=False) for name, value in self.get_params(deep=False).items() if name in _PARTS}
@@ -182,7 +182,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return self.problem.bind(self._read(X), y, self.schema_, hidden=hidden)
 
     def _read(self, X: Any, reset: bool = False) -> Any:
-        """Check the input once; remember or compare feature names and counts where the input is a plain table."""
+        """Check the input once. For a plain table, also remember its feature names and count, or compare with them."""
         checked = self.problem.read(X)
         if get_tags(self).input_tags.two_d_array:
             validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)
@@ -194,7 +194,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "coef_")
 
     def __sklearn_tags__(self) -> Any:
-        """What the problem can take is what the learner can take."""
+        """A learner takes the input that its problem takes."""
         tags = get_tags(self.problem) if isinstance(self.problem, BaseEstimator) else super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
@@ -218,7 +218,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
 
 def _units(oracle: Oracle) -> Array:
-    """What a mean loss is taken over: samples, or the parts of an output that can be right or wrong."""
+    """How many parts of each sample can be right or wrong: one, or its known tags. `score` is a mean over them."""
     counter = offered(oracle, CountsUnits)
     if counter is None:
         return np.ones(oracle.n_samples)
@@ -229,7 +229,7 @@ def _units(oracle: Oracle) -> Array:
 
 
 def read_weights(sample_weight: Any, n: int) -> Array:
-    """One weight per sample, finite and not negative, scaled to a largest of one; None is one for all.
+    """One weight per sample, finite and not negative, scaled so that the largest is one; None means equal weights.
 
     >>> read_weights([1, 4], 2)
     array([0.25, 1.  ])

@@ -1,4 +1,4 @@
-"""What learners do before they learn: check parameters and bind the data; for margin learners, weigh the samples."""
+"""What learners do before they learn: check parameters, bind the data, and for margin learners weight the samples."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
 
 
 class Prepared(NamedTuple):
-    """Bound data, and for margin learners the weight c_i of every sample and Ω."""
+    """The bound data, the weight c_i of every sample, and the penalty Ω."""
 
     schema: Schema
     oracle: Any
@@ -43,9 +43,9 @@ class Prepared(NamedTuple):
 def bind_samples(
     learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS
 ) -> tuple[Schema, Any]:
-    """For any learner: check what all of them have, read the data once, and bind them.
+    """For any learner: check the parameters that all of them have, read the data once, and bind it.
 
-    ``needs`` are the oracle's methods that the learner calls; what is missing is an error before any work.
+    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work.
     """
     check_running(learner)
     data = learner._read(X, reset=True)
@@ -61,7 +61,7 @@ def bind_samples(
 
 
 def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Prepared:
-    """For margin learners: check everything that can be checked before any work, bind the data, weigh the samples."""
+    """For margin learners: check everything before any work, bind the data, and compute the weights of the samples."""
     check_margin(learner)
     schema, oracle = bind_samples(learner, X, y, hidden, MARGIN_LEARNERS_NEED)
     _check_rescaling(learner, oracle)
@@ -76,20 +76,23 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
 
 
 def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:
-    """The checkpoint of a learner that has one; a run resumes only with the same data and parameters.
+    """The checkpoint of a learner, None if its parameter ``checkpoint`` is None.
 
-    For learners whose parameters say all there is to compare: each by its representation.
+    A run resumes only with the same data and parameters. Parameters are compared by their ``repr``.
     """
     if getattr(learner, "checkpoint", None) is None:
         return None
     free = (*learner._not_saved, "n_jobs", "verbose")
     compared = {name: value for name, value in learner.get_params(deep=False).items() if name not in free}
-    facts = {"features, labels and losses": oracle.digest(), **{name: repr(value) for name, value in compared.items()}}
-    return Checkpoint(learner.checkpoint, facts, learner.resume)
+    fingerprint = {
+        "features, labels and losses": oracle.digest(),
+        **{name: repr(value) for name, value in compared.items()},
+    }
+    return Checkpoint(learner.checkpoint, fingerprint, learner.resume)
 
 
 def check_running(learner: Any) -> None:
-    """Refuse parameters that cannot be: the problem, and those of long runs that the learner has."""
+    """Refuse an invalid problem, and invalid values of those parameters of long runs that the learner has."""
     if not isinstance(learner.problem, Problem):
         raise TypeError(
             f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
@@ -109,7 +112,7 @@ def check_running(learner: Any) -> None:
 
 
 def check_margin(learner: Any) -> None:
-    """Refuse parameters of margin learners that cannot be, with the value and a remedy."""
+    """Refuse invalid parameters of margin learners, with the value and a remedy."""
     number("C", learner.C, "a positive number", is_positive)
     number("tol", learner.tol, "a positive number", is_positive)
     switch("warm_start", learner.warm_start)
@@ -155,7 +158,7 @@ def sample_weights(learner: Any, y: Any, classes: Array, n: int, sample_weight: 
 
 
 def require_hidden(learner: Learner, oracle: Oracle) -> None:
-    """A structured SVM needs the whole answer: say which hidden value is missing."""
+    """Refuse data with unknown hidden values, and name the first: a structured SVM needs complete answers."""
     unknown = oracle.hidden_unknown()
     if unknown.size and completes_labels(oracle):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How scores become an answer: by the best output, or by sums over hidden values."""
+"""How scores become an answer: the best output, or the best label after summing over hidden values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structured SVM: all of the answer is known in training."""
+"""The structured SVM: for answers that are known completely in training."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
-from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
-from tacit.solvers.task_facts import describe
+from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
+from tacit.solvers.task_fingerprint import fingerprint_task
 
 
 class StructuredSVM(Learner):
     """Structured SVM (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
 
-    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies how
-    far it is from the optimum: the optimum lies between `bound_` and `objective_`. With ``rescaling="slack"`` the loss
-    weighs the margin instead of widening it, ``ξ_i = max_a Δ(y_i, a) · [1 + w·Ψ(x_i, a) − w·Ψ(x_i, y_i)]``.
+    Minimises ``½‖w‖² + (C/n) Σ_i ξ_i`` with ``ξ_i = max_a [Δ(y_i, a) + w·Ψ(x_i, a)] − w·Ψ(x_i, y_i)``, and certifies
+    how far it is from the optimum, which lies between `bound_` and `objective_`. With ``rescaling="slack"`` the loss
+    scales the violation instead of the margin: ``ξ_i = max_a Δ(y_i, a) · [1 + w·Ψ(x_i, a) − w·Ψ(x_i, y_i)]``.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class StructuredSVM(Learner):
     random_state : seed of solvers that draw samples: the same fit gives the same result. None for another each time
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
-        too, with a warning, and keeps the best model; in a search it ends the fit under way, not the search
+        too, with a warning, and keeps the best model. In a grid search Ctrl-C ends only the present fit
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ class StructuredSVM(Learner):
     hidden_ : the hidden value of every training sample, None for a problem without any
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
     solver_ : the solver that was used
-    dual_ : the dual variables α whose sum `coef_` is, ``Σ_i Σ_a α_i(a) (Ψ(x_i, y_i) − Ψ(x_i, a))``: a dict of arrays
-        from `FrankWolfe` if its best point is one, else None. ``dual_["alpha"][state, label]`` where outputs can be
-        listed (a state is a sample if nothing is hidden); ``dual_["vertices"][token, m]``, ``dual_["shares"][i, m]``
-        in chains
+    dual_ : the dual variables α, with ``coef_ = Σ_i Σ_a α_i(a) (Ψ(x_i, y_i) − Ψ(x_i, a))``: a dict of arrays if
+        `FrankWolfe` was the solver and its best point has them, else None. ``dual_["alpha"][state, label]`` where
+        outputs can be listed (a state is a sample if nothing is hidden); ``dual_["vertices"][token, m]`` and
+        ``dual_["shares"][i, m]`` in chains
 
     >>> from sklearn.datasets import load_digits
     >>> from tacit.problems import Multiclass
@@ -115,7 +115,7 @@ class StructuredSVM(Learner):
         schema, oracle, weights, penalty = prepare(self, X, y, hidden, sample_weight)
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
-        old = self._warm(schema) if self.warm_start else Warm()
+        previous = self._previous_solution(schema) if self.warm_start else WarmStart()
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
@@ -124,9 +124,9 @@ class StructuredSVM(Learner):
                 solver,
                 tol=float(self.tol),
                 max_iter=int(self.max_iter),
-                start=old.w,
-                planes=old.planes,
-                dual=old.dual,
+                start=previous.w,
+                planes=previous.planes,
+                dual=previous.dual,
                 callbacks=self.callbacks or (),
                 verbose=self.verbose,
                 checkpoint=self._checkpoint(task, solver),
@@ -141,23 +141,23 @@ class StructuredSVM(Learner):
         self.n_iter_ = max(solution.history[-1].iteration, 1)
         self.solver_, self.dual_ = solver, solution.variables
         if self.warm_start:
-            self._warmth = Warm(solution.w, solution.planes, solution.dual)
+            self._warmth = WarmStart(solution.w, solution.planes, solution.dual)
         if solution.status is not Status.CONVERGED:
             warnings.warn(f"{type(self).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=2)
         return self
 
     def check(self) -> None:
         check_margin(self)
-        check_facts(self, MARGIN_FACTS)
+        check_fitted(self, MARGIN_ATTRIBUTES)
 
-    def _warm(self, schema: Any) -> Warm:
+    def _previous_solution(self, schema: Any) -> WarmStart:
         if not hasattr(self, "coef_"):
-            return Warm()
+            return WarmStart()
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
-        return getattr(self, "_warmth", Warm(self.coef_))._replace(w=self.coef_) if same else Warm()
+        return getattr(self, "_warmth", WarmStart(self.coef_))._replace(w=self.coef_) if same else WarmStart()
 
     def _checkpoint(self, task: Task, solver: Any) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
-        return Checkpoint(self.checkpoint, {**describe(task), **settings}, self.resume)
+        return Checkpoint(self.checkpoint, {**fingerprint_task(task), **settings}, self.resume)

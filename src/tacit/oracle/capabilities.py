@@ -1,9 +1,9 @@
 """What an oracle may offer beyond `tacit.oracle.Oracle`: one protocol per capability.
 
-A learner or solver asks with `offered`, which returns the oracle typed as what was asked for, or None. What it cannot
-do without it names in `require`, which raises before any work starts. An oracle offers a capability by having its
-methods; there is nothing to register. Only if a capability is new, and takes or returns something per sample, must
-`tacit.scale` know how it is cut into shards: see `tacit.scale.sharding`.
+A learner or solver asks for a capability with `offered`, which returns the oracle typed as what was asked for, or None.
+A capability that it cannot do without it names in `require`, which raises before any work starts. An oracle offers a
+capability by having its methods; there is nothing to register. Only a new capability that takes or returns something
+per sample must also be declared in `tacit.scale.sharding`, so that it can be cut into shards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ P = TypeVar("P")
 
 
 class Expectations(NamedTuple):
-    """What `SumsOutputs.expectations` gives: logarithms of sums, one number per row each, and one sum of features.
+    """What `SumsOutputs.expectations` returns: logarithms of sums, one number per row each, and one sum of features.
 
     A kind of sum that was not asked for is None, and so is ``features`` if no coefficient was given.
     """
@@ -115,14 +115,14 @@ class ProposesStarts(Protocol):
 
 
 class MovesJointly(Protocol):
-    """Moves that no single sample gains by."""
+    """Moves of all hidden values at once."""
 
     def joint_moves(self, code: Array) -> Iterable[Array]:
         """Codes that shift every hidden value at once, to leave optima that no single sample improves."""
 
 
 class SumsDifferences(Protocol):
-    """Planes for less than two sums of features."""
+    """A difference of two sums of features, for less than the price of both: it makes planes cheaper."""
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))."""
@@ -136,7 +136,7 @@ class KeepsDual(Protocol):
 
 
 class MeasuresHidden(Protocol):
-    """A loss that looks at the hidden value."""
+    """A loss that depends on the hidden value."""
 
     loss_needs_hidden: bool
     """Whether ``ℓ_i`` is measured against the true hidden value, so that it is defined only where that is known."""
@@ -150,11 +150,11 @@ class CountsUnits(Protocol):
     """Outputs of several parts, each of which can be right or wrong."""
 
     def units(self) -> Array:
-        """(n,) what the mean loss of a sample is taken over: its known tags, say."""
+        """(n,) the number of parts per sample that can be right or wrong, such as its known tags."""
 
 
 class ChecksItself(Protocol):
-    """An oracle made of a user's functions, which are tried before a fit relies on them."""
+    """An oracle made of a user's functions, which are tested before a fit relies on them."""
 
     def probe(self) -> None:
         """Raise if an answer is not the best one."""
@@ -173,13 +173,13 @@ class RunsElsewhere(Protocol):
 
 
 class NumbersOutputs(Protocol):
-    """An oracle that numbers outputs as it meets them, so that processes must tell each other."""
+    """An oracle that numbers outputs in the order in which they occur, so that processes must share the numbering."""
 
     def news(self, since: int) -> tuple[Sequence[Any], int]:
-        """Outputs first met after the first ``since``, and how many there are now."""
+        """The outputs numbered after the first ``since``, and how many there are now."""
 
     def learn(self, news: Sequence[Any], shift: int = 0) -> None:
-        """Number outputs that another process met first, as it did."""
+        """Give outputs that another process numbered the same numbers here; ``shift`` is its first sample."""
 
 
 def offered(oracle: Any, capability: type[P]) -> P | None:
@@ -197,7 +197,7 @@ def offered(oracle: Any, capability: type[P]) -> P | None:
     return oracle if all(hasattr(oracle, name) for name in names) else None
 
 
-_MEMBERS: dict[type, list[str]] = {}  # of every capability that was asked for
+_MEMBERS: dict[type, list[str]] = {}  # the names of the methods of every capability that was asked for
 
 
 def loss_needs_hidden(oracle: Any) -> bool:

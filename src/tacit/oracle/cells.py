@@ -1,4 +1,4 @@
-"""Whole-sweep kernels over the cells ``scores[label, state]`` of a block of samples.
+"""Kernels over the cells ``scores[label, state]`` of a whole block of samples.
 
 ``starts`` cuts the states into samples and may begin anywhere; cells that do not exist score −inf. The loss is
 ``loss[label, column[i]]`` for sample i, or ``loss[label, state]``, shaped like the scores, where ``per_state``.
@@ -166,8 +166,7 @@ def sum_by_label(scores: Array, starts: Array, power: float, out: Array) -> None
 
 @kernel
 def subtract_highest(scores: Array, starts: Array, power: float, top: Array, out: Array) -> None:
-    """``out = power · (scores − top)`` with the highest score of each sample as its ``top``, which becomes power ·
-    top."""
+    """``out = power · (scores − top)`` with ``top``, the highest score of each sample, which becomes power · top."""
     base = starts[0]
     for i in range(starts.size - 1):
         top[i] = -np.inf
@@ -192,7 +191,7 @@ def subtract_highest(scores: Array, starts: Array, power: float, top: Array, out
 
 @kernel
 def weigh_cells(starts: Array, coef: Array, log: Array, cells: Array) -> None:
-    """Cells that hold exponentials become coef · probability; ``log``, what was taken off, the logarithm of the sum."""
+    """Turn exponentials in ``cells`` into coef · probability, and the highest scores in ``log`` into log Σ exp."""
     base = starts[0]
     for i in range(starts.size - 1):
         total = 0.0

@@ -1,4 +1,4 @@
-"""What a problem and its oracle promise; the prose is in `tacit.oracle`."""
+"""The interfaces of a problem and its oracle; `tacit.oracle` explains them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Assignment(NamedTuple):
 
 @dataclass(frozen=True)
 class Schema:
-    """What a problem learned from the training data, and nothing about single samples.
+    """What a problem learned from the training data: labels and dimensions, nothing about single samples.
 
     Parameters
     ----------
     classes : the labels, in the order of the weight blocks
     n_features : numbers per row of the input
     blocks : the named parts of the flat weight vector, in order, with their shapes
-    facts : whatever else prediction needs (a learned PCA, say): arrays, numbers, strings
+    facts : whatever else prediction needs, such as a learned PCA: arrays, numbers, strings
     """
 
     classes: Array
@@ -53,7 +53,7 @@ class Schema:
         return sum(math.prod(shape) for shape in self.blocks.values())
 
     def check(self) -> None:
-        """Refuse what no problem learns: kernels rely on these sizes."""
+        """Refuse a schema that no problem could have learned: kernels rely on its sizes."""
         classes = self.classes
         if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.dtype.kind not in "biufUS":
             raise ValueError(f"classes are a vector of numbers or strings, got {shorten(classes)}")
@@ -81,7 +81,7 @@ class Schema:
 
 
 class Example(NamedTuple):
-    """A tiny instance of a problem with its specification in plain Python: the common tests compare the two.
+    """A tiny instance of a problem, with its specification in plain Python for the common tests to compare with.
 
     ``x`` is ``X[i]``; ``outputs(x)`` lists all pairs (label, hidden), hidden being None where there is none.
     """
@@ -95,7 +95,7 @@ class Example(NamedTuple):
 
 
 class Oracle(Protocol):
-    """Bound data that can be maximised over. See `tacit.oracle` for what every method promises."""
+    """Bound data, and the best outputs under any weights. See `tacit.oracle` for what every method promises."""
 
     n_samples: int
     n_params: int
@@ -136,7 +136,7 @@ class Oracle(Protocol):
         """Σ_i coef_i Ψ(x_i, code_i), of length n_params."""
 
     def accepts(self, code: Array) -> bool:
-        """Whether a code, TARGET apart, stands for outputs of these samples: the check of codes from elsewhere."""
+        """Whether a code stands for outputs of these samples, `TARGET` allowed: the check of codes from elsewhere."""
 
     def with_hidden(self, hidden: Any) -> Oracle:
         """The same packed data with these hidden values known."""
@@ -151,7 +151,7 @@ class Oracle(Protocol):
         """The same oracle with scores in double precision; itself if it has them anyway."""
 
     def digest(self) -> str:
-        """A checksum of the bound data, labels and losses: two oracles that agree in it pose the same questions."""
+        """A checksum of the bound data, labels and losses: oracles with the same one give the same answers."""
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         """The code of outputs as the user writes them."""
@@ -174,13 +174,13 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
 
 
 class Read(NamedTuple):
-    """Input that `Problem.read` has checked already."""
+    """Input that `Problem.read` has already checked."""
 
     data: Any
 
 
 class Problem(BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of all problems: hyper-parameters only, never data, never learned facts."""
+    """Base of all problems. A problem holds hyper-parameters only, never data or anything learned."""
 
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
@@ -190,14 +190,14 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
         return X
 
     def checked(self, X: Any) -> Any:
-        """What `read` makes of the input, or made of it before."""
+        """The checked input: what `read` returns, or returned before."""
         return X.data if isinstance(X, Read) else self.read(X)
 
     def check(self) -> None:
-        """Refuse parameters that cannot be, as far as that shows without data."""
+        """Refuse invalid parameters, as far as that can be seen without data."""
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse a schema that is not of this problem: `bind` and its kernels rely on the blocks and facts in it."""
+        """Refuse a schema that is not of this problem: `bind` and its kernels rely on its blocks and facts."""
 
     @abstractmethod
     def schema(self, X: Any, y: Any) -> Schema:

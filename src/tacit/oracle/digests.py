@@ -1,4 +1,4 @@
-"""Checksums that tell data from other data."""
+"""Checksums of arrays: whether data are the same as before."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 
 
 def checksum(*arrays: Any) -> str:
-    """One checksum of several arrays, CSR ones among them, shapes and types included; None counts as one of its own.
+    """One checksum of several arrays, dense or CSR, shapes and types included. None counts as a value of its own.
 
     >>> checksum(np.arange(3), None) == checksum(np.arange(3), None) != checksum(None, np.arange(3))
     True

@@ -4,9 +4,9 @@ The dual of ``min ½‖w‖² + Σ c_i ξ_i`` (margin rescaling) is::
 
     max  Σ_i Σ_a α_i(a) ℓ_i(a) − ½ ‖Σ_i Σ_a α_i(a) (Ψ(x_i, t_i) − Ψ(x_i, a))‖²,    α ≥ 0,  Σ_a α_i(a) = c_i
 
-and the vector inside the norm is w. A `Dual` holds α in whatever form its oracle can sum: one number a cell where
-outputs can be listed, a few taggings with their shares in chains. A *visit* to sample i raises the dual by moving α_i
-alone.
+and the vector inside the norm is w. A `Dual` holds α in whatever form its oracle can sum: one number per cell where
+outputs can be listed, a few tag sequences with their shares in chains. A *visit* to sample i is one block-coordinate
+update: it raises the dual by changing α_i alone.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tacit.oracle.enumerable import EnumerableOracle
 
 VISIT_STEPS = 2
-"""Pairs of outputs between which one visit moves weight."""
+"""How many times one visit moves weight from one output to another."""
 
 
 class Dual(ABC):
-    """α, the w that it stands for, and its share of losses; ``offset − ½‖w‖²`` is a lower bound on the optimum."""
+    """A dual point α, its w, and ``offset = Σ α ℓ``; ``offset − ½‖w‖²`` is a lower bound on the optimum."""
 
     w: Array
     offset: float
@@ -45,7 +45,7 @@ class Dual(ABC):
 
     @abstractmethod
     def refresh(self) -> None:
-        """Compute w and offset from α anew, free of the rounding of many small steps."""
+        """Compute w and offset anew from α, without the rounding errors of many small steps."""
 
     @abstractmethod
     def settled(self, code: Array) -> Array:
@@ -57,10 +57,10 @@ class Dual(ABC):
 
     @abstractmethod
     def add(self, code: Array, share: float) -> None:
-        """Put this share of every sample's weight on an output; w and offset wait for `refresh`."""
+        """Put this share of every sample's weight on an output; w and offset are right only after `refresh`."""
 
     def bound(self) -> float:
-        """The value of the dual: nowhere above the optimum."""
+        """The value of the dual, a lower bound on the optimum."""
         return self.offset - 0.5 * float(self.w @ self.w)
 
     def start(self, codes: Sequence[Array], shares: Sequence[float]) -> None:
@@ -90,11 +90,11 @@ class Dual(ABC):
         return twin
 
     def mean(self) -> Any:
-        """What an average of many points begins with: it has `copy`, `mix`, `refresh`, `bound`, `state` and w."""
+        """The first value of an average of many points: it has `copy`, `mix`, `refresh`, `bound`, `state` and w."""
         return self.copy()
 
     def mix(self, other: Self, share: float) -> None:
-        """Move α by ``share`` of the way to another; w and offset wait for `refresh`."""
+        """Move α by ``share`` of the way to another; w and offset are right only after `refresh`."""
         for mine, its in zip(self.arrays().values(), other.arrays().values(), strict=True):
             mine *= 1 - share
             mine += share * its
@@ -111,7 +111,7 @@ class Dual(ABC):
 
 
 class Mean:
-    """An average of dual points of the plain penalty by what it stands for, w and offset, without its variables."""
+    """An average of dual points under the plain penalty, kept only as w and offset, without the variables α."""
 
     has_variables = False
 
@@ -142,7 +142,7 @@ class CellDual(Dual):
     """α on the cells of an enumerable oracle: ``alpha[state, label]``, adding up to c_i over the cells of sample i.
 
     A visit moves weight from the worst cell that has some to the best cell, by exact line search, up to `VISIT_STEPS`
-    times. Here through `scores` and `adjoint`, for any oracle; an oracle with compiled visits brings a subclass.
+    times. This class works through `scores` and `adjoint`, for any oracle; subclasses have compiled visits.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class CellDual(Dual):
         return {"alpha": self.alpha}
 
     def normalise(self) -> None:
-        """Make the weights of every sample add up to c_i again, where rounding has told."""
+        """Make the weights of every sample add up to c_i again, where rounding has changed their sum."""
         sums = np.add.reduceat(self.alpha.sum(axis=1), self.offsets[:-1])
         off = np.flatnonzero(np.abs(sums - self.weights) > 1e-13 * self.weights)
         if off.size:
@@ -203,10 +203,10 @@ class CellDual(Dual):
             rows = slice(int(i), int(i) + 1)
             states = slice(int(self.offsets[i]), int(self.offsets[i + 1]))
             alpha, losses = self.alpha[states], self.loss[self.column[states]]
-            for turn in range(VISIT_STEPS):
+            for move in range(VISIT_STEPS):
                 values = self.oracle.scores(self.w, rows).T + losses
                 best = np.unravel_index(np.argmax(values), values.shape)
-                if turn == 0:
+                if move == 0:
                     held = np.where(alpha > 0, values, 0.0)
                     gaps[i] = max(self.weights[i] * values[best] - float((alpha * held).sum()), 0.0)
                     total += gaps[i]

@@ -1,4 +1,4 @@
-"""Everything a problem with few outputs per sample needs, from three linear maps."""
+"""The whole oracle of a problem whose outputs can be listed, from three linear maps."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class _Block(NamedTuple):
 class EnumerableOracle(ABC):
     """An oracle over cells (label, state): sample i owns states ``offsets[i]`` to ``offsets[i + 1]``, under each label.
 
-    A subclass gives `scores`, its transpose `adjoint`, and `gather`, and `digest` if its fits are to be resumed from
-    checkpoints; scores of cells that do not exist are −inf.
-    The code of an output is ``state · n_labels + label``, the state counted within the sample. Scores are computed
-    for blocks of samples, about `block_cells` cells at a time, so memory stays bounded; O(cells) a pass beyond that.
+    A subclass defines `scores`, its transpose `adjoint`, and `gather`; also `digest` if fits are to be resumed from
+    checkpoints. Scores of cells that do not exist are −inf. The code of an output is ``state · n_labels + label``, with
+    the state counted within the sample. Scores are computed for blocks of samples, about `block_cells` cells at a time,
+    so memory stays bounded. Cost: O(cells) per pass beside the scores.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class EnumerableOracle(ABC):
     hidden : what is known of the state of each sample, as `read_hidden` takes it: the state, −1 where it is unknown, or
         those that are allowed; None for nothing
     losses : the loss of every output; None when predicting
-    hidden_loss : a loss that looks at the hidden value, instead of ``losses``: it is measured against ``hidden``
+    hidden_loss : a loss that depends on the hidden value, instead of ``losses``: it is measured against ``hidden``
     has_hidden : whether the state means something to the user
     """
 
@@ -97,7 +97,7 @@ class EnumerableOracle(ABC):
 
     @abstractmethod
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
-        """Σ_i coef_i Ψ(x_i, labels_i, states_i), one cell a row, states counted within the sample."""
+        """Σ_i coef_i Ψ(x_i, labels_i, states_i), one cell per row, states counted within the sample."""
 
     def with_hidden(self, hidden: Any) -> Self:
         """The same data with these hidden values known (−1: unknown)."""
@@ -130,13 +130,13 @@ class EnumerableOracle(ABC):
     def _checked(self, losses: LossTable) -> LossTable:
         return checked_losses(losses, self.n_labels, self.n_samples, int(self.offsets[-1]))
 
-    def known_marks(self) -> tuple[Array | None, ...]:
-        """Arrays that tell labels, known hidden values and losses from others, for `digest`."""
+    def digest_arrays(self) -> tuple[Array | None, ...]:
+        """The labels, known hidden values and losses as arrays: what a subclass includes in its `digest`."""
         table = self._losses or (None, None)
         known = self._labels, self._hidden, self._allowed, *table
         if self._hidden_loss is None or self._labels is None:
             return known
-        return *known, *self._hidden_loss.marks(self.n_labels, self.offsets, self._labels)
+        return *known, *self._hidden_loss.digest_arrays(self.n_labels, self.offsets, self._labels)
 
     def with_loss(self, losses: LossTable) -> Self:
         """The same data under another loss."""
@@ -255,7 +255,7 @@ class EnumerableOracle(ABC):
     def existing(self, labels: Array, rows: Rows = None) -> Array | None:
         """Which states of the rows exist under these labels, one per row: one boolean per state, or None for all.
 
-        Here by scoring at w = 0, for an oracle that says no more than which cells score −inf; one that knows says so.
+        By default this scores at w = 0 and looks for −inf; a subclass that knows which cells exist overrides it.
         """
         parts = [np.empty(0, dtype=bool)]
         for out, part, starts in self._blocks(rows):
@@ -370,7 +370,7 @@ class EnumerableOracle(ABC):
 
     @property
     def operations(self) -> float:
-        """Multiplications of one pass, roughly: what decides how many blocks rows are shared in."""
+        """Multiplications per pass, roughly: they decide into how many blocks the rows are cut."""
         return float(self.offsets[-1]) * self.n_params
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> CellDual:
@@ -481,7 +481,7 @@ class EnumerableOracle(ABC):
         return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
 
     def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        """Labels (positions among the classes) and states of a code of these rows; kernels go where they say."""
+        """Labels (positions among the classes) and states of a code of these rows, checked: kernels index by them."""
         code = np.asarray(code, dtype=np.int64)
         sizes = _take(self._sizes, rows)
         if code.shape != sizes.shape:
@@ -498,7 +498,7 @@ class EnumerableOracle(ABC):
         return label, state
 
     def _scored(self, w: Array, rows: Rows, starts: Array) -> Array:
-        """`scores`, in the shape that kernels rely on."""
+        """The `scores`, their shape checked: kernels rely on it."""
         scores = self.scores(w, rows)
         if scores.shape != (self.n_labels, starts[-1] - starts[0]):
             raise ValueError(
@@ -523,7 +523,7 @@ def one_coef_each(coef: Any, n: int) -> Array:
 
 
 _NOTHING = np.empty(0, dtype=bool)
-"""No state is ruled out."""
+"""Stands for: no state is ruled out."""
 
 
 def _take(values: Array, rows: Rows) -> Array:

@@ -1,4 +1,4 @@
-"""Losses that look at the hidden value: Δ(y_i, h_i, y, h)."""
+"""Losses that depend on the hidden value: Δ(y_i, h_i, y, h)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tacit.inputs.parameters import shorten
 from tacit.kernels import kernel
 
 MAX_PAIRS = 1 << 28
-"""Pairwise losses that are kept at the most: a gigabyte."""
+"""Losses between pairs of hidden values that are kept at the most: a gigabyte."""
 
 
 class Reference(NamedTuple):
-    """What hidden values a loss is measured against.
+    """The hidden values that a loss is measured against.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class PairLoss(Protocol):
     def table(self, n_labels: int, offsets: Array, labels: Array, reference: Reference) -> Array:
         """(n_labels, states): the loss of every cell against these labels and hidden values."""
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
-        """Arrays that tell this loss from another, for `digest`."""
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+        """Arrays that define this loss, for the oracle's `digest`."""
 
 
 class HiddenLoss:
@@ -49,7 +49,7 @@ class HiddenLoss:
     Parameters
     ----------
     kinds : (n,) the kind of every sample, from 0
-    tables : one square table a kind, zero on its diagonal
+    tables : one square table per kind, zero on its diagonal
     """
 
     def __init__(self, kinds: Array, tables: Iterable[Array]) -> None:
@@ -78,14 +78,14 @@ class HiddenLoss:
             fill_least_losses(self.flat, starts, offsets, labels, reference.states, reference.allowed, out)
         return out
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
         return self.kinds, self.starts, self.flat
 
 
 class CalledLoss:
     """A user's function ``(true label, true h, label, h)`` → loss; only the label counts where the true h is unknown.
 
-    One call a cell for every table: for hidden values that are few. What it returns is checked.
+    It is called once per cell of every table, so it is for few hidden values. What it returns is checked.
     """
 
     def __init__(self, function: Callable[[Any, Any, Any, Any], Any], classes: Array) -> None:
@@ -111,7 +111,7 @@ class CalledLoss:
         return out
 
     def _against(self, i: int, true: int, h: int, own: slice) -> Array:
-        """(labels, states of sample i): what everything costs where the true hidden value is h."""
+        """(labels, states of sample i): the loss of every output where the true hidden value is h."""
         size = own.stop - own.start
         truth = self.classes[true]
         costs = np.array([[self._called(i, truth, h, label, other) for other in range(size)] for label in self.classes])
@@ -121,8 +121,8 @@ class CalledLoss:
             )
         return costs
 
-    def marks(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
-        """What it costs against the first and against the last hidden values: not all, which could take long."""
+    def digest_arrays(self, n_labels: int, offsets: Array, labels: Array) -> tuple[Array, ...]:
+        """The losses against the first and against the last hidden values: all of them could take long."""
         last = np.diff(offsets) - 1
         return tuple(self.table(n_labels, offsets, labels, Reference(h)) for h in (np.zeros_like(last), last))
 
@@ -148,7 +148,7 @@ def by_kind(keys: Iterable[bytes], table: Callable[[int], Array], size: Callable
     if numbers > MAX_PAIRS:
         raise ValueError(
             f"losses between all pairs of hidden values need {numbers} numbers, above {MAX_PAIRS}: "
-            "take fewer candidates a bag (a larger stride), or bags of equal boxes, which share theirs"
+            "take fewer candidates per bag (a larger stride), or bags of equal boxes, which share theirs"
         )
     return HiddenLoss(np.array(kinds), [table(i) for i in firsts])
 

@@ -1,4 +1,4 @@
-"""What a user knows of hidden values: the value itself, nothing, or a set that it is in."""
+"""What is known of the hidden values: the value itself, nothing, or a set that it is in."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class KnownHidden(NamedTuple):
     allowed: Array | None = None
 
     def check(self, sizes: Array) -> None:
-        """Refuse what does not fit samples of so many states: kernels rely on it."""
+        """Refuse values that do not fit samples of so many states: kernels rely on them."""
         if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
             raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
         if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
@@ -49,7 +49,7 @@ class KnownHidden(NamedTuple):
 
     @classmethod
     def of(cls, hidden: Any, sizes: Array) -> KnownHidden:
-        """From whatever `read_hidden` takes, from nothing (None), or from what was read before."""
+        """From whatever `read_hidden` takes, from None (nothing is known), or from a `KnownHidden`."""
         if isinstance(hidden, KnownHidden):
             hidden.check(sizes)
             return hidden

@@ -1,4 +1,4 @@
-"""One convex piece: min Ω(w) + Σ c_i ξ_i(w)."""
+"""The convex task that solvers minimise: Ω(w) + Σ c_i ξ_i(w)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.penalties import Penalty, Quadratic
 
 
 class Plane(NamedTuple):
-    """``gradient·w + offset``, nowhere above Σ c_i ξ_i(w)."""
+    """``gradient·w + offset``, a lower bound on Σ c_i ξ_i(w) at every w."""
 
     gradient: Array
     offset: float
@@ -35,8 +35,8 @@ class Task:
     target : (n,) codes of the t_i
     penalty : Ω
     rescaling : "margin" or "slack"
-    baseline : (n,) the b_i, which every ξ_i is reduced by; None for zeros. A linearised objective puts there what does
-        not depend on w
+    baseline : (n,) the b_i, which are subtracted from the ξ_i; None for zeros. A linearised objective puts its constant
+        part there
     """
 
     oracle: Oracle
@@ -65,7 +65,7 @@ class Task:
         return slack, best
 
     def plane(self, code: Array, rows: Rows = None) -> Plane:
-        """The plane of an assignment of these rows, below their share of the risk: two sums of features, no scoring.
+        """The plane of an assignment of these rows, a lower bound on their share of the risk: two sums of features.
 
         Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
         """
@@ -108,7 +108,7 @@ class Task:
 
     @cached_property
     def floor(self) -> float:
-        """What the objective is never below: ξ_i is at least its value for the target itself, and Ω at least zero."""
+        """A simple lower bound on the objective: ξ_i is at least its value for the target, and Ω at least zero."""
         loss = self.oracle.loss(self.target)
         return float((self.weights * (loss if self.baseline is None else loss - self.baseline)).sum())
 
@@ -118,7 +118,7 @@ class Task:
         return self.penalty.value(np.zeros(self.oracle.n_params)) + self.origin[1].offset
 
     def rounding(self, w: Array) -> float:
-        """How far rounding of the scores in double precision can move Σ c_i ξ_i(w), about."""
+        """About how far rounding of the scores in double precision can move Σ c_i ξ_i(w)."""
         values = self.oracle.exact().augmented(w).value
         return float(np.finfo(np.float64).eps * (self.weights * np.abs(values)).sum())
 

@@ -1,4 +1,4 @@
-"""What goes on for long: the one loop of everything iterative, why it stopped, and progress on a terminal."""
+"""Long runs: the one loop of everything iterative, why it stopped, and progress on a terminal."""
 
 from tacit.running.loop import Process, run
 from tacit.running.progress import Progress

@@ -1,12 +1,12 @@
 """Archives: arrays and JSON in one uncompressed zip (NumPy's npz). Nothing in them is ever executed.
 
 A file holds ``header.json`` with the format's number and a checksum, and one ``.npy`` per array, read with
-``allow_pickle=False``. Nothing is packed, so what a file promises must fit what is on disk: the parts together are no
-larger than the file, an array is as large as its header says, and the JSON is at most `MAX_HEADER` long. A file that
-is not so is refused before memory is taken for it.
+``allow_pickle=False``. Nothing is compressed, so sizes can be checked before memory is taken: the parts together are no
+larger than the file, an array is as large as its header says, and the JSON is at most `MAX_HEADER` bytes long. Any
+other file is refused.
 
-The checksum finds damage, not malice: whoever can write a file can seal it anew. What a file may hold is therefore
-checked once more by whoever restores something from it (`tacit.storage`, `tacit.running.checkpoint`).
+The checksum finds damage, not malice: whoever can write a file can compute a new one. So the content is checked once
+more by the code that restores something from it (`tacit.storage`, `tacit.running.checkpoint`).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ FORMAT = 1
 HEADER = "header.json"
 
 MAX_HEADER = 1 << 25
-"""Bytes of JSON in a file: as Python objects they can take twenty times as much."""
+"""Bytes of JSON in a file at the most: as Python objects they can take twenty times as much memory."""
 
 UNFINISHED = ".tacit-", ".part"
-"""How the names of files begin and end that are being written."""
+"""How the names of files that are being written begin and end."""
 
-STALE = 600.0
-"""Seconds after which a file that nobody wrote to is one whose writer was killed."""
+STALE_AFTER = 600.0
+"""Seconds after which an unfinished file that nobody wrote to was left by a process that was killed."""
 
 
 class StorageError(ValueError):
@@ -88,7 +88,7 @@ def write_archive(
 
 
 def remove_unfinished(folder: str | os.PathLike[str]) -> int:
-    """Remove what killed processes left behind in a folder while they wrote; returns how many files that were.
+    """Remove unfinished files that killed processes left in a folder; returns how many there were.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     left = Path(folder) / ".tacit-x1y2.part"
@@ -101,7 +101,7 @@ def remove_unfinished(folder: str | os.PathLike[str]) -> int:
     removed = 0
     try:
         for file in Path(folder).glob(f"{begin}*{end}"):
-            if time.time() - file.stat().st_mtime > STALE:
+            if time.time() - file.stat().st_mtime > STALE_AFTER:
                 file.unlink()
                 removed += 1
     except OSError:  # another process was faster, or may remove files where this one may not
@@ -110,7 +110,7 @@ def remove_unfinished(folder: str | os.PathLike[str]) -> int:
 
 
 def kind_of(path: str | os.PathLike[str]) -> str | None:
-    """The kind of an archive, None for a file that is none; reads its header alone, under the limits of all files."""
+    """The kind of an archive, None for a file that is no archive. Only the header is read, with its limits."""
     if not os.path.isfile(path):
         return None
     try:

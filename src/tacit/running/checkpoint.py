@@ -1,4 +1,4 @@
-"""Checkpoints of a convex solve: written atomically, refused for another task, and checked before they are used."""
+"""Checkpoints of long runs: written atomically, refused for another run, and checked before they are used."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tacit.arrays import Array, is_table
 from tacit.inputs.parameters import file_path, number, one_line, reason, shorten
 from tacit.running.archive import StorageError, kind_of, read_archive, remove_unfinished, write_archive
 
-SHARE = 0.05
-"""Writing may take this share of the running time."""
+MAX_TIME_SHARE = 0.05
+"""Writing checkpoints may take this share of the running time at the most."""
 
 
 class Checkpoint:
@@ -26,14 +26,14 @@ class Checkpoint:
 
     Parameters
     ----------
-    path : where
-    facts : what a run must agree on to be resumed (`describe` of the task, C, the problem's parameters), by name
+    path : the file
+    fingerprint : what must be the same for a run to be resumed, by name: checksums of the data, parameters
     resume : go on from the file if it exists; otherwise it is overwritten
     every_step : write after every step, however long that takes, for runs of few long steps
     """
 
     def __init__(
-        self, path: str | Path, facts: Mapping[str, Any], resume: bool = False, every_step: bool = False
+        self, path: str | Path, fingerprint: Mapping[str, Any], resume: bool = False, every_step: bool = False
     ) -> None:
         self.path = file_path("checkpoint", path)
         self.resume = resume
@@ -45,22 +45,22 @@ class Checkpoint:
         if os.path.exists(self.path) and kind_of(self.path) != "checkpoint" and not (resume and is_file):
             raise ValueError(f"{shown} exists and is not a checkpoint; name another file, or remove it first")
         remove_unfinished(Path(os.path.realpath(self.path)).parent)
-        self._facts = {name: _without_addresses(fact) for name, fact in facts.items()}
+        self._fingerprint = {name: _without_addresses(value) for name, value in fingerprint.items()}
         self._due = 0.0
 
     def is_due(self) -> bool:
         return self.every_step or time.perf_counter() >= self._due
 
     def write(self, snapshot: Mapping[str, Any]) -> None:
-        """Keep a state: arrays and numbers. A disk that cannot take it costs a warning, not the run."""
+        """Write a state: arrays and numbers. If the disk cannot take it, that is a warning; the run goes on."""
         began = time.perf_counter()
         arrays = {f"state.{name}": np.asarray(value) for name, value in snapshot.items()}
         try:
-            write_archive(self.path, "checkpoint", {"run": self._facts}, arrays)
+            write_archive(self.path, "checkpoint", {"run": self._fingerprint}, arrays)
         except OSError as error:
             warnings.warn(f"the checkpoint {error.strerror or error}", stacklevel=2)
         now = time.perf_counter()
-        self._due = now + (now - began) / SHARE
+        self._due = now + (now - began) / MAX_TIME_SHARE
 
     def read(self) -> dict[str, Any] | None:
         """The saved state, None if there is nothing to resume; an error if it belongs to another run."""
@@ -70,7 +70,7 @@ class Checkpoint:
         then = header.get("run")
         if not isinstance(then, dict):
             raise StorageError(f"the checkpoint {shorten(str(self.path))} does not say of which run it is")
-        other = {name: now for name, now in self._facts.items() if then.get(name) != now}
+        other = {name: now for name, now in self._fingerprint.items() if then.get(name) != now}
         differences = [
             f"{name}: {one_line(str(then.get(name)))} then, {one_line(str(now))} now" for name, now in other.items()
         ]
@@ -83,7 +83,7 @@ class Checkpoint:
 
     @contextmanager
     def restoring(self) -> Iterator[None]:
-        """While a state is put together from the file: if that fails, it is the file that is damaged."""
+        """Wraps the restoring of a state: an error inside means that the file is damaged, and says so."""
         try:
             yield
         except Exception as error:  # a file that was made by hand may hold anything
@@ -117,6 +117,6 @@ def stored_codes(snapshot: Mapping[str, Any], name: str, accepts: Callable[[Arra
     return codes
 
 
-def _without_addresses(fact: Any) -> Any:
-    """A fact without the places of functions in memory, which are others in every process."""
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", fact) if isinstance(fact, str) else fact
+def _without_addresses(value: Any) -> Any:
+    """A value of a fingerprint without memory addresses of functions, which differ between processes."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", value) if isinstance(value, str) else value

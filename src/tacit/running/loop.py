@@ -1,7 +1,8 @@
-"""The one loop: convex solvers, latent descents, EM and whatever else proceeds in steps run through it.
+"""The one loop: it runs convex solvers, latent descents, EM, and whatever else proceeds in steps.
 
-A `Process` says how to take a step, what to tell about it, when to stop, and what a checkpoint must hold. The loop owns
-everything else: callbacks, progress, checkpoints, and Ctrl-C, after which the state before the broken step is left.
+A `Process` defines a step, what to report about it, when to stop, and what a checkpoint must hold. The loop does
+everything else: callbacks, progress, checkpoints, and Ctrl-C, after which the state before the interrupted step is
+returned.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ S = TypeVar("S")
 
 
 class Process(Protocol[S]):
-    """Something that proceeds in steps from state to state. A state is a value: a step makes another one."""
+    """Something that proceeds in steps. A step returns a new state and never changes the old one."""
 
     def step(self, state: S) -> S:
         """The next state; the one given stays whole, so that an interrupted step loses nothing."""
@@ -32,7 +33,7 @@ class Process(Protocol[S]):
         """Why to stop; None to go on."""
 
     def snapshot(self, state: S) -> Mapping[str, Any]:
-        """All that is needed to go on from here in another process: arrays and numbers."""
+        """Everything needed to go on from here in another process: arrays and numbers."""
 
 
 class Keeper(Protocol):

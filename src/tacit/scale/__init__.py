@@ -1,4 +1,4 @@
-"""The same oracle, its rows in blocks that threads or processes share."""
+"""The same oracle in parallel: its rows in blocks that threads or processes share."""
 
 from tacit.scale.processes import Processes
 from tacit.scale.sharding import Batch

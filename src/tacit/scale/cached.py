@@ -1,4 +1,4 @@
-"""An oracle that remembers what it was asked last."""
+"""An oracle with a cache of its latest answers."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 from tacit.arrays import Array, Rows
 from tacit.oracle.contracts import Assignment, Oracle
 
-KEPT = 3
+MAX_ANSWERS = 3
+"""Answers of `augmented`, for all samples each, that are kept."""
 
 
-class Recalling:
-    """An oracle that answers a question of `augmented` it was just asked from memory, and everything else anew.
+class CachedOracle:
+    """The same oracle, with the latest `MAX_ANSWERS` answers of `augmented` for all samples in a cache.
 
-    A descent that solves one convex task after the other asks the same question again and again: at the end of a
-    task, of the true objective, at the start of the next task; and at w = 0 in every one. Holds ``KEPT`` answers for
-    all samples.
+    A descent solves one convex task after the other, and asks for the same w again and again: at the end of a task, for
+    the true objective, and at the start of the next task; and in every task at w = 0, whose answer always stays.
     """
 
     def __init__(self, oracle: Oracle) -> None:
@@ -33,12 +33,12 @@ class Recalling:
     def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
         if rows is not None or asked:
             return self.oracle.augmented(w, rows, **asked)
-        question = w.tobytes() if w.any() else b""
-        answer = self._answers.pop(question, None)
+        key = w.tobytes() if w.any() else b""
+        answer = self._answers.pop(key, None)
         if answer is None:
             answer = self.oracle.augmented(w)
-        self._answers[question] = answer  # the latest comes last
-        if len(self._answers) > KEPT:
+        self._answers[key] = answer  # the latest comes last
+        if len(self._answers) > MAX_ANSWERS:
             del self._answers[next(old for old in self._answers if old)]
         return answer
 
@@ -46,5 +46,5 @@ class Recalling:
         return self if self.oracle.exact() is self.oracle else self._exact
 
     @cached_property
-    def _exact(self) -> Recalling:
-        return Recalling(self.oracle.exact())
+    def _exact(self) -> CachedOracle:
+        return CachedOracle(self.oracle.exact())

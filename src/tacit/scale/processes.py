@@ -1,4 +1,4 @@
-"""Row shards on processes: for oracles that run Python functions, which hold the interpreter lock."""
+"""Rows shared among processes: for oracles that run Python functions, which hold the interpreter lock."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tacit.oracle.capabilities import NumbersOutputs, offered
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, join_arrays, join_tuples
 
 START_AFTER = 3.0
-"""Seconds of work after which workers are started: about what starting them takes (2.5 s for two on the test machine,
-nearly all of it imports), so waiting never costs more than twice the best choice, and short fits never start any."""
+"""Seconds of work after which workers are started. Starting them takes about as long (2.5 s for two on the test
+machine, nearly all of it imports). So waiting costs at most twice the best choice, and short fits start no workers."""
 
 LEAST_WORK = 0.01
 """Seconds of work below which a call stays in this process: sending it around takes a few milliseconds (22 ms of work
 on two processes took 15 ms)."""
 
 LOOK_UPS = ("loss", "label_scores", "ranked")
-"""Methods that call none of the user's functions, or hardly ever: they are answered in this process."""
+"""Methods that call the user's functions rarely or never: they are answered in this process."""
 
 
 @contextmanager
 def on_processes(oracle: Any, jobs: int) -> Iterator[Processes]:
-    """The rows of an oracle in shards, one a process; the processes end with the block, at once after an error."""
+    """The rows of an oracle in shards, one per process. The processes end with the block, at once after an error."""
     shards = Processes(oracle, jobs)
     try:
         yield shards
@@ -48,14 +48,14 @@ def on_processes(oracle: Any, jobs: int) -> Iterator[Processes]:
 class Processes(Sharded):
     """An oracle that hands consecutive shards of its rows to worker processes, where that pays.
 
-    Each worker gets the samples of its shard once, when it starts, and builds its own oracle from them; after that
-    weights, codes and sums of features travel. Work is done in this process until it took `START_AFTER` seconds, and
-    calls of little work always are. Results are the same bit by bit in any case: answers come home in the order of the
-    rows, and sums are taken over blocks that do not depend on the number of workers.
+    Each worker gets the samples of its shard once, when it starts, and builds its own oracle from them. After that only
+    weights, codes and sums of features are sent. Work is done in this process until it took `START_AFTER` seconds;
+    calls of little work always are. The results are the same to the bit in any case: answers are joined in the order of
+    the rows, and sums are taken over blocks that do not depend on the number of workers.
 
-    The oracle must be a `tacit.oracle.capabilities.RunsElsewhere`; one that numbers outputs as it meets them also a
-    `NumbersOutputs`, which keeps the numbering the same everywhere. Functions may be lambdas. Views (`with_hidden`,
-    `with_loss`) work in this process.
+    The oracle must be a `tacit.oracle.capabilities.RunsElsewhere`. One that numbers outputs as they occur must also be
+    a `NumbersOutputs`, which keeps the numbering the same in all processes. Functions may be lambdas. Views
+    (`with_hidden`, `with_loss`) work in this process.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Processes(Sharded):
         self._blocks = oracle.block_starts()
         self._cuts = _shard_cuts(self._blocks, oracle.n_samples, jobs)
         self._workers: list[ProcessPoolExecutor] = []
-        self._told = [0] * (len(self._cuts) - 1)  # how much of the oracle's news each worker has
+        self._n_sent = [0] * (len(self._cuts) - 1)  # how many of the oracle's numbered outputs each worker knows
         self._spent, self._rows = 0.0, 0
         self._may_start = len(self._cuts) > 2
         self._lock = threading.RLock()  # numbers of outputs agree everywhere only if calls come one after the other
@@ -124,11 +124,11 @@ class Processes(Sharded):
             blocks[k].append(block)
         try:
             futures = [
-                (k, self._workers[k].submit(_work, (name, own, self._told_to(k))))
+                (k, self._workers[k].submit(_work, (name, own, self._news_for(k))))
                 for k, own in enumerate(blocks)
                 if own
             ]
-            return [part for k, future in futures for part in self._heard_from(k, future.result())]
+            return [part for k, future in futures for part in self._take_in(k, future.result())]
         except BrokenProcessPool as error:
             self.close(at_once=True)
             warnings.warn(f"a worker process died ({error}); going on in one process", RuntimeWarning, stacklevel=5)
@@ -151,17 +151,18 @@ class Processes(Sharded):
         for recipe in recipes:
             self._workers.append(ProcessPoolExecutor(1, initializer=_prepare, initargs=(recipe,), timeout=None))
 
-    def _told_to(self, k: int) -> bytes | None:
-        """What a worker has to learn of outputs that were first met elsewhere."""
+    def _news_for(self, k: int) -> bytes | None:
+        """Outputs of worker k's samples that were numbered in another process and that it does not know yet."""
         numbering = offered(self.oracle, NumbersOutputs)
         if numbering is None:
             return None
         first, last = self._cuts[k], self._cuts[k + 1]
-        news, self._told[k] = numbering.news(self._told[k])
+        news, self._n_sent[k] = numbering.news(self._n_sent[k])
         own = [(i - int(first), *rest) for i, *rest in news if first <= i < last]
         return bytes(dumps(own)) if own else None
 
-    def _heard_from(self, k: int, answer: bytes) -> list[Any]:
+    def _take_in(self, k: int, answer: bytes) -> list[Any]:
+        """The parts of worker k's answer; outputs that it numbered are numbered here too."""
         parts, news = pickle.loads(answer)
         if news:
             self.oracle.learn(news, int(self._cuts[k]))
@@ -169,7 +170,7 @@ class Processes(Sharded):
 
 
 def _shard_cuts(blocks: Array, n: int, jobs: int) -> Array:
-    """Where shards begin: at blocks in which features are summed, about equally many rows each."""
+    """Where shards begin: at the blocks in which features are summed, with about equally many rows per shard."""
     ideal = np.linspace(0, n, jobs + 1)
     return np.unique(blocks[np.abs(blocks[:, None] - ideal).argmin(axis=0)])
 
@@ -179,7 +180,7 @@ _known = 0
 
 
 def _prepare(recipe: bytes) -> None:
-    """Build the worker's oracle. Ctrl-C is for the process that waits: it ends the workers."""
+    """Build the worker's oracle. A worker ignores Ctrl-C: the process that waits for it handles it."""
     global _oracle, _known
     from threadpoolctl import threadpool_limits
 
@@ -198,7 +199,7 @@ def _end_with(parent: int) -> None:
 
 
 def _work(call: tuple[str, list[dict[str, Any]], bytes | None]) -> bytes:
-    """Answer one call for all its blocks, and tell which outputs were met for the first time."""
+    """Answer one call for all its blocks; returns the answers and the outputs that were numbered for them."""
     global _known
     method, blocks, news = call
     if news is not None:

@@ -1,8 +1,8 @@
-"""How an oracle's answers are put together from those for blocks of its rows: one table for threads and processes.
+"""How the answer of an oracle is joined from those for blocks of its rows: one table for threads and processes.
 
-Rounding depends on the order of a sum, and the last bits of a matrix product on its size. So the blocks that rows are
-cut into depend on the data alone, never on how many workers share them, every block is computed by the same calls, and
-sums of blocks are added in their order: the same bits for any ``n_jobs``.
+The result is the same to the bit for any ``n_jobs``. Rounding depends on the order of a sum, and the last bits of a
+matrix product on its size. So the blocks depend on the data alone, never on how many workers share them; every block is
+computed by the same calls; and sums of blocks are added in their order.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from tacit.oracle import CapabilityError
 from tacit.oracle.capabilities import Expectations
 
 BLOCK_OPERATIONS = 6_000_000
-"""Multiplications that one block of rows takes at least: about two milliseconds, thirty times what a call costs."""
+"""Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
 
 _block_operations = BLOCK_OPERATIONS
 
 MAX_BLOCKS = 64
-"""Blocks that rows are cut into at the most: as many threads can share a pass."""
+"""Blocks of rows at the most, and so the number of threads that can share a pass."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One method that answers for many rows: which arguments are cut with the rows, and how answers are joined.
+    """How one method that answers for many rows is cut into blocks and joined again.
 
     Parameters
     ----------
-    join : the answer for all rows from those for consecutive blocks
+    join : makes the answer for all rows from the answers for consecutive blocks
     arguments : the names of positional arguments, in order
     codes : arguments that are codes of the rows
     per_row : arguments with one entry per row
@@ -101,12 +101,12 @@ WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
     "proposals", "units", "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
 )  # fmt: skip
-"""Methods that are called once for all samples: they are cheap, or draw from one stream of random numbers, or go
-through the samples one after the other by their nature."""
+"""Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go
+through the samples one after the other."""
 
 
 def batch_of(oracle: Any, name: str) -> Batch | None:
-    """How a method is cut; None where it is called for all samples at once; an error where nobody has said."""
+    """How a method is cut; None where it is called once for all samples; an error where that is not declared."""
     own: Mapping[str, Batch | None] = getattr(oracle, "batches", {})
     if name in own:
         return own[name]
@@ -223,7 +223,7 @@ def smallest_blocks() -> Iterator[None]:
 
 
 def block_cuts(oracle: Any, n_rows: int) -> list[int]:
-    """Where the blocks of a call for so many rows begin, and where the last ends: a matter of the data alone."""
+    """Where the blocks of a call for so many rows begin, and where the last ends. It depends on the data alone."""
     share = n_rows / max(oracle.n_samples, 1)
     n_blocks = max(int(min(share * operations(oracle) // _block_operations, MAX_BLOCKS, n_rows)), 1)
     return [n_rows * block // n_blocks for block in range(n_blocks + 1)]

@@ -1,4 +1,4 @@
-"""Row blocks on threads: compiled kernels and matrix products release the interpreter lock."""
+"""Blocks of rows shared among threads: compiled kernels and matrix products release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_JOBS = 1024
 
 
 class _OneBlasThread:
-    """BLAS on one thread as long as anybody holds this; the setting belongs to the process, so holders are counted."""
+    """Keeps BLAS on one thread while entered. The setting is one per process, so entries are counted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class _OneBlasThread:
 
 
 class _Controller(ThreadpoolController):  # type: ignore[misc]
-    """Finding the libraries of a process takes a millisecond, setting their threads a hundredth: find them once."""
+    """The BLAS libraries of the process, found once: finding them takes a millisecond, setting their threads 10 µs."""
 
     def __init__(self) -> None:
         import scipy.linalg  # noqa: F401  (so that its library is among those found)
@@ -70,9 +70,9 @@ _one_blas_thread = _OneBlasThread()
 def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     """The oracle with its rows cut into blocks that ``n_jobs`` threads share; the same bits for any number of them.
 
-    None stands for as many threads as BLAS would use. BLAS itself runs on one thread meanwhile: its own threads change
-    the last bits, and gain less. Oracles that run Python functions (`tacit.oracle.capabilities.RunsElsewhere`) get
-    processes instead, once that pays.
+    None stands for as many threads as BLAS would use. BLAS itself runs on one thread meanwhile, because its own threads
+    change the last bits and gain less. Oracles that run Python functions (`tacit.oracle.capabilities.RunsElsewhere`)
+    get processes instead, once these pay.
     """
     check_jobs(n_jobs)
     with _one_blas_thread:

@@ -1,10 +1,10 @@
-"""Convex minimisation. One file a solver, and one loop (`minimise`) that runs them all."""
+"""Convex minimisation. One file per solver, and one loop (`minimise`) that runs them all."""
 
 from tacit.running import Status
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.choice import choose
 from tacit.solvers.frank_wolfe import FrankWolfe
-from tacit.solvers.loop import Solution, Solver, State, Step, Warm, minimise
+from tacit.solvers.loop import Solution, Solver, State, Step, Warm, WarmStart, minimise
 from tacit.solvers.subgradient import Subgradient
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Step",
     "Subgradient",
     "Warm",
+    "WarmStart",
     "choose",
     "minimise",
 ]

@@ -1,4 +1,4 @@
-"""A dual point as one or a few planes for each block of samples: for any oracle, penalty and rescaling."""
+"""A dual point kept as a few planes per block of samples. It works with any oracle, penalty and rescaling."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.oracle import Plane, Task, take_code
 from tacit.oracle.dual import Dual
-from tacit.solvers.bundle import overflow
+from tacit.solvers.bundle import overflow_error
 
-ROOM = 1 << 24
+MAX_NUMBERS = 1 << 24
 """Numbers that the planes of all blocks may take together (128 MB) before blocks become larger than one sample."""
 
-USUAL = 10
-"""Planes kept a block. Without any, the gap shrinks like 1/passes; with some, by a factor a pass."""
+DEFAULT_CACHE = 10
+"""Planes kept per block. Without any, the gap shrinks like 1/passes; with some, by a constant factor per pass."""
 
-WORTH = 0.5
-"""A cached plane spares the oracle call if it promises this share of the block's last known gap."""
+MIN_GAP_SHARE = 0.5
+"""The oracle is not called if a cached plane promises at least this share of the block's last known gap."""
 
 
 class BlockPlanes(Dual):
     """Mixtures of planes: ``Σ_m shares[b, m] (slopes[b, m]·w + levels[b, m])`` lies below the risk of block b.
 
-    Without a cache there is one plane a block, and a visit moves it towards the oracle's plane at w, by exact line
-    search (Lacoste-Julien et al. 2013). With a cache the planes stay apart, and a visit moves weight from the lowest
-    plane that has some to the highest; the oracle is asked only if no kept plane promises enough (Shah et al. 2015;
-    Osokin et al. 2016). A plane that must make room is melted into the first one.
+    Without a cache there is one plane per block. An update moves it towards the oracle's plane at w, by exact line
+    search (Lacoste-Julien et al. 2013). With a cache a block keeps several planes. An update then moves weight from the
+    lowest plane that has some to the highest one, and calls the oracle only if no cached plane promises enough (Shah et
+    al. 2015; Osokin et al. 2016). When the cache is full, the plane that is replaced is averaged into the first one.
 
     Parameters
     ----------
     task : what is minimised
-    block_size : samples a block; None for one, or as many as `ROOM` asks for
-    cache : planes kept a block; None for `USUAL`, or as many as `ROOM` allows
+    block_size : samples per block; None for one, or as many as `MAX_NUMBERS` asks for
+    cache : planes kept per block; None for `DEFAULT_CACHE`, or as many as `MAX_NUMBERS` allows
     """
 
     has_variables = False
@@ -45,11 +45,11 @@ class BlockPlanes(Dual):
         n, d = task.oracle.n_samples, task.oracle.n_params
         block_size, cache = (None if size is None else int(size) for size in (block_size, cache))
         if block_size is None:
-            block_size = max(1, -(-n * d * (1 + (cache or 0)) // ROOM))
+            block_size = max(1, -(-n * d * (1 + (cache or 0)) // MAX_NUMBERS))
         self.size = min(block_size, n)
         self.n_blocks = -(-n // self.size)
         if cache is None:
-            cache = max(0, min(USUAL, ROOM // (self.n_blocks * d) - 1))
+            cache = max(0, min(DEFAULT_CACHE, MAX_NUMBERS // (self.n_blocks * d) - 1))
         self.slopes = np.zeros((self.n_blocks, 1 + cache, d))
         self.levels = np.zeros((self.n_blocks, 1 + cache))
         self.shares = np.zeros((self.n_blocks, 1 + cache))
@@ -99,26 +99,26 @@ class BlockPlanes(Dual):
 
     def sweep(self, order: Array, gaps: Array) -> float:
         self.slope = self.slope.copy()
-        total = sum(self._visit(int(b), gaps) for b in order)
+        total = sum(self._update_block(int(b), gaps) for b in order)
         self.offset = float((self.shares * self.levels).sum())
         return total
 
-    def _visit(self, b: int, gaps: Array) -> float:
+    def _update_block(self, b: int, gaps: Array) -> float:
         """One step of block b; returns the gap that it saw."""
         shares = self.shares[b]
         values = self.slopes[b] @ self.w + self.levels[b]
         held = float(shares @ values)
         self.ages[b] += 1
         best = int(np.argmax(np.where(np.isfinite(self.ages[b]), values, -np.inf)))
-        if best == 0 or not values[best] - held >= WORTH * gaps[b] > 0:
-            plane = self._ask(b)
+        if best == 0 or not values[best] - held >= MIN_GAP_SHARE * gaps[b] > 0:
+            plane = self._call_oracle(b)
             gap = plane.value(self.w) - held
             gaps[b] = max(gap, 0.0)
             if not gap > 0:
                 return 0.0
             if len(shares) == 1:
-                return self._move_all(b, plane, gap)
-            best = self._keep(b, plane)
+                return self._move_single_plane(b, plane, gap)
+            best = self._store_plane(b, plane)
             values = self.slopes[b] @ self.w + self.levels[b]  # the first plane may be another now
         self.ages[b, best] = 0
         lowest = int(np.argmin(np.where(shares > 0, values, np.inf)))
@@ -129,25 +129,28 @@ class BlockPlanes(Dual):
         step = min(float(shares[lowest]), _line_search(self.task, change, gain))
         shares[best] += step
         shares[lowest] = 0.0 if step == shares[lowest] else shares[lowest] - step
-        self._follow(step * change)
+        self._move_slope(step * change)
         return float(values[best] - held)
 
-    def _ask(self, b: int) -> Plane:
+    def _call_oracle(self, b: int) -> Plane:
         rows = self._rows(b)
         self.calls += 1
         return self.task.plane(self.task.augmented(self.w, rows).code, rows)
 
-    def _move_all(self, b: int, plane: Plane, gap: float) -> float:
+    def _move_single_plane(self, b: int, plane: Plane, gap: float) -> float:
         change = plane.gradient - self.slopes[b, 0]
         step = min(1.0, _line_search(self.task, change, gap))
         self.slopes[b, 0] += step * change
         self.levels[b, 0] += step * (plane.offset - self.levels[b, 0])
-        self._follow(step * change)
+        self._move_slope(step * change)
         return gap
 
-    def _keep(self, b: int, plane: Plane) -> int:
-        """Put a plane where there is none, or where the one without weight that was used last the longest ago, or the
-        one of the least weight, is; that one's weight goes to the first plane, with its share of itself."""
+    def _store_plane(self, b: int, plane: Plane) -> int:
+        """Put a plane into the cache of block b, and return its slot.
+
+        It takes a free slot, else that of the plane without weight that was unused the longest, else that of the plane
+        with the least weight, which is then averaged into the first plane.
+        """
         shares = self.shares[b]
         idle = np.where(shares[1:] > 0, -1.0, self.ages[b, 1:])
         slot = 1 + int(np.argmax(idle) if idle.max() >= 0 else np.argmin(shares[1:]))
@@ -160,7 +163,7 @@ class BlockPlanes(Dual):
         self.slopes[b, slot], self.levels[b, slot] = plane
         return slot
 
-    def _follow(self, change: Array) -> None:
+    def _move_slope(self, change: Array) -> None:
         self.slope += change
         self.w = self.task.penalty.primal(self.slope)
 
@@ -172,12 +175,12 @@ def _line_search(task: Task, change: Array, gain: float) -> float:
     """The step along ``change`` at which the dual is highest, given its slope at the start."""
     curve = float(task.penalty.products(change, change)) / task.penalty.stiffness
     if not np.isfinite(curve):
-        raise overflow()
+        raise overflow_error()
     return gain / curve if curve > 0 else np.inf
 
 
 class PlaneSum:
-    """The sum of the planes of all blocks: all that an average needs."""
+    """The sum of the planes of all blocks: all that the average of many dual points needs."""
 
     has_variables = False
 

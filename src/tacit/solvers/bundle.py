@@ -1,4 +1,4 @@
-"""Cutting planes on the 1-slack form, steadied by a proximal term that tunes itself."""
+"""Cutting planes on the 1-slack form, with a proximal term whose weight adapts itself."""
 
 from __future__ import annotations
 
@@ -14,32 +14,38 @@ from tacit.inputs.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
-from tacit.solvers.loop import Patience, Warm
+from tacit.solvers.loop import StallCounter, WarmStart
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
-LEVEL, GAIN = 0.5, 1.5
-"""The pull grows or shrinks by GAIN so that the model's value at the next point stays at LEVEL between the bound and
-the best objective. On the digits this takes half the passes of the plain algorithm for every C from 1 to 10⁴, which no
-fixed pull does. Every other step the plain model raises the bound too: one more small program, a tenth fewer passes."""
+MODEL_LEVEL = 0.5
+"""Where the model's value at the next point should lie: 0 is the lower bound, 1 the best objective."""
 
-BATCH = 5
-"""Planes dropped at a time; dropping one costs as much as dropping five."""
+PROXIMAL_FACTOR = 1.5
+"""By how much the proximal weight grows or shrinks per step, to keep the model's value at `MODEL_LEVEL`.
 
-MOST = 1000
-"""Planes kept at the most: beyond that the lesser half goes. Far more than the few dozen that most tasks need."""
+On the digits this takes half the passes of the plain algorithm for every C from 1 to 10⁴, which no fixed weight does.
+Every other step the model without the proximal term raises the bound too: one more small program, a tenth fewer
+passes."""
 
-ACCURACY = 0.1
-"""The inner program is solved to this share of the gap."""
+MIN_DROPPED = 5
+"""Planes are dropped only when this many can go: dropping one costs as much as dropping five."""
+
+MAX_PLANES = 1000
+"""Planes kept at the most: beyond that the half of less weight goes. Most tasks need only a few dozen."""
+
+QP_TOLERANCE = 0.1
+"""The small quadratic program of a step is solved to this share of the gap."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 
-    Every step asks the oracle for the most violated assignment at the present point, adds its plane to a model from
-    below, and minimises the model. The model's minimum is a lower bound on the optimum, so the gap is certified at
-    every step. With ``proximal=True`` the next point stays near the best one so far, which halves the number of oracle
-    passes at large C; ``proximal=False`` is the textbook algorithm. One oracle pass and one or two small quadratic
-    programs a step; memory O(planes · (n + d)).
+    Every step asks the oracle for the most violated assignment at the present point. It adds the plane of that
+    assignment to a model that lies below the objective, and minimises the model. The model's minimum is a lower bound
+    on the optimum, so the gap is certified at every step. With ``proximal=True`` the next point stays near the best one
+    so far, which halves the number of oracle passes at large C; ``proximal=False`` is the textbook algorithm.
+
+    Cost per step: one oracle pass and one or two small quadratic programs. Memory: O(planes · (n + d)).
 
     Parameters
     ----------
@@ -59,20 +65,20 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         self.proximal = proximal
         self.drop_after = drop_after
 
-    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> BundleState:
+    def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> BundleState:
         self.check()
         state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
         for code in (np.full_like(task.target, TARGET), *usable):
-            state.add(code, task.plane(code), task.penalty)
-        state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
+            state.add_if_new(code, task.plane(code), task.penalty)
+        state.add_plane(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
-            state.visit(task, warm.w)
-        state.raise_bound(state.weigh(task.penalty), task.penalty)
+            state.evaluate(task, warm.w)
+        state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
 
     def check(self) -> None:
-        """Refuse parameters that cannot be."""
+        """Refuse invalid parameters."""
         switch("proximal", self.proximal)
         whole_number("drop_after", self.drop_after)
 
@@ -80,15 +86,15 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state = copy.copy(state)
         penalty = task.penalty
         if self.proximal:
-            penalty = penalty.near(state.best[0], state.pull)
+            penalty = penalty.near(state.best[0], state.proximal_weight)
             if not state.just_raised:
-                state.raise_bound(state.weigh(task.penalty), task.penalty)
+                state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
             state.just_raised = not state.just_raised
-        alpha = state.weigh(penalty)
+        alpha = state.solve_model_dual(penalty)
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
-        state.tune(w, task.penalty)
+        state.adapt_proximal_weight(w, task.penalty)
         state.drop(alpha, int(self.drop_after) + state.idle)
-        state.visit(task, w)
+        state.evaluate(task, w)
         state.note_progress()
         return state
 
@@ -107,18 +113,19 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.gram[:] = stored(snapshot, "gram", (m, m))
         state.ages = stored(snapshot, "ages", (m,), "iu").astype(np.int64)
         state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
-        state.bound, state.pull = stored_number(snapshot, "bound"), stored_number(snapshot, "pull", least=0)
+        state.bound = stored_number(snapshot, "bound")
+        state.proximal_weight = stored_number(snapshot, "pull", least=0)
         state.just_raised = bool(stored_number(snapshot, "just_raised"))
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
 
-def overflow() -> FloatingPointError:
-    """What every solver says of features whose squares are beyond double precision."""
+def overflow_error() -> FloatingPointError:
+    """The error of every solver for features whose squares are beyond double precision."""
     return FloatingPointError("numbers overflow in the sum of features; scale the features (StandardScaler) or lower C")
 
 
-class BundleState(Patience):
+class BundleState(StallCounter):
     """The planes of a task, their inner products, the best point and the bound.
 
     A step works on a shallow copy: it replaces what it changes, and writes into shared buffers only behind the planes
@@ -127,7 +134,7 @@ class BundleState(Patience):
 
     def __init__(self, d: int, floor: float = 0.0) -> None:
         super().__init__()
-        self.floor = floor  # what the objective is never below
+        self.floor = floor  # the objective is never below this
         self._slopes = np.empty((32, d))
         self._offsets = np.empty(32)
         self._gram = np.empty((32, 32))
@@ -135,7 +142,7 @@ class BundleState(Patience):
         self.ages = np.zeros(0, dtype=np.int64)
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
         self.bound = floor
-        self.pull = 1.0
+        self.proximal_weight = 1.0
         self.just_raised = True
 
     @property
@@ -173,26 +180,26 @@ class BundleState(Patience):
             "w": w,
             "objective": objective,
             "bound": self.bound,
-            "pull": self.pull,
+            "pull": self.proximal_weight,  # the name in checkpoints
             "just_raised": self.just_raised,
             "gap_then": self.gap_then,
             "idle": self.idle,
         }
 
-    def visit(self, task: Task, w: Array) -> None:
+    def evaluate(self, task: Task, w: Array) -> None:
         """Ask the oracle at ``w``: a new plane, and perhaps a better point."""
         code = task.augmented(w).code
-        self.meet(task, w, code, task.plane(code))
+        self.add_plane(task, w, code, task.plane(code))
 
-    def meet(self, task: Task, w: Array, code: Array, plane: Plane) -> None:
-        """Take in the plane that touches the risk at ``w``."""
-        self.add(code, plane, task.penalty)
+    def add_plane(self, task: Task, w: Array, code: Array, plane: Plane) -> None:
+        """Add the plane that is tangent to the risk at ``w``; keep ``w`` if its objective is the best so far."""
+        self.add_if_new(code, plane, task.penalty)
         objective = task.penalty.value(w) + plane.value(w)
         if not objective >= self.best[1]:
             self.best = w, objective
 
-    def add(self, code: Array, plane: Plane, penalty: Penalty) -> None:
-        """Append a plane unless the same is there already."""
+    def add_if_new(self, code: Array, plane: Plane, penalty: Penalty) -> None:
+        """Append a plane unless the model has the same one already."""
         alike = np.flatnonzero(self.offsets == plane.offset)
         if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
             self.append(code, plane, penalty)
@@ -200,21 +207,21 @@ class BundleState(Patience):
     def append(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         m = len(self.codes)
         if m == len(self._offsets):
-            self._move(np.arange(m), 2 * m)
+            self._keep_planes(np.arange(m), 2 * m)
         self._slopes[m] = plane.gradient
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
         if not np.isfinite(self._gram[m, m]):
-            raise overflow()
+            raise overflow_error()
         self.ages = np.append(self.ages, 0)
         self.codes = (*self.codes, code)
 
-    def weigh(self, penalty: Penalty) -> Array:
-        """The dual weights of the planes: max over the simplex of the model's dual under this penalty."""
+    def solve_model_dual(self, penalty: Penalty) -> Array:
+        """The weights α of the planes that maximise the dual of the cutting-plane model under this penalty."""
         gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
-        room = ACCURACY * (self.best[1] - self.bound)
+        tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
         gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
-        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, room)
+        return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, tolerance)
 
     def raise_bound(self, alpha: Array, penalty: Penalty) -> Array:
         """Weighted planes lie below the objective, so their minimum with the plain penalty is a lower bound.
@@ -227,23 +234,23 @@ class BundleState(Patience):
         self.bound = max(self.bound, bound)
         return np.asarray(slope)
 
-    def tune(self, w: Array, penalty: Penalty) -> None:
-        """Adapt the pull to where the model's value at the next point lies between bound and best objective."""
+    def adapt_proximal_weight(self, w: Array, penalty: Penalty) -> None:
+        """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`."""
         model = penalty.value(w) + float((self.slopes @ w + self.offsets).max())
-        level = self.bound + LEVEL * (self.best[1] - self.bound)
-        factor = 1 / GAIN if model > level else GAIN
-        self.pull = min(max(self.pull * factor, 1e-6), 1e9)
+        level = self.bound + MODEL_LEVEL * (self.best[1] - self.bound)
+        factor = 1 / PROXIMAL_FACTOR if model > level else PROXIMAL_FACTOR
+        self.proximal_weight = min(max(self.proximal_weight * factor, 1e-6), 1e9)
 
     def drop(self, alpha: Array, after: int) -> None:
-        """Forget planes that were inactive for a while, several at a time."""
+        """Drop planes that were inactive for ``after`` steps, several at a time."""
         self.ages = np.where(alpha > 1e-14, 0, self.ages + 1)
-        if np.count_nonzero(self.ages >= after) >= BATCH:
-            self._move(np.flatnonzero(self.ages < after), len(self._offsets))
-        elif len(self.codes) >= MOST:
+        if np.count_nonzero(self.ages >= after) >= MIN_DROPPED:
+            self._keep_planes(np.flatnonzero(self.ages < after), len(self._offsets))
+        elif len(self.codes) >= MAX_PLANES:
             share = alpha * np.sqrt(self.gram.diagonal())
-            self._move(np.sort(np.argsort(-share, kind="stable")[: MOST // 2]), len(self._offsets))
+            self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: MAX_PLANES // 2]), len(self._offsets))
 
-    def _move(self, keep: Array, capacity: int) -> None:
+    def _keep_planes(self, keep: Array, capacity: int) -> None:
         """Copy the planes to keep into new buffers."""
         m, d = keep.size, self._slopes.shape[1]
         slopes, offsets, gram = np.empty((capacity, d)), np.empty(capacity), np.empty((capacity, capacity))

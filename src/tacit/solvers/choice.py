@@ -1,4 +1,4 @@
-"""Which solver for which task: a rule with the measurements behind it (benchmarks/which_solver.py, docs)."""
+"""Which solver for which task: the rule of ``solver="auto"``, from measurements (benchmarks/which_solver.py)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from tacit.solvers.bundle import Bundle
 from tacit.solvers.frank_wolfe import FrankWolfe
 from tacit.solvers.loop import Solver
 
-MANY = 2000
-"""Sequences from which on Frank–Wolfe's sweeps beat the bundle's passes: at 700 words they tie, at 3000 they take 0.5
-to 0.9 of the time."""
+MIN_SEQUENCES = 2000
+"""Sequences from which on `FrankWolfe` beats `Bundle`: at 700 words they tie, at 3000 it takes 0.5 to 0.9 of the
+time."""
 
-SHORT = 50
-"""Tokens a sequence, in the mean, up to which that was measured (words of 8 letters) with room to spare."""
+MAX_MEAN_LENGTH = 50
+"""Mean number of tokens per sequence up to which `FrankWolfe` is chosen. Words of 8 letters were measured; the limit
+leaves a margin."""
 
-SMALL_PUSH = 1.0
-"""The push up to which they do. At ten times as much they take twice the time of the bundle."""
+MAX_INFLUENCE = 1.0
+"""The `sample_influence` up to which `FrankWolfe` is chosen. At ten times as much it takes twice the time of
+`Bundle`."""
 
-LOOSE = 3e-3
-"""The tolerance from which on Frank–Wolfe needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving
-shrinks, while its visits, some 0.1 ms each, grow in number: functions that take less are better off without."""
+MIN_TOLERANCE = 3e-3
+"""The tolerance from which on `FrankWolfe` needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving
+shrinks, while its updates, some 0.1 ms each, grow in number, so functions that take less time are better off with
+`Bundle`."""
 
 
 def choose(task: Task, tol: float) -> Solver:
@@ -35,23 +38,23 @@ def choose(task: Task, tol: float) -> Solver:
     Bundle()
     """
     oracle = task.oracle
-    is_small = push(task) <= SMALL_PUSH
+    is_small = sample_influence(task) <= MAX_INFLUENCE
     has_dual = offered(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:
-        return FrankWolfe() if is_small and tol >= LOOSE else Bundle()
-    if has_long_codes(oracle) and has_dual and oracle.n_samples >= MANY and is_small:
-        return FrankWolfe() if task.target.size <= SHORT * oracle.n_samples else Bundle()
+        return FrankWolfe() if is_small and tol >= MIN_TOLERANCE else Bundle()
+    if has_long_codes(oracle) and has_dual and oracle.n_samples >= MIN_SEQUENCES and is_small:
+        return FrankWolfe() if task.target.size <= MAX_MEAN_LENGTH * oracle.n_samples else Bundle()
     return Bundle()
 
 
-def push(task: Task) -> float:
-    """How hard one sample pulls at w = 0: ‖slope of the risk‖² by the risk, by the number of samples.
+def sample_influence(task: Task) -> float:
+    """How far one sample moves w away from 0: ‖g‖² / (R(0) · n), with the risk R, its slope g at 0, and n samples.
 
-    It is proportional to C, and the same for the same problem in other units: features ten times as large with a C of
-    a hundredth.
+    It is proportional to C. It does not change with the units of the features: features ten times as large, with a
+    hundredth of the C, have the same influence.
 
     >>> from tacit import problems, testing
-    >>> small, large = (push(testing.example_task(problems.Multiclass(), C=C)) for C in (1.0, 10.0))
+    >>> small, large = (sample_influence(testing.example_task(problems.Multiclass(), C=C)) for C in (1.0, 10.0))
     >>> round(large / small, 6)
     10.0
     """

@@ -18,36 +18,37 @@ from tacit.oracle.dual import Dual
 from tacit.running.archive import StorageError
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.block_planes import BlockPlanes
-from tacit.solvers.bundle import Bundle, overflow
-from tacit.solvers.loop import Patience, Warm
+from tacit.solvers.bundle import Bundle, overflow_error
+from tacit.solvers.loop import StallCounter, WarmStart
 
-HALF = 0.5
-"""Sweeps between two certificates end when their gap has shrunk to this share."""
+MAX_GAP_SHARE = 0.5
+"""The sweeps between two certificates end when the gap has shrunk to this share of what the first of them saw."""
 
-UNIFORM = 0.1
-"""Of the visits by gap sampling this share goes to blocks at random, since the gaps it knows are old."""
+UNIFORM_SHARE = 0.1
+"""With gap sampling, this share of the visits goes to blocks chosen uniformly, since the known gaps are old."""
 
-KEPT = 5
-"""Codes of certificates kept for warm starts."""
+MAX_CODES = 5
+"""How many codes of certificates are kept, for warm starts."""
 
 
 class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     """Block-coordinate Frank–Wolfe with exact line search and duality gap (Lacoste-Julien et al. 2013).
 
-    A visit to a sample finds its most violated output and moves the sample's dual weights towards it; w follows at
-    once, so it learns much in its first passes and wins at small C and loose tolerances. A step is one or more sweeps
-    of visits to the samples whose weights are not settled, in random order, and one oracle pass that certifies the
-    gap, at the point itself and at a weighted average of the points so far (often the better one early on).
+    A visit to a sample finds its most violated output and moves the sample's dual weights towards it. w changes with
+    every visit, so the first passes already learn much: this solver wins at small C and loose tolerances. A step is one
+    or more sweeps of visits, in random order, to the samples that can still gain. One oracle pass then certifies the
+    gap, at the point itself and at a weighted average of the points so far (early on the average is often better).
 
-    Where the oracle offers `dual` (class blocks, everything that can be listed, chains) compiled visits keep dual
-    weights on the outputs, and a learner shows them as ``dual_``. Otherwise, or with a ``block_size``, a few planes
-    for each block of samples: that works with any oracle, penalty and rescaling, and takes O(blocks · d) memory.
+    Where the oracle offers `dual` (class blocks, everything that can be listed, chains), compiled visits keep dual
+    weights on the outputs, and a learner shows them as ``dual_``. Otherwise, or with a ``block_size``, it keeps a few
+    planes per block of samples: that works with any oracle, penalty and rescaling, and takes O(blocks · d) memory.
 
     Parameters
     ----------
-    block_size : samples a block; None keeps dual weights if the oracle can, else one sample a block if memory allows
+    block_size : samples per block; None keeps dual weights if the oracle can, else takes one sample per block if memory
+        allows
     gap_sampling : visit blocks in proportion to their last known gaps (Osokin et al. 2016)
-    cache : planes kept a block and tried before the oracle is asked (Shah et al. 2015; 0 is the textbook algorithm);
+    cache : planes kept per block and tried before the oracle is asked (Shah et al. 2015; 0 is the textbook algorithm);
         None for ten if memory allows. A number asks for planes even where dual weights could be kept
     sweeps : sweeps between two certificates, at the most
 
@@ -69,18 +70,18 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         self.cache = cache
         self.sweeps = sweeps
 
-    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> FrankWolfeState:
+    def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> FrankWolfeState:
         self.check()
-        state = FrankWolfeState(self._dual(task, warm), int(rng.integers(2**31)))
+        state = FrankWolfeState(self._first_dual(task, warm), int(rng.integers(2**31)))
         state.bound = task.floor
         state.certify(task)  # first, so that of equal points the one with dual variables is kept
-        state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
+        state.record_point(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
-            state.touch(task, warm.w)
+            state.evaluate(task, warm.w)
         return state
 
     def check(self) -> None:
-        """Refuse parameters that cannot be."""
+        """Refuse invalid parameters."""
         switch("gap_sampling", self.gap_sampling)
         whole_number("sweeps", self.sweeps)
         for name, least in (("block_size", 1), ("cache", 0)):
@@ -93,15 +94,15 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng((state.seed, state.n_sweeps))
         first = np.inf
         state.n_steps += 1
-        for turn in range(min(int(self.sweeps), state.n_steps)):  # few at first: a loose tolerance may be met at once
-            total = state.dual_point.sweep(self._order(state, rng), state.gaps)
+        for sweep in range(min(int(self.sweeps), state.n_steps)):  # few at first: a loose tolerance may be met at once
+            total = state.dual_point.sweep(self._blocks_to_visit(state, rng), state.gaps)
             if not math.isfinite(total):
-                raise overflow()
+                raise overflow_error()
             state.n_sweeps += 1
             state.take_average()
-            if turn == 0:
+            if sweep == 0:
                 first = total
-            elif total <= HALF * first:
+            elif total <= MAX_GAP_SHARE * first:
                 break
         state.dual_point.refresh()
         state.certify(task)
@@ -120,11 +121,11 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
             key, _, rest = name.partition(".")
             if rest:
                 parts[key][rest] = values
-        dual = _loaded(self._empty(task), parts["dual"])
+        dual = _load_dual(self._fresh_dual(task), parts["dual"])
         state = FrankWolfeState(dual, int(stored_number(snapshot, "seed", 0)))
-        state.average = _loaded(state.average, parts["average"])
+        state.average = _load_dual(state.average, parts["average"])
         if parts["best"]:
-            state.best_dual = _loaded(self._empty(task), parts["best"])
+            state.best_dual = _load_dual(self._fresh_dual(task), parts["best"])
         state.best = stored(snapshot, "w", (task.oracle.n_params,)), stored_number(snapshot, "objective")
         state.bound = stored_number(snapshot, "bound")
         state.n_steps, state.n_sweeps = (int(stored_number(snapshot, name, 0)) for name in ("n_steps", "n_sweeps"))
@@ -136,23 +137,23 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
-    def _dual(self, task: Task, warm: Warm) -> Any:
+    def _first_dual(self, task: Task, warm: WarmStart) -> Any:
         """The first dual point: the old one, the best mixture of the old planes, or all weight on the targets."""
-        dual = self._empty(task, warm.dual)
+        dual = self._fresh_dual(task, warm.dual)
         if warm.planes is not None and not (warm.dual is not None and dual.fits(warm.dual)):
-            model = Bundle().init(task, Warm(planes=warm.planes), np.random.default_rng(0))
+            model = Bundle().init(task, WarmStart(planes=warm.planes), np.random.default_rng(0))
             codes = [np.where(code == TARGET, task.target, code) for code in model.codes]
-            dual.start(codes, list(model.weigh(task.penalty)))
+            dual.start(codes, list(model.solve_model_dual(task.penalty)))
         return dual
 
-    def _empty(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
+    def _fresh_dual(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
         is_plain = task.rescaling == "margin" and task.penalty.is_plain and task.baseline is None
         keeper = offered(task.oracle, KeepsDual)
         if keeper is not None and is_plain and self.block_size is None and self.cache is None:
             return keeper.dual(task.weights, task.target, start)
         return BlockPlanes(task, self.block_size, self.cache)
 
-    def _order(self, state: FrankWolfeState, rng: np.random.Generator) -> Array:
+    def _blocks_to_visit(self, state: FrankWolfeState, rng: np.random.Generator) -> Array:
         """The blocks to visit: the active ones in random order, or drawn by their gaps."""
         active = np.flatnonzero(state.is_active)
         if not self.gap_sampling:
@@ -160,12 +161,12 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
         gaps = state.gaps[active]
         if not 0 < gaps.sum() < np.inf:
             return rng.permutation(active)
-        chances = UNIFORM / active.size + (1 - UNIFORM) * gaps / gaps.sum()
+        chances = UNIFORM_SHARE / active.size + (1 - UNIFORM_SHARE) * gaps / gaps.sum()
         return rng.choice(active, active.size, p=chances / chances.sum())
 
 
-def _loaded(dual: Any, parts: Mapping[str, Array]) -> Any:
-    """A dual point from its stored parts, refused unless it is one: visits go where it says."""
+def _load_dual(dual: Any, parts: Mapping[str, Array]) -> Any:
+    """Fill a dual point from its stored parts; refuse parts that do not fit, since kernels would index by them."""
     own = dual.state()
     alike = set(own) == set(parts) and all(np.shape(parts[name]) == own[name].shape for name in own)
     fits = (
@@ -177,7 +178,7 @@ def _loaded(dual: Any, parts: Mapping[str, Array]) -> Any:
     return dual
 
 
-class FrankWolfeState(Patience):
+class FrankWolfeState(StallCounter):
     """A dual point, the average of all of them, the best primal point and the bound."""
 
     def __init__(self, dual: Dual, seed: int) -> None:
@@ -237,24 +238,25 @@ class FrankWolfeState(Patience):
         self.average.mix(self.dual_point, share)
 
     def certify(self, task: Task) -> None:
-        """Ask the oracle at the present point and at the average; find out which blocks are settled."""
+        """Evaluate the present point and the average; find out which blocks can still gain."""
         self.bound = max(self.bound, self.dual_point.bound())
-        code = self.touch(task, self.dual_point.w, self.dual_point)
+        code = self.evaluate(task, self.dual_point.w, self.dual_point)
         self.is_active = ~self.dual_point.settled(code)
         if self.n_sweeps > 1:
             self.average.refresh()
             self.bound = max(self.bound, self.average.bound())
-            self.touch(task, self.average.w, self.average)
+            self.evaluate(task, self.average.w, self.average)
 
-    def touch(self, task: Task, w: Array, dual: Any = None) -> Array:
-        """The objective at ``w``, and the code of the plane there."""
+    def evaluate(self, task: Task, w: Array, dual: Any = None) -> Array:
+        """Ask the oracle at ``w`` for the objective; returns the code of the plane there."""
         code = task.augmented(w).code
-        self.meet(task, w, code, task.plane(code), dual)
+        self.record_point(task, w, code, task.plane(code), dual)
         return code
 
-    def meet(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> None:
+    def record_point(self, task: Task, w: Array, code: Array, plane: Plane, dual: Any = None) -> None:
+        """Keep the code, and ``w`` with its dual variables if its objective is the best so far."""
         objective = task.penalty.value(w) + plane.value(w)
-        self.codes = (*self.codes, code)[-KEPT:]
+        self.codes = (*self.codes, code)[-MAX_CODES:]
         if not objective >= self.best[1]:
             self.best = w.copy(), objective
             self.best_dual = dual.copy() if dual is not None and dual.has_variables else None

@@ -1,7 +1,7 @@
 """Convex solves: what a solver brings, and how its answer is certified.
 
-A solver brings three things: `init` (the first state), `step` (a better one) and `done`. A state always
-holds a point, its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
+A solver is mainly three methods: `init` (the first state), `step` (a better one) and `done`. A state always holds a
+point, its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
-"""How close to the trivial objective, as a share of it, an optimum can be told from it."""
+"""An optimum that is nearer to the objective at w = 0 than this share of it cannot be told from it."""
 
 
 class Step(NamedTuple):
@@ -40,8 +40,8 @@ class Step(NamedTuple):
 class Solution(NamedTuple):
     """What `minimise` returns: the optimum lies between ``bound`` and ``objective``, the value at ``w``.
 
-    ``planes`` are codes that warm-start another task, and so is ``dual``, the last dual point of a solver that keeps
-    one (`FrankWolfe`); ``variables`` are the dual variables that ``w`` is the sum of, if it is one.
+    ``planes`` are codes that warm-start another task. So does ``dual``, the last dual point of a solver that keeps one
+    (`FrankWolfe`). ``variables`` are the dual variables of ``w`` itself, None if it has none.
     """
 
     w: Array
@@ -75,20 +75,23 @@ class Solution(NamedTuple):
         }[self.status]
 
 
-class Warm(NamedTuple):
-    """What an earlier solution leaves for the next one: a point, codes of planes, dual variables; any may be None."""
+class WarmStart(NamedTuple):
+    """Where a solver starts: a point, codes of planes and dual variables of an earlier solution; any may be None."""
 
     w: Array | None = None
     planes: Array | None = None
     dual: Mapping[str, Array] | None = None
 
 
-PATIENCE = 300
-"""Steps in which the gap does not shrink by a hundredth before a solver says that it is stuck."""
+Warm = WarmStart
+"""The former name of `WarmStart`."""
+
+MAX_IDLE_STEPS = 300
+"""After this many steps in which the gap did not shrink by a hundredth, a solver is stuck."""
 
 
-class Patience:
-    """Counts the steps since the gap last shrank by a hundredth: what a state inherits that wants to know."""
+class StallCounter:
+    """Base of states that count the steps since the gap last shrank by a hundredth."""
 
     best: tuple[Array, float]
     bound: float
@@ -99,7 +102,7 @@ class Patience:
 
     @property
     def is_stuck(self) -> bool:
-        return self.idle >= PATIENCE
+        return self.idle >= MAX_IDLE_STEPS
 
     def note_progress(self) -> None:
         gap = max(self.best[1] - self.bound, 0.0)
@@ -137,7 +140,7 @@ class Solver(Protocol):
 
     needs: tuple[str, ...]
 
-    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> Any:
+    def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> Any:
         """The first state, from a starting point, old planes and dual variables where there are any."""
 
     def step(self, task: Task, state: Any) -> Any:
@@ -147,7 +150,7 @@ class Solver(Protocol):
         """Whether no step can help any more, whatever the tolerance."""
 
     def finish(self, task: Task, state: Any) -> Any:
-        """The last state: a solver that certifies only now and then does so once more."""
+        """The last state, its certificate up to date: for solvers that compute one only now and then."""
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
         """The state that a snapshot was taken of."""
@@ -198,7 +201,7 @@ def minimise(
     tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
     max_iter = whole_number("max_iter", max_iter)
     solve = Solve(task, solver, tol, gap, max_iter)
-    begun = solve.begin(Warm(start, planes, dual), checkpoint, rng)
+    begun = solve.begin(WarmStart(start, planes, dual), checkpoint, rng)
     last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, max_iter), checkpoint=checkpoint)
     return solve.certify(last, status)
 
@@ -218,7 +221,7 @@ class Solve:
         self.tol, self.gap, self.max_iter = tol, gap, max_iter
         self._began = time.perf_counter()
 
-    def begin(self, warm: Warm, checkpoint: Checkpoint | None, rng: np.random.Generator) -> Solving:
+    def begin(self, warm: WarmStart, checkpoint: Checkpoint | None, rng: np.random.Generator) -> Solving:
         """The first state, or the one that a checkpoint holds, and the history up to it."""
         saved = checkpoint.read() if checkpoint is not None else None
         if saved is None or checkpoint is None:

@@ -10,22 +10,24 @@ from scipy.linalg import solve_triangular
 from tacit.arrays import Array
 
 RIDGE = 1e-14
-"""On the unit diagonal of the matrix that daqp factors."""
+"""Added to the unit diagonal of the matrix that daqp factors."""
 
-PRECISION = 1e-12
-"""No answer is asked to be closer to the maximum than this share of it."""
+MIN_TOLERANCE = 1e-12
+"""The smallest tolerance, as a share of the maximum: no answer is asked to be more precise."""
 
 
-def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, scale: float, room: float) -> Array:
+def maximise_on_simplex(
+    slopes: Array, root: Array | float, H: Array, f: Array, scale: float, tolerance: float
+) -> Array:
     """The maximiser α for ``v_j = slopes[j] / root``, whose inner products are H.
 
-    ``scale`` is the size of the maximum, up to a few orders of magnitude, and ``room`` how far below the maximum an
-    answer may lie. daqp works on H and is quick, but planes of very different steepness (class weights from 1e-4 to
-    1e3, features that were never scaled) or nearly dependent ones cost it its digits. So its answer is checked, and
-    where it will not do, `climb` goes on from it with the slopes themselves. Any answer lies on the simplex, so it
-    gives a valid bound.
+    ``scale`` is the size of the maximum, up to a few orders of magnitude. ``tolerance`` is how far below the maximum an
+    answer may lie. daqp works on H and is quick, but loses precision on planes of very different steepness (class
+    weights from 1e-4 to 1e3, features that were never scaled) and on nearly dependent ones. So its answer is checked;
+    where it is not precise enough, `maximise_by_active_set` goes on from it with the slopes themselves. Any answer lies
+    on the simplex, so it gives a valid bound.
 
-    >>> maximise_on_simplex(np.eye(2), 1.0, np.eye(2), np.array([0.0, 0.0]), scale=1.0, room=1e-6).round(6)
+    >>> maximise_on_simplex(np.eye(2), 1.0, np.eye(2), np.array([0.0, 0.0]), scale=1.0, tolerance=1e-6).round(6)
     array([0.5, 0.5])
     """
     import daqp
@@ -38,7 +40,7 @@ def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, 
     shrink = 1.0 / np.sqrt(1.0 + squares / scale)  # weights are measured by how far they move w
     matrix = H * (shrink[:, None] * (shrink / scale))
     matrix.ravel()[:: m + 1] += RIDGE
-    upper, lower, sense = _bounds(m)
+    upper, lower, sense = _daqp_constraints(m)
     x, _, flag, _ = daqp.solve(
         matrix, f * (shrink / -scale), shrink[None, :], upper, lower, sense.copy(), primal_tol=1e-9
     )
@@ -49,22 +51,24 @@ def maximise_on_simplex(slopes: Array, root: Array | float, H: Array, f: Array, 
         heights = f - H @ alpha
         steepness = np.sqrt(squares)
         rounding = 1e-15 * float(steepness.max()) * float(alpha @ steepness)
-        if float(heights.max()) - float(alpha @ heights) + rounding <= room:
+        if float(heights.max()) - float(alpha @ heights) + rounding <= tolerance:
             return np.asarray(alpha)
     else:
         alpha = np.zeros(m)
     V = slopes / root
     with np.errstate(all="ignore"):  # what overflows is compared, and left
-        return climb(_triangle(V.T).T if m < d else V, f, scale, max(room, PRECISION * scale), alpha)
+        return maximise_by_active_set(
+            _triangular_factor(V.T).T if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
+        )
 
 
-def climb(V: Array, f: Array, scale: float, room: float, start: Array) -> Array:
+def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, start: Array) -> Array:
     """The maximiser over the rows of V, by an active set: a plane enters, others leave when their weight is used up.
 
     The planes of the face are columns (√scale, v_j). The constant on top changes nothing on the simplex and keeps d + 1
     planes in d dimensions independent (Kiwiel 1986; with f = 0 this is Wolfe's nearest point, 1976).
 
-    >>> climb(np.eye(3), np.array([0.0, 0.0, 9.0]), 1.0, 1e-9, np.zeros(3))
+    >>> maximise_by_active_set(np.eye(3), np.array([0.0, 0.0, 9.0]), 1.0, 1e-9, np.zeros(3))
     array([0., 0., 1.])
     """
     m = len(f)
@@ -80,10 +84,10 @@ def climb(V: Array, f: Array, scale: float, room: float, start: Array) -> Array:
     reached = -np.inf
     for _ in range(20 * m):
         entered = waiting.pop(0)
-        _enter(A, alpha, face, entered)
+        _add_to_face(A, alpha, face, entered)
         if waiting:
             continue
-        _settle(A, f, alpha, face)
+        _maximise_on_face(A, f, alpha, face)
         alpha /= alpha.sum()
         w = alpha @ V
         heights = f - V @ w
@@ -93,21 +97,21 @@ def climb(V: Array, f: Array, scale: float, room: float, start: Array) -> Array:
         excess = heights - alpha @ heights - 2e-16 * (alpha @ norms) * norms
         excess[barred | (alpha > 0)] = -np.inf
         best = int(np.argmax(excess))
-        if excess[best] <= room:
+        if excess[best] <= tolerance:
             break
         waiting.append(best)
     return alpha
 
 
-def _enter(A: Array, alpha: Array, face: list[int], j: int) -> None:
+def _add_to_face(A: Array, alpha: Array, face: list[int], j: int) -> None:
     """Plane j joins the face; as long as it depends on it, weight moves to it until another plane leaves."""
     while face:
         k = len(face)
-        R = _triangle(A[[*face, j]].T)
+        R = _triangular_factor(A[[*face, j]].T)
         if k < A.shape[1] and abs(R[k, k]) > 1e-12 * np.linalg.norm(A[j]):
             break
         share = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
-        alpha[j] += _move(alpha, face, -share, np.inf) or 0.0
+        alpha[j] += _move_weights(alpha, face, -share, np.inf) or 0.0
         face[:] = [i for i in face if alpha[i] > 0]
     face.append(j)
     if len(face) == 1:
@@ -115,22 +119,22 @@ def _enter(A: Array, alpha: Array, face: list[int], j: int) -> None:
 
 
 def _are_independent(A: Array) -> bool:
-    pivots = np.abs(_triangle(A.T).diagonal())
+    pivots = np.abs(_triangular_factor(A.T).diagonal())
     return len(A) <= A.shape[1] and bool((pivots > 1e-12 * np.linalg.norm(A, axis=1)).all())
 
 
-def _settle(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
+def _maximise_on_face(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
     """Move to the maximum over the hull of the face; planes whose weight is used up on the way leave."""
     while True:
         best = _best_on_hull(A[face], f[face])
-        if not np.isfinite(best).all() or _move(alpha, face, best - alpha[face], 1.0) is None:
+        if not np.isfinite(best).all() or _move_weights(alpha, face, best - alpha[face], 1.0) is None:
             return
         face[:] = [i for i in face if alpha[i] > 0]
 
 
 def _best_on_hull(A: Array, f: Array) -> Array:
     """The maximiser over weights that sum to one, of either sign: RᵀR a = f − λ."""
-    R = _triangle(A.T)
+    R = _triangular_factor(A.T)
     if not R.diagonal().all():
         return np.full(len(f), np.nan)
     both = solve_triangular(R, np.column_stack([f, np.ones(len(f))]), trans="T", check_finite=False)
@@ -138,13 +142,13 @@ def _best_on_hull(A: Array, f: Array) -> Array:
     return np.asarray(a + (1.0 - a.sum()) / one.sum() * one)
 
 
-def _triangle(A: Array) -> Array:
+def _triangular_factor(A: Array) -> Array:
     """R of a QR factorisation."""
     R: Array = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
     return R
 
 
-def _move(alpha: Array, face: list[int], direction: Array, limit: float) -> float | None:
+def _move_weights(alpha: Array, face: list[int], direction: Array, limit: float) -> float | None:
     """Move the weights of the face until one is used up: how far, None if none is within the limit."""
     weights = alpha[face]
     falling = direction < 0
@@ -165,7 +169,7 @@ def _move(alpha: Array, face: list[int], direction: Array, limit: float) -> floa
 
 
 @lru_cache(maxsize=256)
-def _bounds(m: int) -> tuple[Array, Array, Array]:
+def _daqp_constraints(m: int) -> tuple[Array, Array, Array]:
     """m bounds, then one equation, as daqp takes them."""
     upper, lower = np.full(m + 1, 1e30), np.zeros(m + 1)
     upper[m] = lower[m] = 1.0

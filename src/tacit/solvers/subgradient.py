@@ -14,30 +14,32 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import whole_number
 from tacit.oracle import Task
 from tacit.running.checkpoint import stored, stored_codes, stored_number
-from tacit.solvers.loop import Warm
+from tacit.solvers.loop import WarmStart
 
-RARELY = 1.25
-"""Passes from one certificate to the next grow by this factor: one more oracle pass for every four or so."""
+CERTIFICATE_GROWTH = 1.25
+"""The number of passes at which a certificate is computed grows by this factor: about one more oracle pass in four."""
 
-TRUST = 10
-"""Passes that a warm start counts for: the larger, the shorter the first steps."""
+WARM_START_PASSES = 10
+"""How many passes a warm start counts for: the larger, the shorter the first steps."""
 
-KEPT = 5
-"""Codes of certificates kept for warm starts."""
+MAX_CODES = 5
+"""How many codes of certificates are kept, for warm starts."""
 
 
 class Subgradient(BaseEstimator):  # type: ignore[misc]
     """Mini-batch subgradient descent with steps 1/t and averaging (Pegasos: Shalev-Shwartz et al. 2011).
 
-    Each mini-batch moves w by 1/t of the way to where its own share of the risk, scaled up, would put it; the average
-    of all points so far, later ones counting more, is the answer. A step is one pass over a random permutation of the
-    samples. Every sample comes once a pass, so the mean of the passes' planes is a dual point and its value a lower
-    bound, at no cost; the objective takes an oracle pass of its own, made every so often and at the end. The simplest
-    solver and the slowest to a small gap: for when only a few passes are affordable, and as a baseline.
+    The simplest solver, and the slowest to a small gap: for when only a few passes are affordable, and as a baseline.
+
+    The t-th mini-batch moves w by 1/t of the way to the minimiser of the penalty plus the batch's own plane, scaled up
+    to all samples. The answer is the average of all points so far, later ones counting more. A step is one pass over a
+    random permutation of the samples. Every sample comes once per pass, so the mean of the passes' planes is a dual
+    point, and its value a lower bound at no cost. The objective takes an oracle pass of its own, made now and then and
+    at the end.
 
     Parameters
     ----------
-    batch_size : samples a mini-batch; smaller ones learn more a pass, larger ones take less time a pass
+    batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise
@@ -48,23 +50,23 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     needs = ("augmented", "features", "loss", "exact")
     is_coarse = True
-    """It comes near any optimum, and close to few: the common checks ask for no more."""
+    """It reaches small gaps only slowly, so the common checks ask for large ones."""
 
     def __init__(self, batch_size: int = 32) -> None:
         self.batch_size = batch_size
 
-    def init(self, task: Task, warm: Warm, rng: np.random.Generator) -> SubgradientState:
+    def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> SubgradientState:
         self.check()
         state = SubgradientState(task.oracle.n_params, int(rng.integers(2**31)))
         state.bound = task.floor
-        state.meet(task, np.zeros(task.oracle.n_params), *task.origin)
+        state.record_point(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.certify(task, warm.w)
-            state.w, state.mean, state.trust = warm.w, warm.w, TRUST
+            state.w, state.mean, state.trust = warm.w, warm.w, WARM_START_PASSES
         return state
 
     def check(self) -> None:
-        """Refuse parameters that cannot be."""
+        """Refuse invalid parameters."""
         whole_number("batch_size", self.batch_size)
 
     def step(self, task: Task, state: SubgradientState) -> SubgradientState:
@@ -153,15 +155,16 @@ class SubgradientState:
         self.bound = max(self.bound, self.offset + float(self.slope @ lowest) + task.penalty.value(lowest))
 
     def certify(self, task: Task, w: Array | None = None) -> None:
-        """The objective at a point, at the mean if none is given."""
+        """Compute the objective at a point, at the mean if none is given."""
         w = self.mean if w is None else w
         code = task.augmented(w).code
-        self.meet(task, w, code, task.plane(code))
+        self.record_point(task, w, code, task.plane(code))
         self.certified = self.passes
-        self.next_certificate = max(self.passes + 1, math.ceil(RARELY * self.passes))
+        self.next_certificate = max(self.passes + 1, math.ceil(CERTIFICATE_GROWTH * self.passes))
 
-    def meet(self, task: Task, w: Array, code: Array, plane: Any) -> None:
+    def record_point(self, task: Task, w: Array, code: Array, plane: Any) -> None:
+        """Keep the code, and ``w`` if its objective is the best so far."""
         objective = task.penalty.value(w) + plane.value(w)
-        self.codes = (*self.codes, code)[-KEPT:]
+        self.codes = (*self.codes, code)[-MAX_CODES:]
         if not objective >= self.best[1]:
             self.best = w, objective

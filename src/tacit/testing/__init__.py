@@ -1,5 +1,5 @@
-"""Checks for people who extend tacit: is a problem's oracle what its specification says, does a solver certify, does a
-learner behave?
+"""Checks for people who extend tacit: does an oracle agree with its specification, does a solver certify its optimum,
+does a learner behave like those of scikit-learn?
 
 Brute force is the specification. `Problem.example` gives a tiny instance with its outputs, joint feature and loss in
 plain Python; everything here compares compiled oracles with that enumeration. `problems`, `solvers` and `learners` find

@@ -1,4 +1,4 @@
-"""Are the functions of a `PerSample` what they should be?"""
+"""Do the functions of a `PerSample` agree with each other?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tacit.oracle import Example
 from tacit.problems import PerSample
 from tacit.problems.per_sample.function_calls import unknown
 from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of
-from tacit.testing.enumeration import say
+from tacit.testing.enumeration import assert_that
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)
-"""Lengths of the weight vectors that functions are tried at: losses count most at small ones, scores at large ones."""
+"""Lengths of the weight vectors that functions are tested at: losses matter most at small ones, scores at large."""
 
 
 def check_functions(problem: PerSample, seeds: int = 5) -> None:
     """Call every function on every example, and compare: an AssertionError says which is wrong, and for which sample.
 
-    Whatever a function returned at one w competes at all others, so that an argmax which is not the best is found
-    without a list of outputs, if not for certain.
+    Every output that a function returned at one w is compared at all others. So a wrong argmax is usually found even
+    without a list of outputs.
 
     >>> broken = PerSample(lambda x, y: [x * y], lambda x, w: -1, examples=([1.0, 2.0], [-1, 1]))
     >>> check_functions(broken)
@@ -62,7 +62,7 @@ class _Check:
             h = None if self.hidden is None else self.hidden[i]
             if not self.functions.hidden or not unknown(h):
                 self.note(i, (true, h))
-                say(
+                assert_that(
                     self.functions.cost(i, true, true, h) == 0,
                     f"PerSample: loss of sample {i} is not 0 for its own label {true!r}",
                 )
@@ -77,14 +77,16 @@ class _Check:
             for method in ("predict", "augmented", "impute"):
                 if hasattr(oracle, method):
                     whole, half = getattr(oracle, method)(w), getattr(oracle, method)(w, slice(0, 1))
-                    say(np.isclose(whole.value[0], half.value[0]), f"PerSample.{method}: rows change the answer")
+                    assert_that(
+                        np.isclose(whole.value[0], half.value[0]), f"PerSample.{method}: rows change the answer"
+                    )
 
     def note(self, i: int, output: Output) -> None:
         """Remember an output; its features and its loss must be sound."""
         key = key_of(output[0]), key_of(output[1])
         if key not in self.seen[i]:
             first, second = (self.functions.feature(i, self.samples[i], *output) for _ in range(2))
-            say(
+            assert_that(
                 np.array_equal(first, second),
                 f"PerSample: joint_feature of sample {i} differs from call to call for the same output; "
                 "it must not draw random numbers, nor change the sample",
@@ -101,10 +103,10 @@ class _Check:
             output = self.functions.augmented(i, x, true, w)
         else:
             output = true, self.functions.impute(i, x, true, w)
-        say(np.array_equal(before, w), f"PerSample: {name} of sample {i} changed w; work on a copy")
+        assert_that(np.array_equal(before, w), f"PerSample: {name} of sample {i} changed w; work on a copy")
         listed = "outputs" in self.functions
         known = (key_of(output[0]), key_of(output[1])) in self.seen[i]
-        say(
+        assert_that(
             known or not listed,
             f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, which outputs does not list",
         )
@@ -122,7 +124,7 @@ class _Check:
         rivals = [o for o in self.seen[i].values() if name != "impute" or key_of(o[0]) == key_of(true)]
         best = max(rivals, key=lambda other: value(*other))
         mine, highest = value(*output), value(*best)
-        say(
+        assert_that(
             mine >= highest - 1e-6 * max(1.0, abs(mine), abs(highest)),
             f"PerSample: {name} of sample {i} returned {self.functions.name(*output)}, with {measure} {mine:.6g}; "
             f"{self.functions.name(*best)} has {highest:.6g}",
@@ -133,7 +135,7 @@ class _Check:
             for name in ("argmax", "augmented", "impute"):
                 if name in self.functions:
                     first_answer, again = (self.answer(name, i, true, w) for _ in range(2))
-                    say(
+                    assert_that(
                         key_of(first_answer) == key_of(again),
                         f"PerSample: {name} of sample {i} differs from call to call at the same w",
                     )

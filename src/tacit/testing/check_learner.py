@@ -20,15 +20,15 @@ from tacit.oracle import CapabilityError, Problem
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.scale.sharding import smallest_blocks
-from tacit.testing.enumeration import same, say
+from tacit.testing.enumeration import assert_that, same
 
 
 def check_learner(learner: Learner) -> None:
     """The common behaviour of learners: clone, copies, files, weights, permutations, shards, precision, bad input.
 
-    What a learner promises in its `traits` is tested: the same objective whatever the order, precision or weights
-    where that is convex, a bound below it where it is certified. For any number of shards every learner gives the same
-    weights, to the bit.
+    What a learner promises in its `traits` is tested. If it is convex: the same objective whatever the order, precision
+    or weights of the samples. If it is certified: a bound below the objective. Every learner must give the same weights
+    to the bit for any ``n_jobs``.
 
     >>> from tacit import StructuredSVM
     >>> from tacit.problems import Multiclass
@@ -40,29 +40,35 @@ def check_learner(learner: Learner) -> None:
     known = {} if hidden is None else {"hidden": hidden}
     before = repr(learner.get_params())
     model = clone(learner)
-    say(model.fit(X, y, **known) is model, f"{name}: fit must return the learner")
-    say(repr(learner.get_params()) == before, f"{name}: fit changed a parameter or the problem")
-    say(len(model.predict(X)) == len(y), f"{name}: predict must give one label per sample")
-    say(model.n_features_in_ == model.schema_.n_features, f"{name}: n_features_in_ is wrong")
-    say(
+    assert_that(model.fit(X, y, **known) is model, f"{name}: fit must return the learner")
+    assert_that(repr(learner.get_params()) == before, f"{name}: fit changed a parameter or the problem")
+    assert_that(len(model.predict(X)) == len(y), f"{name}: predict must give one label per sample")
+    assert_that(model.n_features_in_ == model.schema_.n_features, f"{name}: n_features_in_ is wrong")
+    assert_that(
         not np.isnan(model.coef_).any() and model.coef_.dtype == np.float64,
         f"{name}: coef_ must be finite float64",
     )
     _check_copies(name, model, X)
     again = clone(learner).fit(X, y, **known)
-    say(np.array_equal(again.coef_, model.coef_), f"{name}: the same seed gave another result")
+    assert_that(np.array_equal(again.coef_, model.coef_), f"{name}: the same seed gave another result")
     with smallest_blocks():  # so that even these few samples are shared
         alone, *shared = (_with(learner, n_jobs=n_jobs).fit(X, y, **known) for n_jobs in (1, 2, 3))
     for n_jobs, other in enumerate(shared, 2):
-        say(np.array_equal(other.coef_, alone.coef_), f"{name}: n_jobs={n_jobs} gave other weights than n_jobs=1")
+        assert_that(
+            np.array_equal(other.coef_, alone.coef_), f"{name}: n_jobs={n_jobs} gave other weights than n_jobs=1"
+        )
     if model.traits.has_objective:
-        say(np.isfinite(model.objective_), f"{name}: objective_ is {model.objective_}")
-        say(len(model.history_) > 0, f"{name}: history_ is empty")
+        assert_that(np.isfinite(model.objective_), f"{name}: objective_ is {model.objective_}")
+        assert_that(len(model.history_) > 0, f"{name}: history_ is empty")
     if model.traits.is_certified:
-        say(-np.inf < model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_}, objective_ {model.objective_}")
-        say(model.gap_ >= 0, f"{name}: gap_ is {model.gap_}")
+        assert_that(
+            -np.inf < model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_}, objective_ {model.objective_}"
+        )
+        assert_that(model.gap_ >= 0, f"{name}: gap_ is {model.gap_}")
     elif hasattr(model, "bound_"):
-        say(model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_} above objective_ {model.objective_}")
+        assert_that(
+            model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_} above objective_ {model.objective_}"
+        )
     if model.traits.is_convex:
         _check_convex(name, learner, model, X, y, known)
     if hidden is not None:
@@ -77,11 +83,15 @@ def _check_hidden(name: str, learner: Learner, X: Any, y: Any) -> None:
     except CapabilityError:  # the problem cannot do what that takes, and says so
         return
     except ValueError as error:
-        say(learner.traits.needs_hidden, f"{name}: fit without hidden values raised {error!r}")
-        say("hidden" in str(error), f"{name}: the error for unknown hidden values does not speak of them: {error}")
+        assert_that(learner.traits.needs_hidden, f"{name}: fit without hidden values raised {error!r}")
+        assert_that(
+            "hidden" in str(error), f"{name}: the error for unknown hidden values does not speak of them: {error}"
+        )
     else:
-        say(not learner.traits.needs_hidden, f"{name}: it says that it needs hidden values, and fits without them")
-        say(len(model.predict(X)) == len(y), f"{name}: fitted without hidden values, it cannot predict")
+        assert_that(
+            not learner.traits.needs_hidden, f"{name}: it says that it needs hidden values, and fits without them"
+        )
+        assert_that(len(model.predict(X)) == len(y), f"{name}: fitted without hidden values, it cannot predict")
 
 
 def _with(learner: Learner, **params: Any) -> Any:
@@ -98,18 +108,18 @@ def _check_copies(name: str, model: Any, X: Any) -> None:
         problem = None if storage.is_own(model.problem) else model.problem
         lines = [] if not model.traits.has_objective else [type(model.history_[0])]
         loaded = storage.load(path, problem=problem, classes=[type(model), *lines])
-    say(same(loaded.predict(X), model.predict(X)), f"{name}: the loaded model predicts otherwise")
-    say(np.array_equal(loaded.coef_, model.coef_), f"{name}: the loaded model has other weights")
+    assert_that(same(loaded.predict(X), model.predict(X)), f"{name}: the loaded model predicts otherwise")
+    assert_that(np.array_equal(loaded.coef_, model.coef_), f"{name}: the loaded model has other weights")
     copied = copy.deepcopy(model)
-    say(same(copied.predict(X), model.predict(X)), f"{name}: a copy of the model predicts otherwise")
+    assert_that(same(copied.predict(X), model.predict(X)), f"{name}: a copy of the model predicts otherwise")
 
 
 def _check_convex(name: str, learner: Learner, model: Any, X: Any, y: Any, known: dict[str, Any]) -> None:
-    """The optimum is one, whatever leads to it."""
+    """The optimum is the same in any order and precision of the samples, and with weights in place of copies."""
 
     def agrees(what: str, other: Any, with_: Any = model) -> None:
         room = 3e-5 * max(1.0, with_.objective_)
-        say(
+        assert_that(
             abs(other.objective_ - with_.objective_) <= room,
             f"{name}: {what} moved the objective from {with_.objective_} to {other.objective_}",
         )
@@ -144,7 +154,7 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str
         try:
             clone(learner).set_params(**change).fit(data, labels, **known)
         except ValueError as error:
-            say(len(str(error)) > 20, f"{name}: the error for {what} says too little: {error}")
+            assert_that(len(str(error)) > 20, f"{name}: the error for {what} says too little: {error}")
         else:
             raise AssertionError(f"{name}: {what} must be refused with a ValueError")
     if "max_iter" in params and hasattr(clone(learner), "tol"):
@@ -152,7 +162,7 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str
             warnings.simplefilter("ignore", ConvergenceWarning)
             short = clone(learner).set_params(max_iter=1, tol=1e-12).fit(X, y, **known)
         is_solved = learner.traits.is_certified and short.gap_ < 1e-9
-        say(short.status_ is not Status.CONVERGED or is_solved, f"{name}: one step cannot converge to 1e-12")
+        assert_that(short.status_ is not Status.CONVERGED or is_solved, f"{name}: one step cannot converge to 1e-12")
 
 
 def _data(problem: Problem) -> tuple[Any, Any, Any]:

@@ -1,4 +1,4 @@
-"""Is a problem's oracle what its specification says?"""
+"""Does a problem's oracle agree with its specification?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, offered, ta
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.problems import PerSample
 from tacit.testing.check_functions import check_functions
-from tacit.testing.enumeration import Enumeration, same, say
+from tacit.testing.enumeration import Enumeration, assert_that, same
 
 
 def check_problem(problem: Problem, seeds: int = 5) -> None:
@@ -40,14 +40,14 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
         oracle = problem.bind(example.X, example.y, schema, hidden=None)
         table = Enumeration(example)
         name = type(problem).__name__
-        say(
+        assert_that(
             oracle.n_params == schema.n_params == table.features[0].shape[1],
             f"{name}: n_params is {oracle.n_params} in the oracle, {schema.n_params} in the schema, and "
             f"joint_feature has {table.features[0].shape[1]} numbers; all three must agree",
         )
         for i, losses in enumerate(table.losses):
-            say(losses.min() >= 0, f"{name}: sample {i} has a negative loss; losses start at 0")
-            say(
+            assert_that(losses.min() >= 0, f"{name}: sample {i} has a negative loss; losses start at 0")
+            assert_that(
                 losses[table.target(i)] == 0,
                 f"{name}: the true output of sample {i} has a loss; it must be 0",
             )
@@ -63,7 +63,7 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
         _check_given_hidden(name, problem, example, table)
         if isinstance(oracle, EnumerableOracle) and example.hidden is not None:
             _check_allowed_hidden(name, oracle, table, rng)
-    say(
+    assert_that(
         repr(problem.get_params()) == before,
         f"{type(problem).__name__}: binding data changed the problem's parameters",
     )
@@ -89,7 +89,7 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
             kept = np.array_equal(
                 take_code(oracle, wished.code, slice(i, i + 1)), take_code(oracle, truth, slice(i, i + 1))
             )
-            say(kept, f"{name}.impute: a tie of sample {i} did not go to `prefer`")
+            assert_that(kept, f"{name}.impute: a tie of sample {i} did not go to `prefer`")
     rescalings = getattr(oracle, "rescalings", ("margin",))  # outputs that can be listed can also be left out
     for rescaling, rivals in itertools.product(rescalings, (False, True) if "slack" in rescalings else (False,)):
         values = []
@@ -112,7 +112,7 @@ def _attained(
     for i in range(table.n):
         h = None if hidden is None else hidden[i]
         place = [same(a, labels[i]) and same(b, h) for a, b in table.outputs[i]].index(True)
-        say(
+        assert_that(
             np.isclose(values[i][place], value[i]),
             f"{what}: sample {i} reports value {value[i]}, but its output {labels[i], h} has {values[i][place]}",
         )
@@ -128,7 +128,7 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
         back, back_hidden = oracle.decode(code)
         for i in range(table.n):
             kept = same(back[i], labels[i]) and (back_hidden is None or same(back_hidden[i], hidden[i]))
-            say(kept, f"{name}: decode(encode(...)) changed sample {i}")
+            assert_that(kept, f"{name}: decode(encode(...)) changed sample {i}")
         psi = np.array([table.features[i][chosen[i]] for i in range(table.n)])
         _compare(f"{name}.score", psi @ w, oracle.score(w, code))
         _compare(f"{name}.loss", [table.losses[i][chosen[i]] for i in range(table.n)], oracle.loss(code))
@@ -140,7 +140,7 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
 
 
 def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.random.Generator) -> None:
-    """Logarithms of sums and expected features against enumeration, at small and huge scores; slopes by differences."""
+    """Log-sums and expected features against enumeration, at small and huge scores; gradients by differences."""
     is_true = [np.asarray(true, dtype=bool) for true in table.is_true]
     everything = [np.ones(true.size, dtype=bool) for true in is_true]
     direction = rng.standard_normal(oracle.n_params)
@@ -161,7 +161,7 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
     ahead, behind = (oracle.expectations(w + sign * step, free=0.0, truth=0.0, power=0.5) for sign in (1, -1))
     rise = coef @ (ahead.free - behind.free - ahead.truth + behind.truth) / 2
     slope = 0.5 * oracle.expectations(w, free=coef, truth=-coef, power=0.5).features @ step
-    say(
+    assert_that(
         np.isclose(rise, slope, rtol=1e-3, atol=1e-8),
         f"{name}.expectations: the sums rise by {rise}, features say {slope}",
     )
@@ -198,9 +198,13 @@ def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeratio
     drawn: Any = oracle.decode(oracle.draw(rng))[1]
     for i in range(table.n):
         values = [table.outputs[i][place][1] for place in np.flatnonzero(masks[i])]
-        say(any(same(drawn[i], h) for h in values), f"{name}.draw gave sample {i} the value {drawn[i]}, not allowed")
+        assert_that(
+            any(same(drawn[i], h) for h in values), f"{name}.draw gave sample {i} the value {drawn[i]}, not allowed"
+        )
     is_open = np.array([np.count_nonzero(mask) > 1 for mask in masks])
-    say(np.array_equal(oracle.hidden_unknown(), np.flatnonzero(is_open)), f"{name}.hidden_unknown: sets are not seen")
+    assert_that(
+        np.array_equal(oracle.hidden_unknown(), np.flatnonzero(is_open)), f"{name}.hidden_unknown: sets are not seen"
+    )
 
 
 def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator) -> None:
@@ -239,7 +243,7 @@ def _check_given_hidden(name: str, problem: Problem, example: Example, table: En
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
     _, hidden = oracle.decode(oracle.impute(w).code)
     for i in range(table.n):
-        say(same(hidden[i], example.hidden[i]), f"{name}.impute changed the given hidden value of sample {i}")
+        assert_that(same(hidden[i], example.hidden[i]), f"{name}.impute changed the given hidden value of sample {i}")
 
 
 def _outputs(table: Enumeration, chosen: list[int]) -> tuple[list[Any], Any]:
@@ -250,7 +254,7 @@ def _outputs(table: Enumeration, chosen: list[int]) -> tuple[list[Any], Any]:
 
 def _compare(what: str, expected: Any, found: Any) -> None:
     expected, found = np.asarray(expected, dtype=float), np.asarray(found, dtype=float)
-    say(expected.shape == found.shape, f"{what}: shape {found.shape} where enumeration has {expected.shape}")
+    assert_that(expected.shape == found.shape, f"{what}: shape {found.shape} where enumeration has {expected.shape}")
     wrong = np.flatnonzero(~np.isclose(expected, found, rtol=1e-5, atol=1e-5))
     if wrong.size:
         i = int(wrong[0])

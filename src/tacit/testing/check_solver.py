@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from tacit.solvers import Solver, Status, minimise
 from tacit.testing.discovery import problems
-from tacit.testing.enumeration import Enumeration, example_task, say
+from tacit.testing.enumeration import Enumeration, assert_that, example_task
 
 ROUNDING = 1e-9
 """How far rounding may move an objective, as a share of it: no solver certifies more than that."""
@@ -40,25 +41,25 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
         solution = minimise(task, solver, tol=tol, max_iter=most)
         where = f"{name} on {type(problem).__name__}, seed {seed}, C={C}"
         room = ROUNDING * optimum.objective
-        say(
+        assert_that(
             solution.objective >= optimum.bound - room and solution.bound <= optimum.objective + room,
             f"{where}: the optimum, {optimum.objective}, is not between bound {solution.bound} and objective "
             f"{solution.objective}",
         )
-        say(solution.status is Status.CONVERGED or is_coarse, f"{where}: {solution.advice()}")
-        say(solution.gap <= tol * solution.objective + room, f"{where}: ended with gap {solution.gap}")
-        say(
+        assert_that(solution.status is Status.CONVERGED or is_coarse, f"{where}: {solution.advice()}")
+        assert_that(solution.gap <= tol * solution.objective + room, f"{where}: ended with gap {solution.gap}")
+        assert_that(
             abs(solution.objective - task.objective(solution.w)) <= room,
             f"{where}: objective {solution.objective} is not the value at w, {task.objective(solution.w)}",
         )
         bounds = [step.bound for step in solution.history]
         objectives = [step.objective for step in solution.history]
-        say(bounds == sorted(bounds), f"{where}: the lower bound fell")
-        say(objectives == sorted(objectives, reverse=True), f"{where}: the best objective rose")
-        left = {"start": solution.w, "planes": solution.planes, "dual": solution.dual}
+        assert_that(bounds == sorted(bounds), f"{where}: the lower bound fell")
+        assert_that(objectives == sorted(objectives, reverse=True), f"{where}: the best objective rose")
+        left: dict[str, Any] = {"start": solution.w, "planes": solution.planes, "dual": solution.dual}
         again = minimise(task, solver, tol=tol, max_iter=most, **left)
-        say(
+        assert_that(
             again.objective <= solution.objective + room,
             f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",
         )
-    say(ran > 0, f"{name}: no problem offers what it needs, {solver.needs}; is a name misspelt?")
+    assert_that(ran > 0, f"{name}: no problem offers what it needs, {solver.needs}; is a name misspelt?")

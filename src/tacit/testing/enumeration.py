@@ -76,7 +76,7 @@ def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str
     return Task(oracle, np.full(n, C / n), oracle.impute(np.zeros(oracle.n_params)).code, rescaling=rescaling)
 
 
-def say(holds: Any, otherwise: str) -> None:
+def assert_that(holds: Any, otherwise: str) -> None:
     """Raise an AssertionError in words unless the condition holds."""
     if not holds:
         raise AssertionError(otherwise)

@@ -132,7 +132,7 @@ SETTINGS: list[dict[str, Any]] = [
         "examples": shifts,
     },
 ]
-"""Outputs listed and not, hidden values and none, functions and enumeration, features that find no room."""
+"""Outputs listed or not, hidden values or none, functions or enumeration, features beyond the memory limit."""
 
 
 def per_sample_variants() -> list[PerSample]:

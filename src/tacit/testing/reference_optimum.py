@@ -1,4 +1,4 @@
-"""The optimum of a tiny task, between two numbers that prove each other, without any of tacit's oracles and solvers."""
+"""The optimum of a tiny task, between two certified numbers, computed without tacit's oracles and solvers."""
 
 from __future__ import annotations
 

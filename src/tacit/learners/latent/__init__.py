@@ -1,2 +1,2 @@
-"""The descent of latent SVMs: one run (`descent`), several runs with their checkpoints (`runs`), rounds of runs whose
+"""How latent SVMs are fitted: one run (`descent`), several runs and their checkpoints (`runs`), and rounds in which the
 loss is measured against imputed hidden values (`rounds`)."""

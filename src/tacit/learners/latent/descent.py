@@ -1,7 +1,7 @@
-"""The concave–convex procedure: solve a convex task, impute the hidden values, repeat; all samples or a few at a time.
+"""The concave–convex procedure: solve a convex task, impute the hidden values, repeat; on all samples or self-paced.
 
-`Descent` is what one run works on, `Position` where it is; `Descent.step` makes the next position. A position holds
-everything that the rest of the run depends on, so a run that goes on from a stored one ends as if never interrupted.
+A `Descent` holds what stays the same in a run, a `Position` what changes; `Descent.step` makes the next position. A
+position holds everything that the rest of the run depends on, so a resumed run ends as if it had not been interrupted.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.running import Status
-from tacit.solvers import Bundle, Solution, Solver, Warm, minimise
+from tacit.solvers import Bundle, Solution, Solver, WarmStart, minimise
 
 FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1
-"""Gaps of convex tasks: the first as a share of C, later ones of the last fall; how they shrink when nothing falls."""
+"""To which gap convex tasks are solved: the first to a share of C, later ones to a share of the last decrease of the
+objective, and to a share of the last gap where the objective did not decrease."""
 
 MAX_ESCAPES = 30
-"""Iterations in which a run that is at w = 0 is given other hidden values; after these, that is its end."""
+"""After this many iterations a run that is at w = 0 ends there; before, it gets other hidden values."""
 
 _PURPOSES = ("start", "solve", "draw")
 
@@ -33,9 +34,9 @@ _PURPOSES = ("start", "solve", "draw")
 class Iteration(NamedTuple):
     """One line of the history of a run: the state after an outer iteration.
 
-    ``objective`` is the true one, hidden values maximised over, of all samples; ``gap`` that of the convex solve;
-    ``changed`` counts samples whose hidden value is new, ``samples_in`` those that the convex task held. Which ones
-    those were is in ``is_in``, a mask, and the hidden value of every sample in ``hidden``.
+    ``objective`` is the true one, of all samples, with hidden values maximised over; ``gap`` is that of the convex
+    solve. ``changed`` counts the samples whose hidden value is new. ``samples_in`` counts the samples in the convex
+    task, and the mask ``is_in`` tells which they are. ``hidden`` has the hidden value of every sample.
     """
 
     iteration: int
@@ -61,7 +62,7 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a run is: the weights, the hidden values that go with them, the planes met, and what the pace remembers."""
+    """Where a run is: weights, the hidden values imputed with them, the planes so far, and the state of the pace."""
 
     w: Array
     target: Array
@@ -82,7 +83,7 @@ P = TypeVar("P", bound=Position)
 
 
 class Solved(NamedTuple):
-    """The answer of a convex task, and of which samples it was one."""
+    """The solution of a convex task, and which samples were in it."""
 
     w: Array
     planes: Array
@@ -100,13 +101,13 @@ class Descent:
     ----------
     oracle, weights, penalty, rescaling : as in `Task`
     solver : the solver of a convex task
-    tol : a fall of the objective below C·ε, ``tol · Σ c_i``, is none. Early convex tasks, whose targets are about to
-        change, are solved to a share of the last fall, the last one to C·ε: no run ends before that
-    max_inner : steps of one convex solve
+    tol : a decrease of the objective below ``tol · Σ c_i`` does not count. Early convex tasks, whose targets are about
+        to change, are solved only to a share of the last decrease; a run ends only after one solved to ``tol · Σ c_i``
+    max_inner : steps per convex solve
     pace : None for all samples at once
     escape : if a solve ends at w = 0, impute from the minimiser of the cutting-plane model instead
-    shift : whether a run that has ended tries the oracle's `joint_moves` and goes on from one that is better
-    seed, start : of the fit, and the number of the run in it: all that is drawn depends on both
+    shift : when a run has ended, try the oracle's `joint_moves` and go on from one that is better
+    seed, start : the seed of the fit, and the number of the run in it: all random numbers depend on both
     """
 
     oracle: Any
@@ -137,11 +138,11 @@ class Descent:
         return Position(**parts)
 
     def better(self, best: P | None, now: P) -> P:
-        """What a run that is cut short now is left with, given what that was before."""
+        """The result of a run that is cut short now: the lower of the best position so far and the present one."""
         return now if best is None or now.objective < best.objective else best
 
     def step(self, now: P) -> P:
-        """One outer iteration: solve with the present hidden values, impute new ones, see how to go on."""
+        """One outer iteration: solve with the present hidden values, impute new ones, decide how to go on."""
         is_pacing = self._is_pacing(now)
         solved = self._solve_easy(now) if is_pacing else self._solve_all(now)
         if not solved.is_in.any():  # nothing was easy enough: the hidden values stay, more samples are let in
@@ -167,7 +168,7 @@ class Descent:
     def _solve(
         self, now: Position, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
     ) -> Solution:
-        """A convex task to the present precision; given up once its optimum is known to be above a limit."""
+        """Solve a convex task to the present precision; give up once its optimum is known to be above a limit."""
         task = self._task(target, weights)
         planes = now.planes if planes is None else planes
         solution = minimise(
@@ -216,16 +217,17 @@ class Descent:
         return found
 
     def _shares(self) -> tuple[Array, float]:
-        """How many samples each one stands for, and the weight of one: a weight of 2 is a sample twice."""
+        """The weight of each sample relative to the mean weight, and that mean: a weight of 2 counts as two samples."""
         unit = float(self.weights.sum()) / max(1, int(np.count_nonzero(self.weights)))
         return self.weights / unit, unit
 
     # impute
 
     def _impute(self, now: P, solved: Solved, hint: Array) -> P:
-        """The position at the solution, with the hidden values that ``hint`` asks for; the old one where that is lower.
+        """The position at the solution, with hidden values imputed from ``hint``; the old position if that is lower.
 
-        It can be lower by no more than the gap of the solve, and only while all samples are in is there one objective.
+        The old one can be lower by no more than the gap of the solve. Objectives are compared only if all samples are
+        in both.
         """
         w, target = solved.w, self.oracle.impute(hint, prefer=now.target).code
         objective = self.objective(w, target)
@@ -249,11 +251,11 @@ class Descent:
     # stop
 
     def _is_still(self, before: Position, after: Position) -> bool:
-        """Whether an iteration brought nothing: no new hidden value, or no fall that counts."""
-        return after.changed == 0 or (_fall(before, after) < self.significant and bool(after.w.any()))
+        """Whether an iteration brought nothing: no new hidden value, or no decrease that counts."""
+        return after.changed == 0 or (_decrease(before, after) < self.significant and bool(after.w.any()))
 
     def _is_end(self, before: Position, after: Position) -> bool:
-        """Whether the run ends: nothing moved, all samples were in, and the task was solved to the last precision."""
+        """Whether the run ends: nothing changed, all samples were in, the task was solved to the final precision."""
         is_precise = before.precision <= self.significant
         has_paced = self.pace is None or bool(np.isfinite(after.ease)) or not after.w.any()
         return self._is_still(before, after) and is_precise and bool(after.is_in.all()) and has_paced
@@ -264,19 +266,19 @@ class Descent:
             return self._at_least(0.0)  # which samples are easy shows only in a good solution
         if self._is_still(before, after):
             return self._at_least(FINER_GAP * before.precision)
-        fall = _fall(before, after)
-        return self._at_least(NEXT_GAP * fall if 0 < fall < np.inf else before.precision)
+        decrease = _decrease(before, after)
+        return self._at_least(NEXT_GAP * decrease if 0 < decrease < np.inf else before.precision)
 
     # leave a poor end
 
     def _model_minimiser(self, target: Array, planes: Array) -> Array:
-        """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone on."""
+        """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone next."""
         task = self._task(target, self.weights)
-        model = Bundle().init(task, Warm(planes=planes), np.random.default_rng(0))
-        return task.penalty.primal(model.weigh(task.penalty) @ model.slopes)
+        model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
+        return task.penalty.primal(model.solve_model_dual(task.penalty) @ model.slopes)
 
     def _draw_hidden(self, now: P) -> P:
-        """The same w = 0 with hidden values drawn anew: those that the model points to lead back there."""
+        """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""
         drawer = offered(self.oracle, DrawsHidden)
         if drawer is None:
             return now
@@ -286,9 +288,9 @@ class Descent:
         return replace(now, target=target, changed=changed, precision=precision, is_done=changed == 0)
 
     def _move_jointly(self, end: P) -> P:
-        """The first position that is better than the end of a run and comes from its hidden values, all moved together.
+        """Try joint moves of the hidden values at the end of a run: the first better position, else the end itself.
 
-        Most moves cost a few passes, since the planes that are there prove that their convex task has nothing to offer.
+        Most moves cost only a few passes: the planes so far prove that their convex task cannot be better.
         """
         mover = offered(self.oracle, MovesJointly)
         limit = end.objective - self.significant
@@ -329,7 +331,7 @@ class Descent:
 
     @property
     def significant(self) -> float:
-        """C·ε: the least fall of the objective that counts."""
+        """The smallest decrease of the objective that counts."""
         return self.tol * float(self.weights.sum())
 
     def objective(self, w: Array, target: Array) -> float:
@@ -342,7 +344,7 @@ class Descent:
         return task.slack(w)[0]
 
     def rng(self, purpose: str, iteration: int = 0) -> np.random.Generator:
-        """Other numbers for another start, purpose and iteration."""
+        """A random generator of its own for every start, purpose and iteration."""
         return np.random.default_rng((self.seed, self.start, _PURPOSES.index(purpose), iteration))
 
     def line(self, now: Position, seconds: float) -> Iteration:
@@ -365,12 +367,12 @@ class Descent:
 
 
 def _held_all(now: Position) -> bool:
-    """Whether the objective of a position is one of all samples."""
+    """Whether the convex task of a position held all samples."""
     return now.iteration > 0 and bool(now.is_in.all())
 
 
-def _fall(before: Position, after: Position) -> float:
-    """By how much the objective fell; infinite where the one before does not compare."""
+def _decrease(before: Position, after: Position) -> float:
+    """By how much the objective decreased; infinite where the one before cannot be compared."""
     return before.objective - after.objective if _held_all(before) else np.inf
 
 

@@ -1,4 +1,4 @@
-"""Latent descents in rounds: each measures its loss against the hidden values that the last one imputed."""
+"""Latent descents in rounds: each round measures its loss against the hidden values that the last one imputed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle import loss_needs_hidden
 from tacit.oracle.digests import checksum
-from tacit.scale.cached import Recalling
+from tacit.scale.cached import CachedOracle
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class Rounds:
         return self._next_round(moved) if moved.is_done and loss_needs_hidden(self.descent.oracle) else moved
 
     def better(self, best: RoundPosition | None, now: RoundPosition) -> RoundPosition:
-        """The best round so far; in the first one the best position, measured against its own hidden values.
+        """The best round so far; in the first round the best position, measured against its own hidden values.
 
-        The objective of the first round counts labels alone, so it is lower than any that follows: it does not compare.
+        The objective of the first round counts labels alone, so it cannot be compared with those that follow.
         """
         if not loss_needs_hidden(self.descent.oracle):
             return self.descent.better(best, now)
@@ -71,23 +71,25 @@ class Rounds:
         return _back_at_best(now)
 
     def _next_round(self, now: RoundPosition) -> RoundPosition:
-        """The end of a round: remember it if it is the best, begin another one unless its hidden values are old."""
+        """The end of a round: keep it if it is the best; begin another unless its hidden values occurred before."""
         objective = self._against(now.target).objective(now.w, now.target)
         if objective < now.best_objective:
             now = replace(now, best_w=now.w, best_target=now.target, best_objective=objective, best_gap=now.gap)
-        mark = checksum(now.target)
-        if mark in now.seen:
+        digest = checksum(now.target)
+        if digest in now.seen:
             return _back_at_best(now)
-        seen = np.append(now.seen, mark)
+        seen = np.append(now.seen, digest)
         return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
 
     def _against(self, code: Array) -> Descent:
         """The descent of a round, its oracle the same object as long as the round lasts."""
-        mark = checksum(code)
-        if mark not in self.present:
+        digest = checksum(code)
+        if digest not in self.present:
             self.present.clear()
-            self.present[mark] = replace(self.descent, oracle=Recalling(self.descent.oracle.measured_against(code)))
-        return self.present[mark].of_run(self.descent.start, self.descent.seed)
+            self.present[digest] = replace(
+                self.descent, oracle=CachedOracle(self.descent.oracle.measured_against(code))
+            )
+        return self.present[digest].of_run(self.descent.start, self.descent.seed)
 
 
 def _back_at_best(now: RoundPosition) -> RoundPosition:

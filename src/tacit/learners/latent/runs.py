@@ -1,4 +1,4 @@
-"""A fit of several runs: where it is, what it has seen, and how that is kept on disk."""
+"""A fit of several runs: the present one, the best so far, and what a checkpoint keeps of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array, narrow
+from tacit.learners.fitted_attributes import check_position
 from tacit.learners.latent.descent import Iteration, Position
-from tacit.learners.loaded_facts import check_position
 from tacit.running import Status
 from tacit.running.checkpoint import stored, stored_number
 
@@ -24,20 +24,20 @@ class Run(NamedTuple):
     history: list[Iteration]
 
 
-class OneRun(Protocol):
-    """What a run does: a `Descent`, or rounds of them."""
+class RunProcedure(Protocol):
+    """What a run executes: a `Descent`, or rounds of descents."""
 
-    def of_run(self, start: int, seed: int) -> OneRun:
+    def of_run(self, start: int, seed: int) -> RunProcedure:
         """The same for another run."""
 
     def step(self, now: Any) -> Any:
         """The next position."""
 
     def better(self, best: Any, now: Any) -> Any:
-        """What a run that is cut short now is left with."""
+        """The result of a run that is cut short now."""
 
     def line(self, now: Any, seconds: float) -> Iteration:
-        """What the history says of a position."""
+        """The line of the history for a position."""
 
     def restored(self, parts: dict[str, Any]) -> Any:
         """A position from its stored parts."""
@@ -56,7 +56,7 @@ class Record:
     lowest: Position | None = None
     runs: tuple[Run, ...] = ()
     best: Position | None = None
-    targets: tuple[Array, ...] = ()  # of every iteration of every run, to know their hidden values again
+    targets: tuple[Array, ...] = ()  # of all iterations of all runs, to restore the hidden values of their history
 
     @property
     def n_iterations(self) -> int:
@@ -72,7 +72,7 @@ class Record:
             position=self.position if following is None else following,
             seed=self.seed,
             runs=(*self.runs, Run(end.objective, status, list(self.history))),
-            best=_bare(end) if is_better else self.best,
+            best=_without_planes(end) if is_better else self.best,
             targets=self.targets,
         )
 
@@ -82,16 +82,16 @@ class Runs:
 
     Parameters
     ----------
-    one : what a run does
-    first : the first position of a run, given what it does
-    n_starts, max_iter : how many runs, and outer iterations of each at the most
-    keeps_targets : whether snapshots are wanted
+    procedure : what a run executes, a `RunProcedure`
+    first : makes the first position of a run, given its procedure
+    n_starts, max_iter : the number of runs, and of outer iterations per run at the most
+    keeps_targets : whether targets are kept for snapshots
     """
 
     def __init__(
-        self, one: Any, first: Callable[[Any], Position], n_starts: int, max_iter: int, keeps_targets: bool
+        self, procedure: Any, first: Callable[[Any], Position], n_starts: int, max_iter: int, keeps_targets: bool
     ) -> None:
-        self.one = one
+        self.procedure = procedure
         self.first = first
         self.n_starts, self.max_iter = n_starts, max_iter
         self.keeps_targets = keeps_targets
@@ -99,14 +99,14 @@ class Runs:
 
     def begin(self, seed: int, saved: Mapping[str, Any] | None = None) -> Record:
         """The first run at its start, or where a snapshot was taken."""
-        return Record(self.first(self.one.of_run(0, seed)), seed) if saved is None else self._restored(saved)
+        return Record(self.first(self.procedure.of_run(0, seed)), seed) if saved is None else self._restored(saved)
 
     def step(self, record: Record) -> Record:
         status = self.status(record)
         if status is None:
             return self._advanced(record)
         start = len(record.runs) + 1
-        following = self.first(self.one.of_run(start, record.seed)) if start < self.n_starts else None
+        following = self.first(self.procedure.of_run(start, record.seed)) if start < self.n_starts else None
         self._clock = time.perf_counter()
         return record.ended(status, following)
 
@@ -151,16 +151,16 @@ class Runs:
         }
 
     def _advanced(self, then: Record) -> Record:
-        one = self.one.of_run(len(then.runs), then.seed)
-        now = one.step(then.position)
-        line = one.line(now, time.perf_counter() - self._clock)
+        procedure = self.procedure.of_run(len(then.runs), then.seed)
+        now = procedure.step(then.position)
+        line = procedure.line(now, time.perf_counter() - self._clock)
         if line.is_in.all() and then.history and then.history[-1].is_in.all():
             line = line._replace(is_in=then.history[-1].is_in)  # one mask for many lines
         return replace(
             then,
             position=now,
             history=(*then.history, line),
-            lowest=_bare(one.better(then.lowest, now)),
+            lowest=_without_planes(procedure.better(then.lowest, now)),
             targets=(*then.targets, narrow(now.target)) if self.keeps_targets else then.targets,
         )
 
@@ -187,10 +187,10 @@ class Runs:
 
     def _position(self, saved: Mapping[str, Any], prefix: str) -> Position:
         parts = {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
-        position: Position = self.one.restored(
+        position: Position = self.procedure.restored(
             {name: value if value.ndim else value.item() for name, value in parts.items()}
         )
-        check_position(position, parts, getattr(self.one, "descent", self.one).oracle)
+        check_position(position, parts, getattr(self.procedure, "descent", self.procedure).oracle)
         return position
 
     def _line(self, like: Position, numbers: Array, is_in: Array, target: Array) -> Iteration:
@@ -204,10 +204,10 @@ class Runs:
             changed=int(changed),
             iteration=int(i),
         )
-        line: Iteration = self.one.line(then, seconds)
+        line: Iteration = self.procedure.line(then, seconds)
         return line
 
 
-def _bare(position: Position) -> Position:
-    """Without its planes, which only the next step needs."""
+def _without_planes(position: Position) -> Position:
+    """The same position without its planes, which only the next step needs."""
     return replace(position, planes=position.planes[:0])

@@ -115,7 +115,7 @@ class ClassBlocks(EnumerableOracle):
         return view
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, *self.known_marks())
+        return checksum(self._rows, self.offsets, *self.digest_arrays())
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = np.zeros(self.n_params)

@@ -74,4 +74,4 @@ class StateBlocks(EnumerableOracle):
         return float(self._rows.size * self.n_labels)
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, *self.known_marks())
+        return checksum(self._rows, self.offsets, *self.digest_arrays())

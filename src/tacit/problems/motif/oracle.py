@@ -302,7 +302,7 @@ class MotifOracle(EnumerableOracle):
     def digest(self) -> str:
         shape = np.append(self._shape, self._strands)
         ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings
-        return checksum(*ids, shape, self.offsets, *self.known_marks())
+        return checksum(*ids, shape, self.offsets, *self.digest_arrays())
 
     def _argmax(
         self,

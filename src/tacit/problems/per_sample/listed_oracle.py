@@ -148,7 +148,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         answers = self._table.norms(self._entries(self._truth[known], known))
         names = sorted(f"{name}={name_of(function)}" for name, function in bound.functions.functions.items())
         data = joblib.hash((bound.samples, bound.labels, bound.hidden, names))
-        return f"{data}{checksum(self._cells, answers, *self.known_marks())}"
+        return f"{data}{checksum(self._cells, answers, *self.digest_arrays())}"
 
     def recipe(self, first: int, last: int) -> Any:
         """How another process builds the same oracle for some of the samples."""

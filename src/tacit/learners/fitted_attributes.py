@@ -1,4 +1,4 @@
-"""What a fitted learner must hold for its methods to work: asked before it is written, and after it was read."""
+"""Checks of the attributes of a fitted learner, before it is written to a file and after it was read from one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tacit.oracle import Schema
 from tacit.ragged import Ragged
 from tacit.running import Status
 
-MARGIN_FACTS = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
-"""What every margin learner sets in `fit`, beside what every learner does."""
+MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
+"""Attributes that every margin learner sets in `fit`, beside those of every learner."""
 
 
-ARRAYS = ("w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
+ARRAY_FIELDS = ("w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
 
-def check_facts(model: Any, also: tuple[str, ...] = ()) -> None:
-    """Refuse a model whose parameters or learned facts cannot be, or do not fit each other.
+def check_fitted(model: Any, also: tuple[str, ...] = ()) -> None:
+    """Refuse a model whose parameters or learned attributes are invalid, or do not fit each other.
 
-    ``also`` are facts that it must have beside those of every learner.
+    ``also`` are attributes that it must have beside those of every learner.
     """
     from tacit.learners.preparation import check_running
 
@@ -80,16 +80,16 @@ def _check_runs(runs: Any) -> None:
 
 
 def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None:
-    """Refuse the position of a descent, made of stored parts, that is none of these samples.
+    """Refuse the position of a descent, restored from stored parts, that does not fit these samples.
 
-    Kernels go where its codes say.
+    Kernels index by its codes, so a wrong one would read outside of the data.
     """
     missing = set(vars(position)) - set(parts)
     if missing:
         raise ValueError(f"{min(missing)} is missing")
     number("precision", position.precision, "a finite number from 0", is_not_negative)
     for name, values in vars(position).items():
-        if isinstance(values, np.ndarray) != (name in ARRAYS):
+        if isinstance(values, np.ndarray) != (name in ARRAY_FIELDS):
             raise ValueError(f"{name} is {shorten(values)}")
         if name in ("target", "reference", "best_target") and values.size:
             if not oracle.accepts(values) or values.min() < 0:
@@ -98,7 +98,7 @@ def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None
             _check_weights(values, oracle.n_params)
         elif name in ("iteration", "changed", "n_warm"):
             whole_number(name, values, 0)
-        elif name not in ARRAYS and not isinstance(values, bool):
+        elif name not in ARRAY_FIELDS and not isinstance(values, bool):
             number(name, values, "a number", lambda value: True)
     if not is_table(position.is_in, 1, "b") or position.is_in.size != oracle.n_samples:
         raise ValueError(f"is_in does not say of {oracle.n_samples} samples whether they are in")
@@ -138,7 +138,7 @@ def _check_history(lines: Any) -> None:
     for line in lines:
         if not hasattr(line, "_asdict"):
             raise ValueError(f"a line of history_ is {shorten(line)}, no record")
-        is_own = type(line).__module__.startswith("tacit.")  # what a learner of the user's remembers is its own matter
+        is_own = type(line).__module__.startswith("tacit.")  # the history of a user's own learner may hold anything
         for name, value in line._asdict().items() if is_own else ():
             if name in ("is_in", "hidden"):
                 if not (value is None or isinstance(value, np.ndarray | Ragged)):
@@ -157,4 +157,4 @@ _CHECKS = {
     "history_": _check_history,
     "runs_": _check_runs,
 }
-"""What learners of tacit learn, where they do."""
+"""One check per learned attribute of tacit's learners."""

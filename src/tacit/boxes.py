@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.parameters import numbers
 from tacit.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -34,7 +35,14 @@ def overlap(first: Any, second: Any) -> Array:
     >>> overlap([0, 0, 2, 2], [[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]).round(3)
     array([1.   , 0.333, 0.   ])
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    a, b = numbers("first", first), numbers("second", second)
+    for name, part in (("first", a), ("second", b)):
+        if part.shape[-1:] != (4,):
+            raise ValueError(f"{name} has shape {part.shape}; a box is four numbers, x_min, y_min, x_max, y_max")
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError as error:
+        raise ValueError(f"boxes of the shapes {a.shape} and {b.shape} do not pair up") from error
     low = np.maximum(a[..., :2], b[..., :2])
     high = np.minimum(a[..., 2:], b[..., 2:])
     shared = np.prod(np.maximum(high - low, 0.0), axis=-1)
@@ -277,7 +285,7 @@ def _read_boxes(boxes: Any, n: int) -> Array:
             "a table of boxes is in the order of its file, not of the bags; join it by name first: "
             "tacit.datasets.join_boxes(table, files), or tacit.boxed_windows(folder, table, ...)"
         )
-    drawn: Array = np.asarray(boxes, dtype=np.float64)
+    drawn = numbers("boxes", boxes, "one box per bag, (n, 4)")
     if drawn.shape != (n, 4):
         raise ValueError(f"boxes have shape {drawn.shape} for {n} bags; give one box per bag, (n, 4)")
     return drawn

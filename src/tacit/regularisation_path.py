@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
+from tacit.labels import kind_of_label
 from tacit.learners.learner import Learner
+from tacit.parameters import numbers, shorten
 from tacit.ragged import Ragged
 
 
@@ -86,6 +87,8 @@ def path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
+        if not hasattr(y, "__len__"):
+            raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
         n = len(y)
         known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
         labels = _plain_labels(y)
@@ -118,12 +121,12 @@ def _plain_labels(y: Any) -> Array | None:
     if isinstance(y, Ragged):
         return None
     values = list(y)
-    return np.array(values) if all(np.ndim(v) == 0 and v is not None for v in values) else None
+    return np.array(values) if all(kind_of_label(value) for value in values) else None
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:
-    if np.ndim(values) == 0 or len(values) != n:
-        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {values!r}")
+    if not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0 or len(values) != n:
+        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 
 
@@ -134,17 +137,14 @@ def _read(estimator: Any, Cs: Any) -> Array:
     missing = [name for name in ("C", "warm_start") if name not in offered]
     if missing:
         raise TypeError(
-            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {estimator!r}; in a pipeline, "
-            "transform X first and pass the last step"
+            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {shorten(estimator)}; in a "
+            "pipeline, transform X first and pass the last step"
         )
     if offered.get("checkpoint") is not None:
         raise ValueError("a path is many fits, and a checkpoint holds one: leave out checkpoint=")
-    try:
-        values = np.asarray([Cs] if isinstance(Cs, Real) else list(Cs), dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
+    values = np.atleast_1d(numbers("Cs", Cs, "a list of numbers"))
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"Cs must be a list of numbers, got {Cs!r}; try np.logspace(-1, 3, 9)")
+        raise ValueError(f"Cs must be a list of numbers, got {shorten(Cs)}; try np.logspace(-1, 3, 9)")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
     if wrong.size:
         raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")

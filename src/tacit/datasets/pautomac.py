@@ -88,8 +88,8 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
     if len(head) != 2 or head[1] < 1:
         raise ValueError(
-            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings begins with two numbers: how many strings, "
-            "and how many symbols"
+            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings begins with two numbers: "
+            "how many strings, and how many symbols"
         )
     n, k = head
     if len(lines) - 1 != n:

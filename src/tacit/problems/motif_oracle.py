@@ -339,8 +339,11 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
 def _as_pairs(hidden: Any) -> Any:
     """Pairs as an array where every sample has one; something else otherwise."""
     try:
-        return np.array(hidden, dtype=np.float64)
-    except (TypeError, ValueError):
+        table = np.asarray(hidden)
+        if table.dtype == object:
+            table = np.array([np.nan if is_missing(v) else v for v in table.ravel()], np.float64).reshape(table.shape)
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

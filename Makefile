@@ -9,7 +9,7 @@ demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
 
 test: .venv/installed  ## all tests and doctests; warnings are errors
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/installed  ## style and types
 	$(BIN)/ruff check .

@@ -134,7 +134,7 @@ def test_any_of_says_that_a_users_own_hidden_value_is_one_of_a_few():
 
 def test_motifs_are_known_to_a_stretch_or_a_strand():
     X, y, start = planted_motif(120, 40, "TGACTCA", seed=0)
-    near = [-1 if s < 0 else list(range(max(0, s - 5), min(s + 5, 28))) for s in start]
+    near = [-1 if s < 0 else list(range(max(0, s - 5), min(s + 5, 34))) for s in start]
     model = LatentSVM(Motif(width=7), C=20).fit(X, y, hidden=near)
     assert all(s < 0 or abs(s - found) <= 5 for s, found in zip(start, model.hidden_, strict=True))
     strand = [(-1, -1) if s < 0 else (-1, 0) for s in start]

@@ -154,7 +154,7 @@ def test_weights_are_the_sum_of_the_dual_variables_of_chains():
 @pytest.mark.parametrize("problem", [Multiclass(), Candidates(), Multiclass(loss=[[0, 2, 1], [1, 0, 3], [4, 1, 0]])])
 @pytest.mark.parametrize("solver", [Bundle(), FrankWolfe(cache=5), Subgradient(batch_size=1)], ids=repr)
 def test_slack_rescaling_equals_enumeration(problem, solver):
-    """The optimum with every constraint written out: ℓ·(1 + s(a) − s(target)) ≤ ξ for all outputs a, by SciPy."""
+    """The optimum with every constraint written out: ℓ·(1 + s(a) − s(target)) ≤ ξ for all outputs a."""
     for seed in range(4):
         task = testing.example_task(problem, seed, C=2.0, rescaling="slack")
         table = testing.Enumeration(problem.example(np.random.default_rng(seed)))
@@ -164,8 +164,9 @@ def test_slack_rescaling_equals_enumeration(problem, solver):
         optimum = table.optimum(task.weights)
         tol = 0.03 if isinstance(solver, Subgradient) else 1e-4
         solution = minimise(task, solver, tol=tol, max_iter=500)
-        assert solution.bound - 1e-6 <= optimum <= solution.objective + 1e-6
-        assert solution.objective == pytest.approx(optimum, rel=tol)
+        room = 1e-9 * optimum.objective
+        assert solution.bound <= optimum.objective + room
+        assert optimum.bound - room <= solution.objective <= (1 + tol) * optimum.objective + room
 
 
 def test_a_learner_with_slack_rescaling_weighs_the_margin(digits):

@@ -1,8 +1,8 @@
 """Ctrl-C, checkpoints and kill -9: the best model is never lost."""
 
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -16,16 +16,21 @@ from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status
 
 RUN = """
-import sys, time
+import time
 import numpy as np
 from sklearn.datasets import load_digits
 from tacit import StructuredSVM
 from tacit.problems import Multiclass
 
 X, y = load_digits(return_X_y=True)
-pause = lambda step: print(step.iteration, flush=True) or time.sleep(float(sys.argv[3]))
-model = StructuredSVM(Multiclass(), checkpoint=sys.argv[1], resume=True, callbacks=[pause]).fit(X / 16, y)
-np.save(sys.argv[2], np.append(model.coef_, [model.objective_, model.bound_, model.n_iter_]))
+steps = []
+def pause(step):
+    steps.append(step.iteration)
+    if step.iteration > 0:  # then there is a checkpoint
+        reached.set()
+    time.sleep(seconds)
+model = StructuredSVM(Multiclass(), checkpoint=state, resume=True, callbacks=[pause]).fit(X / 16, y)
+np.savez(result, first=steps[0], model=np.append(model.coef_, [model.objective_, model.bound_, model.n_iter_]))
 """
 
 
@@ -67,28 +72,33 @@ def test_a_real_signal_in_the_middle_of_a_step(data):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
-def test_a_killed_run_resumes_to_the_same_result(tmp_path):
+def test_a_killed_run_resumes_to_the_same_result(tmp_path, start_process):
     """Killed at three random moments, and resumed: the result of an uninterrupted run."""
     rng = np.random.default_rng(0)
-    with run(tmp_path / "straight", tmp_path / "straight.npy", 0) as straight:
-        straight.communicate()
+    exec(
+        RUN,
+        {
+            "state": tmp_path / "straight",
+            "result": tmp_path / "straight.npz",
+            "seconds": 0,
+            "reached": threading.Event(),
+        },
+    )
     for _ in range(3):
-        with run(tmp_path / "killed", tmp_path / "killed.npy", 0.02) as process:
-            while int(process.stdout.readline()) == 0:  # at step 1 and later there is a checkpoint
-                pass
-            time.sleep(float(rng.uniform(0.05, 0.4)))
-            process.kill()
-        assert process.returncode != 0
-    with run(tmp_path / "killed", tmp_path / "killed.npy", 0) as last:
-        steps = last.communicate()[0].split()
-    assert int(steps[0]) > 0
-    expected = np.load(tmp_path / "straight.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "killed.npy"), expected, rtol=1e-6, atol=1e-9)
-
-
-def run(checkpoint, result, pause):
-    command = [sys.executable, "-c", RUN, str(checkpoint), str(result), str(pause)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        reached = multiprocessing.get_context("forkserver").Event()
+        process = start_process(
+            RUN, state=tmp_path / "killed", result=tmp_path / "killed.npz", seconds=0.02, reached=reached
+        )
+        assert reached.wait(60)
+        time.sleep(float(rng.uniform(0.05, 0.4)))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    process = start_process(RUN, state=tmp_path / "killed", result=tmp_path / "killed.npz", seconds=0, reached=reached)
+    process.join()
+    straight, killed = (np.load(tmp_path / f"{name}.npz") for name in ("straight", "killed"))
+    assert straight["first"] == 0 < killed["first"]
+    np.testing.assert_allclose(killed["model"], straight["model"], rtol=1e-6, atol=1e-9)
 
 
 def test_a_stopped_run_resumes_where_it_was(data, tmp_path):

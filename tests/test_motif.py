@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tacit import Ragged, StructuredSVM, datasets, load
+from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
@@ -59,10 +59,10 @@ def random_sequences(rng, lengths, letters="ACGTacgtUu", rare="NnRyKv"):
 @pytest.mark.parametrize(
     ("width", "background"), [(1, 1), (3, 3), (5, 2), (6, 1), (7, 3), (10, 3), (11, 4), (16, 2), (2, 5)]
 )
-def test_features_are_those_of_the_definition(width, background, strands):
+def test_features_are_those_of_the_literature(width, background, strands):
     rng = np.random.default_rng(width)
     X = random_sequences(rng, width + background + rng.integers(1, 9, 6))
-    problem = Motif(width, background, strands)
+    problem = Motif(width, background, strands, features="literature")
     y = [0, 1, 0, 1, 1, 0]
     schema = problem.schema(X, y)
     oracle = problem.bind(X, y, schema)
@@ -112,9 +112,9 @@ def test_a_loss_on_the_start_is_searched_too():
     X, y, start = planted_motif(6, 20, "ACGTAC")
     problem = Motif(6)
     oracle = problem.bind(X, y, problem.schema(X, y), hidden=start)
-    per_state = np.vstack([np.where(np.repeat(y, 11) == 1, 1.0, 0.0), np.tile(np.arange(11.0), 6)])
+    per_state = np.vstack([np.where(np.repeat(y, 15) == 1, 1.0, 0.0), np.tile(np.arange(15.0), 6)])
     worst = oracle.with_loss(LossTable(per_state, None)).augmented(np.zeros(oracle.n_params))
-    assert oracle.decode(worst.code)[1].tolist() == [10] * 6
+    assert oracle.decode(worst.code)[1].tolist() == [14] * 6
 
 
 def test_a_motif_is_cut_into_pieces_that_cover_it_once():
@@ -244,7 +244,19 @@ def test_many_sequences_bind_without_an_object_each():
         (Motif(4), np.array([b"ACGTACGTAC", b"ACG-ACGTAC"]), [0, 1], "sequence 1 has '-' at position 3"),
         (Motif(4), np.array(["ACGTACGTAC", "ACé"]), [0, 1], "sequence 1 has 'é' at position 2"),
         (Motif(4), ["ACGTACGTAC", "AC\u0394GTACGTAC"], [0, 1], "sequence 1 has '\u0394' at position 2"),
-        (Motif(4), ["ACGTACGT", "ACGTACG"], [0, 1], "sequence 1 has 7 letters; .* need 8 or more"),
+        (Motif(4), ["ACGTACGT", "ACG"], [0, 1], "sequence 1 has 3 letters; .* need 4 or more"),
+        (
+            Motif(4, features="literature"),
+            ["ACGTACGT", "ACGTACG"],
+            [0, 1],
+            "sequence 1 has 7 letters; .* need 8 or more",
+        ),
+        (
+            Motif(4, features="old"),
+            ["ACGTACGT"] * 2,
+            [0, 1],
+            "features must be 'full' or 'literature', got features='old'",
+        ),
         (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0 letters"),
         (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0 letters"),
         (Motif(4), [], [], "no sequences"),
@@ -271,7 +283,7 @@ def test_bad_input(problem, X, y, words):
 @pytest.mark.parametrize(
     ("strands", "hidden", "words"),
     [
-        ("one", [-1, 2], r"hidden\[1\] is 2, sample 1 has starts 0 to 1 \(-1 for unknown\)"),
+        ("one", [-1, 6], r"hidden\[1\] is 6, sample 1 has starts 0 to 5 \(-1 for unknown\)"),
         ("one", [-1, -2], r"hidden\[1\] is -2"),
         (
             "one",
@@ -348,7 +360,8 @@ def test_planted_motifs_are_where_they_are_said_to_be():
     np.testing.assert_array_equal(X, planted_motif(50, 30, "TGACTCA", seed=5).X)
     for change, words in (
         ({"motif": "TGN"}, "A, C, G and T"),
-        ({"length": 10}, "11 or more"),
+        ({"length": 6}, "7 or more"),
+        ({"length": 10, "background": 3}, "11 or more"),
         ({"strands": 2}, "'both'"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -429,3 +442,53 @@ def test_uniprobe_halves():
     assert halves.X_train.shape == halves.y_train.shape == (20_950,)  # PEERS: fold 1 has 20,950 sequences
     assert halves.X_test.size == 40_685 - 20_950
     assert set(halves.y_test) == {-1, 1}
+
+
+# every window, either strand
+
+
+def test_a_motif_at_the_very_end_is_found():
+    rng = np.random.default_rng(0)
+    letters = rng.choice(list("ACGT"), (200, 30))
+    y = np.arange(200) % 2
+    for i in np.flatnonzero(y):
+        letters[i, -7:] = list("TGACTCA")
+    X = ["".join(row) for row in letters]
+    model = LatentSVM(Motif(width=7), C=50, n_init=4).fit(X, y)
+    assert (model.hidden_[y == 1] == 23).mean() > 0.95
+    assert model.score(X, y) > LatentSVM(Motif(width=7, features="literature"), C=50, n_init=4).fit(X, y).score(X, y)
+
+
+def reverse_complement(sequences):
+    swap = str.maketrans("ACGTRY", "TGCAYR")
+    return [str(x).translate(swap)[::-1] for x in sequences]
+
+
+@pytest.mark.parametrize("background", [1, 3])
+def test_both_strands_are_the_same_to_the_last_bit(background):
+    X, y, place = planted_motif(150, 35, "GATTACA", noise=0.1, strands="both", seed=3)
+    X = [x.decode() for x in X]
+    X[0] = "RY" + X[0][2:]
+    turned = reverse_complement(X)
+    some = np.arange(150) % 5 == 0
+    hidden = np.where(some[:, None], place, -1)
+    mirrored = np.where(hidden >= 0, np.column_stack([35 - 7 - hidden[:, 0], 1 - hidden[:, 1]]), -1)
+    one, other = (
+        LatentSVM(Motif(width=7, background=background, strands="both"), C=20, n_init=2).fit(sequences, y, hidden=known)
+        for sequences, known in ((X, hidden), (turned, mirrored))
+    )
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.decision_function(X), one.decision_function(turned))
+    start, strand = one.hidden_[y == 1].T
+    assert np.array_equal(other.hidden_[y == 1], np.column_stack([28 - start, 1 - strand]))
+    found, back = one.predict_hidden(X, k=2)[0], one.predict_hidden(turned, k=2)[0]
+    has_motif = one.predict(X) == 1
+    assert np.array_equal(back[has_motif][..., 0], 28 - found[has_motif][..., 0])
+
+
+def test_known_sets_turn_with_their_sequence():
+    X, y, place = planted_motif(60, 30, "GATTACA", strands="both", seed=1)
+    allowed = [-1 if s < 0 else [(s, -1), (max(s - 1, 0), 0)] for s, _ in place.tolist()]
+    model = LatentSVM(Motif(width=7, strands="both"), C=20).fit(X, y, hidden=allowed)
+    for (s, _), (found, strand) in zip(place.tolist(), model.hidden_.tolist(), strict=True):
+        assert s < 0 or found == s or (found == max(s - 1, 0) and strand == 0)

@@ -360,6 +360,21 @@ def test_states_of_edges_are_defined(fitted):
         SpectralHMM(2).predict([["a"]])
 
 
+@pytest.mark.parametrize("refine", ["em", None])
+def test_states_come_in_the_order_of_their_visits(refine):
+    """Whatever the start of the decomposition, or the processor, has found first."""
+    start, stop = [0.2, 0.5, 0.3], [0.1, 0.2, 0.05]
+    moves = [[0.1, 0.1, 0.8], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]]
+    emission = [[0.05, 0.05, 0.9], [0.05, 0.9, 0.05], [0.9, 0.05, 0.05]]
+    strings = WeightedAutomaton.from_hmm(start, moves, emission, stop).sample(20_000, random_state=0)
+    for seed in range(4):
+        model = SpectralHMM(3, refine=refine, random_state=seed, verbose=0).fit(strings)
+        going_on = (1 - model.stopprob_)[:, None] * model.transmat_
+        visits = np.linalg.solve((np.eye(3) - going_on).T, model.startprob_)
+        assert visits.tolist() == sorted(visits, reverse=True)
+        assert model.symbols_[model.emissionprob_.argmax(axis=1)].tolist() == [0, 1, 2]
+
+
 # edges
 
 

@@ -29,7 +29,7 @@ def planted_motif(
     *,
     noise: float = 0.0,
     strands: str = "one",
-    background: int = 3,
+    background: int | None = None,
     seed: int = 0,
 ) -> Planted:
     """Random sequences, every other one with a motif at a random start.
@@ -40,7 +40,8 @@ def planted_motif(
     motif : letters A, C, G, T
     noise : probability that a letter of a planted motif is drawn anew
     strands : "both" plants the reverse complement in half of the positives; hidden is then (n, 2), start and strand
-    background : starts are those of `tacit.problems.Motif` with this background, 0 … length − width − background − 1
+    background : None for starts 0 … length − width; a number for those that `tacit.problems.Motif` looks at with this
+        background and ``features="literature"``, which leaves out the last ones
 
     >>> X, y, start = planted_motif(4, 20, "GGGGGG", seed=1)
     >>> X[y == 1][0], start
@@ -50,15 +51,15 @@ def planted_motif(
         raise ValueError(f"motif must be letters A, C, G and T, got {shorten(motif)}")
     letters = np.array(["ACGT".index(letter) for letter in motif.upper()])
     n, length = whole_number("n", n, 0, MAX_BYTES), whole_number("length", length, 1, MAX_BYTES)
-    background, seed = whole_number("background", background, 0), whole_number("seed", seed, 0)
+    seed = whole_number("seed", seed, 0)
     number("noise", noise, "a probability", lambda chance: 0 <= chance <= 1)
     if n * length > MAX_BYTES:
         raise ValueError(f"{n} sequences of {length} letters are more than {MAX_BYTES} letters; draw them in parts")
-    starts = length - letters.size - background
+    left_out = -1 if background is None else whole_number("background", background, 0)
+    starts = length - letters.size - left_out
     if starts < 1:
         raise ValueError(
-            f"length={length} leaves no room for a motif of {letters.size} letters; "
-            f"give {letters.size + background + 1} or more"
+            f"length={length} leaves no room for a motif of {letters.size} letters; give {length + 1 - starts} or more"
         )
     one_of("strands", strands, ("one", "both"))
     rng = np.random.default_rng(seed)

@@ -16,7 +16,8 @@ from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import Prepared, check_margin, prepare
-from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, require
+from tacit.oracle import Problem, completes_labels, hidden_values, loss_needs_hidden, offered, require
+from tacit.oracle.capabilities import ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
@@ -49,7 +50,9 @@ class LatentSVM(Learner):
     solver : of the convex tasks: "auto", or a solver
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : starts; the best by objective is kept, all are in `runs_`; one if `init` gives where to begin
-    init : "hidden" draws hidden values, "weights" draws w and imputes; or hidden values to begin with
+    init : "auto" begins at hidden values that the problem proposes (for a `Motif`, where words stand that positives
+        have more often than negatives), and draws them where it has none, or no more; "hidden" draws them, "weights"
+        draws w and imputes; or hidden values to begin with
     tol : stop when an iteration gains less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
     max_inner : steps of one convex solve
@@ -94,7 +97,7 @@ class LatentSVM(Learner):
         solver: Solver | str | None = "auto",
         pace: SelfPaced | None = None,
         n_init: int = 1,
-        init: Any = "hidden",
+        init: Any = "auto",
         tol: float = 1e-3,
         max_iter: int = 100,
         max_inner: int = 1000,
@@ -253,8 +256,12 @@ class LatentSVM(Learner):
         rng = descent.rng("start")
         if isinstance(self.init, str) and self.init == "weights":
             return self._begun(one, oracle.impute(rng.standard_normal(oracle.n_params)).code)
+        if isinstance(self.init, str) and self.init == "auto":
+            proposed = self._proposals(oracle)
+            if descent.start < len(proposed):
+                return self._begun(one, proposed[descent.start])
         if isinstance(self.init, str):
-            require(f"{type(self).__name__}(init='hidden')", self.problem, oracle, ["draw"], "use init='weights'")
+            require(f"{type(self).__name__}(init={self.init!r})", self.problem, oracle, ["draw"], "use init='weights'")
             return self._begun(one, oracle.draw(rng))
         try:
             prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
@@ -262,6 +269,10 @@ class LatentSVM(Learner):
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return self._begun(one, oracle.impute(zero, prefer=prefer).code)
+
+    def _proposals(self, oracle: Any) -> list[Array]:
+        proposer = offered(oracle, ProposesStarts)
+        return [] if proposer is None else proposer.proposals(int(self.n_init))
 
     @staticmethod
     def _begun(one: Any, target: Array, w: Array | None = None) -> Position:
@@ -289,10 +300,10 @@ class LatentSVM(Learner):
     def _check(self) -> None:
         whole_number("n_init", self.n_init)
         whole_number("max_inner", self.max_inner)
-        switch("escape", self.escape)
-        switch("shift", self.shift)
-        if self.init is None or (isinstance(self.init, str) and self.init not in ("hidden", "weights")):
-            raise ValueError(f"init must be 'hidden', 'weights' or hidden values, got {shorten(self.init)}")
+        for name in ("escape", "shift", "warm_start"):
+            switch(name, getattr(self, name))
+        if self.init is None or (isinstance(self.init, str) and self.init not in ("auto", "hidden", "weights")):
+            raise ValueError(f"init must be 'auto', 'hidden', 'weights' or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")

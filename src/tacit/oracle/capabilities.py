@@ -87,6 +87,13 @@ class DrawsHidden(Protocol):
         """A code of all samples with the true labels and hidden values at random; known ones stay."""
 
 
+class ProposesStarts(Protocol):
+    """Hidden values that are worth starting from."""
+
+    def proposals(self, most: int) -> list[Array]:
+        """Up to so many codes of all samples with the true labels, the most promising first; known values stay."""
+
+
 class MovesJointly(Protocol):
     """Moves that no single sample gains by."""
 

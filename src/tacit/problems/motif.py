@@ -14,7 +14,7 @@ from tacit.oracle import Example, Problem, Schema
 from tacit.parameters import one_of, whole_number
 from tacit.problems.class_blocks import class_losses, read_costs
 from tacit.problems.dna_input import MEANING, read_sequences
-from tacit.problems.motif_oracle import MotifOracle, read_windows
+from tacit.problems.motif_oracle import Layout, MotifOracle, read_windows
 from tacit.ragged import Ragged
 
 LONGEST_WORD = 8
@@ -25,14 +25,16 @@ class Motif(Problem):
 
     ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
     numbers), and the counts of all words of ``background`` letters, k for short (4^k numbers), except those that
-    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Words are counted from the
-    starts 0 … L−k−1, and h runs over 0 … L−width−k−1, as in the code of Kumar, Packer & Koller (2010), so that
-    objectives compare: the last word of a sequence is never counted, and a word that starts before the window and
-    reaches into it is. (What was written about it, "the remaining background sequence" and "a Markov model of order
-    k", would fit other counts too; the code decides.) Letters and words are in the order A, C, G, T.
+    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Every window and every word
+    of a sequence counts. Letters and words are in the order A, C, G, T.
 
     With ``strands="both"`` the motif may also lie on the other strand: its letters are then those of the window's
-    reverse complement, the background words stay those of the strand as written.
+    reverse complement. Words are counted on both strands too, each read in its own direction, so a sequence and its
+    reverse complement are the same to the model, to the last bit.
+
+    With ``features="literature"`` windows and words are those of the code of Kumar, Packer & Koller (2010), so that
+    objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
+    sequence is never looked at, and with both strands words are counted on the strand as written.
 
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
     complement). It is −1 for negatives, which have nothing hidden, and where it is unknown.
@@ -46,6 +48,7 @@ class Motif(Problem):
     width : length of the motif
     background : length k of the background words, 1 to 8
     strands : "one" or "both"
+    features : "full", or "literature" for the windows and words of the papers
     loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
     classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
 
@@ -62,17 +65,25 @@ class Motif(Problem):
     reads_once = True
 
     def __init__(
-        self, width: int, background: int = 3, strands: str = "one", loss: Any = "0/1", classes: Any = None
+        self,
+        width: int,
+        background: int = 3,
+        strands: str = "one",
+        features: str = "full",
+        loss: Any = "0/1",
+        classes: Any = None,
     ) -> None:
         self.width = width
         self.background = background
         self.strands = strands
+        self.features = features
         self.loss = loss
         self.classes = classes
 
     def check(self) -> None:
         self._sizes()
         one_of("strands", self.strands, ("one", "both"))
+        one_of("features", self.features, ("full", "literature"))
         check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
@@ -88,12 +99,13 @@ class Motif(Problem):
         self.check()
         width, background = self._sizes()
         sequences = read_sequences(X)
-        short = np.flatnonzero(sequences.lengths <= width + background)
+        shortest = self._layout().shortest
+        short = np.flatnonzero(sequences.lengths < shortest)
         if short.size:
             i = int(short[0])
             raise ValueError(
                 f"sequence {i} has {sequences.lengths[i]} letters; width={width} and background={background} "
-                f"need {width + background + 1} or more: drop it ({short.size} are too short) or lower width"
+                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
             )
         return sequences
 
@@ -114,31 +126,34 @@ class Motif(Problem):
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
         sequences = self.checked(X)
         self.check_schema(schema)
-        width, background = self._sizes()
-        strands = 1 if self.strands == "one" else 2
+        layout = self._layout()
         facts: dict[str, Any] = {}
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, len(sequences)))
             facts["labels"] = np.where(found < 0, 2, found)
             facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
         if hidden is not None:
-            starts = sequences.lengths - width - background
-            facts["hidden"] = read_windows(hidden, starts, strands, facts.get("labels"), schema.classes)
-        return MotifOracle(sequences, schema, width, background, strands, **facts)
+            starts = layout.count_starts(sequences.lengths)
+            facts["hidden"] = read_windows(hidden, starts, layout.strands, facts.get("labels"), schema.classes)
+        return MotifOracle(sequences, schema, layout, **facts)
+
+    def _layout(self) -> Layout:
+        return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
-        lengths = self.width + self.background + rng.integers(1, 4, int(rng.integers(3, 6)))
+        layout = self._layout()
+        lengths = layout.shortest + rng.integers(0, 3, int(rng.integers(3, 6)))
         X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
-        X[0] = X[0][:1] + rng.choice(list("NnRyB")) + X[0][2:]
+        X[0] = X[0][:1] + rng.choice(list("NnRyB")) + X[0][2:] if len(X[0]) > 1 else "N"
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
-        windows = [(h, s) for h in range(int(lengths.min()) - self.width - self.background) for s in (0, 1)]
+        windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
         chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
         hidden = np.where(y == classes[1], chosen.T, -1).T
         costs = read_costs(self.loss, classes)
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
-            starts = range(len(x) - self.width - self.background)
+            starts = range(layout.count_starts(len(x)))
             if self.strands == "one":
                 return [(classes[0], -1), *((classes[1], h) for h in starts)]
             return [(classes[0], (-1, -1)), *((classes[1], (h, s)) for h in starts for s in (0, 1))]
@@ -161,9 +176,13 @@ class Motif(Problem):
         letters = ["ACGT".index(x[p]) for p in window]
         for j, letter in enumerate(letters if strand != 1 else [3 - letter for letter in reversed(letters)]):
             motif[j, letter] += 1
-        for p in range(len(x) - self.background):
+        layout, k = self._layout(), self.background
+        for p in range(len(x) - k + 1 if layout.is_full else len(x) - k):
+            word = ["ACGT".index(letter) for letter in x[p : p + k]]
             if p not in window:
-                background[tuple("ACGT".index(letter) for letter in x[p : p + self.background])] += 1
+                background[tuple(word)] += 1
+            if layout.is_symmetric and p + k - 1 not in window:  # it starts there on the other strand
+                background[tuple(3 - letter for letter in reversed(word))] += 1
         return np.concatenate([motif.ravel(), background.ravel()])
 
     @classmethod
@@ -173,6 +192,9 @@ class Motif(Problem):
             cls(3, background=2, strands="both"),
             cls(6, background=1, loss=[[0, 3], [0.5, 0]], classes=["bound", "background"]),
             cls(1, background=3),
+            cls(2, background=3, strands="both"),
+            cls(2, background=2, features="literature"),
+            cls(2, background=1, strands="both", features="literature"),
         ]
 
     def _sizes(self) -> tuple[int, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +18,8 @@ from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 from tacit.parameters import shorten
 from tacit.problems import motif_kernels as kernels
+from tacit.problems.motif_starts import enriched_words
+from tacit.problems.motif_windows import COMPLEMENT
 from tacit.problems.words import find_words
 from tacit.ragged import Ragged
 
@@ -62,6 +66,61 @@ class Pieces(NamedTuple):
         return out[:-1]
 
 
+@dataclass(frozen=True)
+class Layout:
+    """Which windows and words of a sequence a model looks at.
+
+    Parameters
+    ----------
+    width, background : letters of the motif, and of a background word
+    strands : 1 or 2
+    is_full : every window and every word; otherwise those of the code of Kumar, Packer & Koller (2010), which leaves
+        out the last word and the last ``background`` + 1 windows
+    """
+
+    width: int
+    background: int
+    strands: int
+    is_full: bool = True
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether words are counted on both strands, so that a sequence and its reverse complement are the same."""
+        return self.is_full and self.strands == 2
+
+    @property
+    def shortest(self) -> int:
+        """Letters that a sequence must have."""
+        return max(self.width, self.background) if self.is_full else self.width + self.background + 1
+
+    def count_starts(self, lengths: Any) -> Any:
+        """How many windows sequences of these lengths have."""
+        return lengths - self.width + 1 - self._left_out
+
+    @property
+    def _left_out(self) -> int:
+        return 0 if self.is_full else self.background + 1
+
+    def shape(self) -> Array:
+        """What the kernels need of it; see `motif_kernels`."""
+        without_word = self.background - 1 if self.is_full else self.background
+        return np.array([self.width, without_word, self._left_out, self.background - 1])
+
+
+def orient(sequences: Ragged) -> tuple[Ragged, Array]:
+    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were turned around.
+
+    A sequence and its reverse complement are then the same data, and whatever is computed of them has the same bits.
+    """
+    values, offsets, lengths = sequences.values, sequences.offsets, sequences.lengths
+    places = np.arange(values.size)
+    mirrored = COMPLEMENT[values[np.repeat(offsets[:-1] + offsets[1:] - 1, lengths) - places]]
+    first = np.minimum.reduceat(np.where(values != mirrored, places, values.size), offsets[:-1])
+    at = np.minimum(first, values.size - 1)
+    is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
+    return sequences.with_values(np.where(np.repeat(is_flipped, lengths), mirrored, values)), is_flipped
+
+
 class MotifOracle(EnumerableOracle):
     """Label 0 is background alone, label 1 has a state for every start and strand.
 
@@ -74,24 +133,46 @@ class MotifOracle(EnumerableOracle):
     ----------
     sequences : letter codes, from `read_sequences`
     schema : classes (negative, positive) and the blocks of w
-    width, background, strands : those of the problem, strands as a number
+    layout : which windows and words there are
     facts : labels, hidden and losses, as in `EnumerableOracle`
     """
 
-    def __init__(
-        self, sequences: Ragged, schema: Schema, width: int, background: int, strands: int, **facts: Any
-    ) -> None:
-        self._width, self._background, self._strands = width, background, strands
+    def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **facts: Any) -> None:
+        width, background, strands = layout.width, layout.background, layout.strands
+        self._layout, self._strands = layout, strands
+        self._shape = layout.shape()
         self._blocks_of = schema.views
+        self._flipped = np.zeros(len(sequences), dtype=bool)
+        self._labels_of: Array | None = facts.get("labels")
+        if layout.is_symmetric:
+            sequences, self._flipped = orient(sequences)
+        self._sequences = sequences
         self._starts, self._stops = sequences.offsets[:-1], sequences.offsets[1:]
         self._pieces = Pieces.of(width)
         self._words = find_words(sequences.values, sequences.offsets, background)
         is_shared = self._pieces.length == background
         self._parts = self._words if is_shared else find_words(sequences.values, sequences.offsets, self._pieces.length)
         self._longest = int(sequences.lengths.max())
-        states = strands * (sequences.lengths - width - background)
+        states = strands * layout.count_starts(sequences.lengths)
         offsets = np.concatenate([[0], np.cumsum(states)])
+        if "hidden" in facts:
+            facts["hidden"] = self._turned(facts["hidden"], offsets)
         super().__init__(schema.classes, offsets, schema.n_params, **facts)
+
+    def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
+        """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
+        if not self._flipped.any():
+            return known
+        sizes = np.diff(offsets)
+        is_state = self._flipped & (known.states >= 0)
+        if self._labels_of is not None:
+            is_state &= self._labels_of == 1
+        states = np.where(is_state, sizes - 1 - known.states, known.states)
+        if known.allowed is None:
+            return KnownHidden(states)
+        places = np.arange(int(offsets[-1]))
+        mirrored = np.repeat(offsets[:-1] + offsets[1:] - 1, sizes) - places
+        return KnownHidden(states, known.allowed[np.where(np.repeat(self._flipped, sizes), mirrored, places)])
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         sizes = np.diff(self.offsets) if rows is None else np.diff(self.offsets)[rows]
@@ -101,45 +182,42 @@ class MotifOracle(EnumerableOracle):
             *self._cut_words(rows),
             *self._tables(w),
             self._pieces.places,
-            self._width,
-            self._background,
+            self._shape,
             self._work(),
             scores,
         )
         return scores
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
-        words, pieces = self._zeros()
+        sums = self._zeros()
         V = np.ascontiguousarray(V, dtype=np.float64)
-        kernels.add_all_windows(
-            *self._cut_words(rows), self._pieces.places, self._width, self._background, V, self._work(), words, pieces
-        )
-        return self._fold(words, pieces)
+        kernels.add_all_windows(*self._cut_words(rows), self._pieces.places, self._shape, V, self._work(), *sums)
+        return self._fold(*sums)
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
-        words, pieces = self._zeros()
-        kernels.add_windows(
-            *self._cut_words(rows),
-            self._pieces.places,
-            self._width,
-            self._background,
-            labels,
-            states,
-            coef,
-            words,
-            pieces,
-        )
-        return self._fold(words, pieces)
+        sums = self._zeros()
+        kernels.add_windows(*self._cut_words(rows), self._pieces.places, self._shape, labels, states, coef, *sums)
+        return self._fold(*sums)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
-        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): the words outside both windows cancel, so O(width) a row."""
-        words, pieces = self._zeros()
-        ids, parts, starts, _ = self._cut_words(rows)
-        coef = one_coef_each(coef, starts.size)
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
+        sums = self._zeros()
+        cut, places = self._cut_words(rows), self._pieces.places
+        coef = one_coef_each(coef, cut[2].size)
         for output, sign in ((code, 1.0), (target, -1.0)):
-            cells = self.split(output, rows)
-            kernels.add_moves(ids, parts, starts, self._pieces.places, self._width, *cells, coef, sign, words, pieces)
-        return self._fold(words, pieces)
+            kernels.add_moves(*cut, places, self._shape, *self.split(output, rows), coef, sign, *sums)
+        return self._fold(*sums)
+
+    def proposals(self, most: int) -> list[Array]:
+        """Windows that look most like a word which positives hold more often than negatives, one word per start."""
+        words = enriched_words(self._sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
+        codes = []
+        for letters in words:
+            w = np.zeros(self.n_params)
+            middle = (self._layout.width - letters.size) // 2
+            self._blocks_of(w)["motif"][middle + np.arange(letters.size), letters] = 1.0
+            codes.append(self.impute(w).code)
+        return codes
 
     def joint_moves(self, code: Array) -> list[Array]:
         """Codes with all motifs one, two or three letters further on, or back, as far as their sequences reach.
@@ -205,6 +283,8 @@ class MotifOracle(EnumerableOracle):
             states = np.where((found == 1) & (sizes > 1), -1, 0)
         else:
             states = read_windows(hidden, sizes // self._strands, self._strands, found, self.classes).states
+            is_flipped = _take(self._flipped, rows) & (found == 1) & (states >= 0)
+            states = np.where(is_flipped, sizes - 1 - states, states)
         unknown = np.flatnonzero(states < 0)
         if unknown.size:
             raise ValueError(
@@ -215,11 +295,13 @@ class MotifOracle(EnumerableOracle):
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         labels, states = self.split(code, rows)
+        sizes = _take(np.diff(self.offsets), rows)
+        states = np.where(_take(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 
     def digest(self) -> str:
-        shape = np.array([self._width, self._background, self._strands])
+        shape = np.append(self._shape, self._strands)
         ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings
         return checksum(*ids, shape, self.offsets, *self.known_marks())
 
@@ -260,8 +342,7 @@ class MotifOracle(EnumerableOracle):
             *self._cut_words(rows),
             *self._tables(w),
             self._pieces.places,
-            self._width,
-            self._background,
+            self._shape,
             free if given is None else given,
             free if wish is None else wish,
             self._work(),
@@ -274,20 +355,33 @@ class MotifOracle(EnumerableOracle):
     def _cut_words(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
         return self._words.ids, self._parts.ids, _take(self._starts, rows), _take(self._stops, rows)
 
-    def _tables(self, w: Array) -> tuple[Array, Array]:
-        """The weight of every background word, and of every piece of the motif on each strand."""
+    def _tables(self, w: Array) -> tuple[Array, Array, Array]:
+        """The weight of every background word, of its reverse complement if that is counted too, and of every piece of
+        the motif on each strand."""
         blocks = self._blocks_of(w)
         motifs = [blocks["motif"], blocks["motif"][::-1, ::-1]]  # A, C, G, T backwards are their complements
         tables = np.stack([self._pieces.tables(motif) for motif in motifs[: self._strands]])
-        return self._words.extend(blocks["background"]), self._parts.extend(tables)
+        background = blocks["background"]
+        reverse = self._words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
+        return self._words.extend(background), reverse, self._parts.extend(tables)
 
-    def _zeros(self) -> tuple[Array, Array]:
-        return np.zeros(self._words.size), np.zeros((self._strands, len(self._pieces.places), self._parts.size))
+    @cached_property
+    def _complements(self) -> Array:
+        """The number of the reverse complement of every plain word."""
+        numbers = np.arange(4**self._layout.background).reshape((4,) * self._layout.background)
+        return np.ascontiguousarray(numbers.transpose()[(slice(None, None, -1),) * numbers.ndim]).ravel()
 
-    def _fold(self, words: Array, pieces: Array) -> Array:
+    def _zeros(self) -> tuple[Array, Array, Array]:
+        reverse = np.zeros(self._words.size if self._layout.is_symmetric else 0)
+        pieces = np.zeros((self._strands, len(self._pieces.places), self._parts.size))
+        return np.zeros(self._words.size), reverse, pieces
+
+    def _fold(self, words: Array, reverse: Array, pieces: Array) -> Array:
         out = np.zeros(self.n_params)
         blocks = self._blocks_of(out)
         blocks["background"][:] = self._words.fold(words)
+        if self._layout.is_symmetric:
+            blocks["background"][:] += self._words.fold(reverse)[self._complements]
         plain = self._parts.fold(pieces)
         blocks["motif"][:] = self._pieces.fold(plain[0])
         if self._strands == 2:

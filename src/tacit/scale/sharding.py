@@ -95,8 +95,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 """Methods that return an oracle of the same samples, to be cut in the same way."""
 
 WHOLE = (
-    "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "probe", "units",
-    "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
+    "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "probe", "proposals",
+    "units", "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, or draw from one stream of random numbers, or go
 through the samples one after the other by their nature."""

@@ -56,7 +56,8 @@ class SpectralHMM(StringDensity):
 
     Attributes
     ----------
-    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them
+    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them; the state that
+        the training strings visit most often is the first
     stopprob_, empty_ : probability to end after a symbol of each state, and of the empty sequence
     automaton_ : the same as a `WeightedAutomaton`, with one state more for the start
     spectral_ : the spectral automaton of the counts, before any projection
@@ -128,7 +129,8 @@ class SpectralHMM(StringDensity):
                     )
                     shown.close()
                 start = _maximise(fit.counts, float(self.smoothing))
-            self._keep(moments, start, error)
+            counts = fit.counts if fit is not None else expect(tree, start)
+            self._keep(moments, _most_visited_first(start, counts), error)
         self.history_: list[EMStep] = fit.history if fit else []
         self.converged_ = bool(fit and fit.converged)
         if fit and fit.interrupted:
@@ -237,6 +239,13 @@ def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
     leaving[1:] += extra / leaving.shape[1] + 1e-300
     leaving /= leaving.sum(axis=1, keepdims=True)
     return _automaton(leaving[:, :-1], (emission / emission.sum(axis=0)).T, leaving[:, -1])
+
+
+def _most_visited_first(parameters: Parameters, counts: Expected) -> Parameters:
+    """The same HMM with its states in the order of their visits: rounding decides the order in which they are found."""
+    visits = counts.moves.sum(axis=(0, 1))[1:]
+    order = np.concatenate([[0], 1 + np.argsort(-visits, kind="stable")])
+    return Parameters(parameters.initial[order], parameters.moves[:, order[:, None], order], parameters.final[order])
 
 
 def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> list[tuple[Parameters, float]]:

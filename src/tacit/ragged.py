@@ -149,7 +149,9 @@ class Ragged:
             key = _only_key(key)
         if key is Ellipsis:
             return self
-        if isinstance(key, (int, np.integer)):
+        if isinstance(key, int | np.integer):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"sample {shorten(key)} does not exist: there are {len(self)}")
             i = range(len(self))[key]
             return self.values[self.offsets[i] : self.offsets[i + 1]]
         if isinstance(key, slice):
@@ -260,6 +262,8 @@ class Ragged:
         >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
         """
+        if isinstance(samples, str | bytes | dict) or not isinstance(samples, Iterable):
+            raise TypeError(f"a list of bags expected, got {shorten(samples)}")
         parts: list[Any] = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
         if not parts:
             raise ValueError("no samples: the list is empty")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -87,14 +88,27 @@ def path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
-        if not hasattr(y, "__len__"):
+        if not hasattr(y, "__len__") or sparse.issparse(y) or getattr(y, "ndim", 1) == 0:
             raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
         n = len(y)
         known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
-        labels = _plain_labels(y)
-        splits = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        size = X.shape[0] if getattr(X, "shape", ()) else len(X) if isinstance(X, list | tuple) else -1
+        if size != n:
+            raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+        splits = _splits(cv, _plain_labels(y), n)
         scores = np.array([_fold(estimator, X, y, Cs, known, *split) for split in splits]).T
     return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
+
+
+def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
+    """Which samples train and which test, fold by fold."""
+    try:
+        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
+    except (TypeError, IndexError) as error:
+        raise ValueError(
+            f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+        ) from error
 
 
 def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
@@ -125,7 +139,8 @@ def _plain_labels(y: Any) -> Array | None:
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:
-    if not hasattr(values, "__len__") or getattr(values, "ndim", 1) == 0 or len(values) != n:
+    is_list = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and not sparse.issparse(values)
+    if not is_list or len(values) != n:
         raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 

@@ -92,9 +92,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         With ``k`` above one the best k of them and their scores, (n, k) each, the best first; −1 and −inf where a
         sample has fewer.
         """
+        k = whole_number("k", k, 1, 10_000)
         if k == 1:
             return self._best(X)[1]
-        k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
         require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
         with sharded(oracle, self.n_jobs) as shards:

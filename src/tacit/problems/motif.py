@@ -11,7 +11,7 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array
 from tacit.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.oracle import Example, Problem, Schema
-from tacit.parameters import one_of, whole_number
+from tacit.parameters import one_of, shorten, whole_number
 from tacit.problems.class_blocks import class_losses, read_costs
 from tacit.problems.dna_input import MEANING, read_sequences
 from tacit.problems.motif_oracle import Layout, MotifOracle, read_windows
@@ -87,11 +87,12 @@ class Motif(Problem):
         check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
         width, background = self._sizes()
         if schema.blocks != {"motif": (width, 4), "background": (4**background,)} or len(schema.classes) != 2:
             raise ValueError(
                 f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
-                f"classes have weights of the shapes {dict(schema.blocks)}: fit again"
+                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
         read_costs(self.loss, schema.classes)
 

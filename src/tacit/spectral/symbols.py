@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.labels import find_labels
@@ -31,7 +32,8 @@ def read_sequences(sequences: Any) -> Ragged:
     else:
         if type(sequences).__module__.split(".")[0] == "pyarrow":
             sequences = sequences.to_pylist()
-        if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
+        is_list = hasattr(sequences, "__iter__") and getattr(sequences, "ndim", 1) > 0
+        if isinstance(sequences, str | bytes | dict) or not is_list or sparse.issparse(sequences):
             raise TypeError(
                 f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
             )
@@ -109,7 +111,7 @@ def _one(sequence: Any, i: int) -> Any:
     if isinstance(sequence, str):
         return list(sequence)
     is_list = hasattr(sequence, "__len__") and hasattr(sequence, "__iter__") and getattr(sequence, "ndim", 1) > 0
-    if isinstance(sequence, bytes | dict) or not is_list:
+    if isinstance(sequence, bytes | dict) or not is_list or sparse.issparse(sequence):
         raise TypeError(
             f"sequence {i} is {shorten(sequence)}; a sequence is a list of symbols: for a single one pass [sequence]"
         )

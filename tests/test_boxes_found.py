@@ -91,7 +91,7 @@ def test_the_largest_of_several_boxes_is_of_the_class_of_the_image(photos):
     assert join_boxes(table(rows), files, several="largest")[1].tolist() == [0, 0, 9, 9]
     three = table(rows, ["cat", "cat", "dog"])
     assert join_boxes(three, files, y, several="largest")[1].tolist() == [0, 0, 3, 3]
-    with pytest.raises(ValueError, match="'error' or 'largest', got 'first'"):
+    with pytest.raises(ValueError, match="'error' or 'largest', got several='first'"):
         join_boxes(three, files, y, several="first")
     with pytest.raises(ValueError, match="1 classes for 4 images"):
         join_boxes(three, files, y[:1])
@@ -238,7 +238,7 @@ def test_what_has_no_boxes_is_refused(planted):
         (lambda: pick_boxes(bags, np.full(90, 7)), ValueError, r"hidden\[0\] is 7; bag 0 has candidates 0 to 3"),
         (lambda: pick_boxes(bags, hidden / 2), ValueError, "one whole number per bag"),
         (lambda: report_boxes(model, bags, y, drawn[:5]), ValueError, r"shape \(5, 4\) for 90 bags"),
-        (lambda: report_boxes(model, bags, y[:5], drawn), ValueError, r"y has shape \(5,\)"),
+        (lambda: report_boxes(model, bags, y[:5], drawn), ValueError, r"y has 5 labels"),
         (lambda: report_boxes(model, bags, y, np.full((90, 4), np.nan)), ValueError, "no image has a drawn box"),
         (lambda: report_boxes(model, bags, y, drawn, threshold=0), ValueError, "threshold is an overlap above 0"),
     ):

@@ -43,9 +43,9 @@ def test_turning_back_by_the_angle_brings_a_digit_upright():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"n": 0}, "n must be a whole number from 1 to [0-9]+, got n=0"),
+        ({"n": 0}, "n must be a whole number from 1 .*, got n=0"),
         ({"n": 2.5}, "n must be"),
-        ({"n": 5, "side": 8}, "side must be a whole number from 12 to [0-9]+, got side=8"),
+        ({"n": 5, "side": 8}, "side must be a whole number from 12 .*, got side=8"),
         ({"n": 5, "turn": 200}, "turn must be degrees from 0 to 180, got turn=200"),
         ({"n": 5, "turn": np.nan}, "turn must be"),
     ],

@@ -1,13 +1,16 @@
 """Bad input: the error names the cause, the place and the remedy, before any work starts."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit import Ragged, StructuredSVM
+from tacit import LatentSVM, Ragged, StructuredSVM
+from tacit.boxes import overlap
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Multiclass, Transforms
+from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.solvers import Bundle
+from tacit.spectral import SpectralHMM, WeightedAutomaton
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [0, 1, 2, 0, 1, 2]
@@ -213,3 +216,106 @@ def test_values_at_the_edge_have_a_defined_result():
     free = StructuredSVM(Multiclass(loss=np.zeros((3, 3))), C=1).fit(X, Y)
     assert free.objective_ == 0
     assert free.score(X, Y) == 1
+
+
+def test_what_pandas_writes_for_a_missing_value_is_missing():
+    """NA is neither equal to itself nor not: every comparison with it is an error of its own."""
+    with pytest.raises(ValueError, match=r"y\[2\] is missing"):
+        StructuredSVM(Multiclass()).fit(X, [0, 1, pd.NA, 0, 1, 2])
+    with pytest.raises(ValueError, match=r"y\[1\] is nan"):
+        StructuredSVM(Multiclass()).fit(X, pd.Series([0, None, 2, 0, 1, 2], dtype="Int64"))
+    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
+        StructuredSVM(Multiclass()).fit(X, pd.Series(["a", None, "b", "a", "b", "a"], dtype="string"))
+    tokens = X.reshape(3, 2, 2)
+    for gap in (None, pd.NA, np.nan, pd.NaT, -1):
+        tagged = LatentSVM(Chain(), C=1).fit(tokens, [["a", "b"], ["b", gap], ["a", "a"]])
+        assert tagged.hidden_[1].tolist() == ["b", tagged.hidden_[1][1]]
+        known = LatentSVM(Candidates(), C=1).fit(tokens, [0, 1, 0], hidden=[1, gap, 0])
+        assert known.hidden_[[0, 2]].tolist() == [1, 0]
+        assert 0 <= known.score_hidden(tokens, [0, 1, 0], [1, gap, 0]) <= 1
+    series = pd.Series([1, None, 0], dtype="Int64")
+    assert LatentSVM(Candidates(), C=1).fit(tokens, [0, 1, 0], hidden=series).hidden_[0] == 1
+    sequences = ["ACGTACGTAC"] * 4
+    starts = StructuredSVM(Motif(3), C=1).fit(sequences, [0, 1, 0, 1], hidden=[pd.NA, 1, None, 2]).hidden_
+    assert starts.tolist() == [-1, 1, -1, 2]
+    both = [[pd.NA, pd.NA], [1, 0], [-1, -1], [2, 1]]
+    pairs = StructuredSVM(Motif(3, strands="both"), C=1).fit(sequences, [0, 1, 0, 1], hidden=both).hidden_
+    assert pairs.tolist() == [[-1, -1], [1, 0], [-1, -1], [2, 1]]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (lambda: Ragged.of(3), TypeError, "bags expected, got 3"),
+        (lambda: Ragged.of(None), TypeError, "bags expected, got None"),
+        (lambda: Ragged([[1], [2, 3]], [0, 2]), ValueError, "row 1 has 2 entries, row 0 has 1"),
+        (lambda: Ragged([1, 2], [[0], [1, 2]]), ValueError, "offsets must be"),
+        (lambda: Ragged.from_frame([1, 2], "a"), TypeError, "a pandas table expected"),
+        (lambda: Ragged.concatenate(Ragged([1], [0, 1])), TypeError, r"write \[first, second\]"),
+        (
+            lambda: StructuredSVM(Chain()).fit(X.reshape(3, 2, 2), 3.0),
+            ValueError,
+            "y is 3.0; give one sequence of tags",
+        ),
+        (lambda: StructuredSVM(Candidates()).fit(BAGS, [0, 1, 0], hidden=[0, [1], 0]), ValueError, "hidden"),
+        (lambda: StructuredSVM(Candidates()).fit(BAGS, [0, 1, 0], hidden=[0, [[1], [2, 3]], 0]), ValueError, "hidden"),
+        (lambda: StructuredSVM(Multiclass(), checkpoint=3.5).fit(X, Y), TypeError, "checkpoint must be a path"),
+        (
+            lambda: StructuredSVM(Multiclass(classes=[None, 0, 1, 2])).fit(X, Y),
+            ValueError,
+            "classes must be two or more",
+        ),
+        (lambda: StructuredSVM(Multiclass(classes=3)).fit(X, Y), ValueError, "classes must be"),
+        (
+            lambda: StructuredSVM(Chain(classes=[None, "a"])).fit(X.reshape(3, 2, 2), [["a", "a"]] * 3),
+            ValueError,
+            "classes must be two or more different tags",
+        ),
+        (
+            lambda: StructuredSVM(Chain(forbidden=[(None, 1)])).fit(X.reshape(3, 2, 2), [[0, 1]] * 3),
+            ValueError,
+            r"forbidden names \(None, 1\)",
+        ),
+        (
+            lambda: StructuredSVM(Chain(forbidden=[([1], 1)])).fit(X.reshape(3, 2, 2), [[0, 1]] * 3),
+            ValueError,
+            r"forbidden names \(\[1\], 1\)",
+        ),
+        (lambda: StructuredSVM(Multiclass()).fit(X, Y, sample_weight=["a"] * 6), ValueError, "sample_weight must"),
+        (
+            lambda: StructuredSVM(Multiclass()).fit(X, Y, sample_weight=[[1], [2, 3]]),
+            ValueError,
+            "sample_weight must be",
+        ),
+        (lambda: StructuredSVM(Multiclass()).fit(X, [[0], [1, 2], 0, 0, 1, 1]), ValueError, "one label per sample"),
+        (lambda: SpectralHMM(1).fit([["b", [], "b"]]), ValueError, r"mix 'b' and \[\]"),
+        (lambda: WeightedAutomaton([1.0], {}, [1.0], ["a"]), ValueError, "transitions must be an array of numbers"),
+        (lambda: WeightedAutomaton([1.0], [[[0.5]]], [1.0], [None]), ValueError, "symbols are strings or integers"),
+        (lambda: rotations(0, 1, 10**30), ValueError, "count must be a whole number from 1 to 10000"),
+        (lambda: rotations("low", 1, 3), ValueError, "low must be an angle in degrees"),
+        (lambda: overlap([0, 0, 1], [0, 0, 1, 1]), ValueError, r"first has shape \(3,\)"),
+    ],
+)
+def test_what_cannot_be_is_said_in_our_words(call, kind, words):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_boxes_come_in_one_table_or_in_one_per_sample():
+    """With as many rows as samples, a list of boxes and a list of tables have the same length."""
+    one_each = Ragged([[1.0], [2.0]], [0, 1, 2])
+    boxes = [[0, 0, 1, 1], [2, 2, 5, 5]]
+    for form in (boxes, tuple(boxes), np.array(boxes), [np.array(box) for box in boxes], [[box] for box in boxes]):
+        assert one_each.with_boxes(form).boxes.tolist() == boxes
+    with_empty = Ragged([[1.0], [2.0]], [0, 2, 2])
+    for form in (boxes, [boxes, []], [np.array(boxes), np.empty((0, 4))]):
+        assert with_empty.with_boxes(form).boxes.tolist() == boxes
+    for form, words in (
+        ([[boxes[0]], boxes], "sample 1 has 1 rows and boxes of shape"),
+        ([[boxes[0]]], "1 tables of boxes for 2 samples"),
+        ([[boxes[0]], [[1, 2], [3]]], "sample 1 has 1 rows and boxes of several lengths"),
+        (boxes[:1], "boxes have shape"),
+        ("boxes", "four numbers per row"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            one_each.with_boxes(form)

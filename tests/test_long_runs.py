@@ -56,6 +56,7 @@ def test_interrupt_keeps_the_best_model(data):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="Ctrl-C is ignored here: nohup, or &")
 def test_a_real_signal_in_the_middle_of_a_step(data):
     StructuredSVM(Multiclass()).fit(*data)  # compiles, so that the signal falls into the loop
     for delay in (0.003, 0.01, 0.02):
@@ -133,6 +134,7 @@ def test_without_resume_a_run_starts_anew(data, tmp_path):
         (lambda X, y: (X, y, {"solver": Bundle(drop_after=7)}), "solver: "),
         (lambda X, y: (X, y, {"problem": Multiclass(fit_intercept=False)}), "problem: "),
         (lambda X, y: (X, y, {"class_weight": "balanced"}), "sample weights and C: "),
+        (lambda X, y: (X, y, {"random_state": 1}), "seed: "),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(data, tmp_path, change, words):

@@ -156,6 +156,7 @@ def test_it_is_saved_and_loaded_with_its_class(bags, tmp_path):
         tacit.load(tmp_path / "model", classes=[GradientCRF])
 
 
+@pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="Ctrl-C is ignored here: nohup, or &")
 def test_it_can_be_stopped_interrupted_and_resumed(bags, tmp_path):
     X, y, _ = bags
     whole = GradientCRF(Candidates()).fit(X, y)

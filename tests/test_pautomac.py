@@ -69,7 +69,7 @@ def test_what_is_no_text_or_no_gzip_is_refused_by_name(tmp_path):
     for name, content, words in (
         ("cut.gz", packed[: len(packed) // 2], "truncated or not a gzip file"),
         ("plain.gz", TRAIN.encode(), "truncated or not a gzip file"),
-        ("binary", b"\xff\xfe\x00", "is not text in ASCII"),
+        ("binary", b"\xff\xfe\x00", "not text in ASCII"),
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name}'.*{words}"):
@@ -80,7 +80,7 @@ def test_what_is_no_text_or_no_gzip_is_refused_by_name(tmp_path):
 
 def test_packed_files_that_grow_beyond_the_limit_are_not_kept(tmp_path):
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b"9999 2\n" + b"1 0\n" * 9999))
-    with pytest.raises(ValueError, match=r"bomb\.gz'.*5000"):
+    with pytest.raises(ValueError, match=r"bomb\.gz' unpacks to more than 5000 bytes"):
         read_pautomac(tmp_path / "bomb.gz", max_bytes=5000)
 
 

@@ -11,7 +11,9 @@ from PIL import Image
 from skimage.feature import hog
 
 from tacit import boxes, windows
+from tacit.images.windows import _running_sums as running_sums
 from tacit.images.windows import as_grey
+from tacit.running.archive import write_archive
 
 
 def picture(height, width, seed=0):
@@ -122,8 +124,8 @@ def test_images_that_cannot_be_described_are_refused():
     for arguments, why in (
         (([], 8), "sizes is empty"),
         (([(0, 4)], 8), "width"),
-        (([(3, 8)], 8), "4 cells: its width must be .* at least 4, got 3"),
-        (([(8, 3)], 8), "4 cells: its height"),
+        (([(3, 8)], 8), "the width of a window must be a whole number from 4, got .*=3; it has 4 cells"),
+        (([(8, 3)], 8), "the height of a window must be"),
         (([(8, 8)], 0), "stride"),
         (([(8, 8)], 2.5), "stride"),
     ):
@@ -203,14 +205,63 @@ def test_the_nearest_window_of_a_drawn_box():
         boxes.nearest(bags, drawn)
 
 
-def test_the_missing_extra_is_named():
+def test_the_missing_extra_is_named_and_arrays_need_none():
     code = (
-        "import sys; sys.modules['skimage.feature'] = None; sys.modules['PIL'] = None\n"
+        "import sys; sys.modules['skimage'] = None; sys.modules['PIL'] = None\n"
         "import numpy as np, tacit\n"
-        "from tacit.datasets import read_image\n"
-        "for call in (lambda: tacit.windows(np.zeros((9, 9)), [(8, 8)], 1), lambda: read_image(sys.argv[1])):\n"
-        "    try: call()\n"
+        "for images in (np.zeros((9, 9)), sys.argv[1]):\n"
+        "    try: print(tacit.windows(images, [(8, 8)], 1))\n"
         "    except ImportError as error: print(error)"
     )
     run = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, check=True)
-    assert run.stdout.count("tacit[vision]") == 2
+    described, refused = run.stdout.splitlines()
+    assert described == "Ragged(1 samples, 4–4 rows each; 4 × 324 float32)"
+    assert "tacit[vision]" in refused
+
+
+def test_many_phases_of_large_windows_cost_one_map_of_gradients(monkeypatch):
+    """Corners at every place within a cell of 100 pixels: the image was described five thousand times."""
+    image = picture(900, 900)
+    calls = []
+    monkeypatch.setattr("tacit.images.windows._running_sums", lambda grey: calls.append(1) or running_sums(grey))
+    bags = windows(image, [(400, 400)], 7)
+    assert len(calls) == 1
+    assert bags.lengths[0] == 72 * 72
+    for row in (0, 1000, 5183):
+        x0, y0, x1, y1 = bags.boxes[row].astype(int)
+        alone = hog(as_grey(image)[y0:y1, x0:x1], 9, (100, 100), (2, 2), "L2-Hys", feature_vector=False)
+        inner = bags.values[row].reshape(3, 3, 2, 2, 9)[1, 1]
+        np.testing.assert_allclose(inner, alone[1, 1], atol=1e-6)
+
+
+def test_windows_that_need_too_many_numbers_are_refused_before_any_work():
+    with pytest.raises(ValueError, match=r"more than 29 windows of 500 × 500 cells; .* a larger stride or fewer cells"):
+        windows(picture(2000, 2000), [(500, 500)], 10, cells=500)
+
+
+def test_a_patch_has_the_same_description_to_the_last_bit_wherever_it_is():
+    patch = picture(40, 40)
+    image = np.zeros((200, 200), np.uint8)
+    for top, left in ((30, 50), (110, 20), (130, 141)):
+        image[top : top + 40, left : left + 40] = patch
+    found = windows(image, [(24, 24)], 1, cells=3)
+    at = {tuple(box[:2].astype(int)): row for box, row in zip(found.boxes, found.values, strict=True)}
+    first = at[58, 38]
+    assert first.any()
+    assert np.array_equal(at[28, 118], first)
+    assert np.array_equal(at[149, 138], first)
+
+
+def test_a_cache_that_no_window_has_is_made_anew(folder, tmp_path):
+    first = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+    for arrays in (
+        {"hog": np.zeros((3, 5), np.float32), "boxes": np.zeros((3, 4))},
+        {"hog": np.full((3, 324), np.nan, np.float32), "boxes": np.zeros((3, 4))},
+        {"hog": np.zeros((3, 324), np.float32), "boxes": np.zeros((2, 4))},
+        {"hog": np.zeros((3, 324), np.float32)},
+    ):
+        for file in (tmp_path / "cache").iterdir():
+            write_archive(file, "windows", {}, arrays)
+        with pytest.warns(RuntimeWarning, match="broken and made anew"):
+            again = windows(folder, [(32, 32)], 8, cache=tmp_path / "cache")
+        assert np.array_equal(again.values, first.values)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.labels import read_labels
+from tacit.inputs.parameters import is_whole, number, numbers, shorten
 from tacit.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -34,7 +36,14 @@ def overlap(first: Any, second: Any) -> Array:
     >>> overlap([0, 0, 2, 2], [[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]).round(3)
     array([1.   , 0.333, 0.   ])
     """
-    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    a, b = numbers("first", first), numbers("second", second)
+    for name, part in (("first", a), ("second", b)):
+        if part.shape[-1:] != (4,):
+            raise ValueError(f"{name} has shape {part.shape}; a box is four numbers, x_min, y_min, x_max, y_max")
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError as error:
+        raise ValueError(f"boxes of the shapes {a.shape} and {b.shape} do not pair up") from error
     low = np.maximum(a[..., :2], b[..., :2])
     high = np.minimum(a[..., 2:], b[..., 2:])
     shared = np.prod(np.maximum(high - low, 0.0), axis=-1)
@@ -135,7 +144,7 @@ def pick_boxes(bags: Ragged, hidden: Any) -> Array:
     >>> pick_boxes(bags, [1])
     array([[2., 0., 6., 4.]])
     """
-    candidates, places = _boxes_of(bags), np.asarray(hidden)
+    candidates, places = _boxes_of(bags), _as_vector(hidden)
     if places.shape != (len(bags),) or places.dtype.kind not in "iu":
         raise ValueError(
             f"hidden values of shape {places.shape} and {places.dtype} for {len(bags)} bags; one whole number per bag "
@@ -211,12 +220,9 @@ def report_boxes(model: Any, bags: Ragged, y: Any, boxes: Any, threshold: float 
       average precision of cat           1.000
       average precision of dog           0.000
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is an overlap above 0 and at most 1, got {threshold!r}")
+    threshold = number("threshold", threshold, "an overlap above 0 and at most 1", lambda share: 0 < share <= 1)
     learner, bags = _last_step(model, bags)
-    labels, drawn = np.asarray(y), _read_boxes(boxes, len(bags))
-    if labels.shape != (len(bags),):
-        raise ValueError(f"y has shape {labels.shape} for {len(bags)} bags; give one label per bag")
+    labels, drawn = read_labels(y, len(bags)), _read_boxes(boxes, len(bags))
     known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
     if not known.size:
         raise ValueError("no image has a drawn box: there is nothing to compare with")
@@ -252,17 +258,26 @@ def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
     >>> average_precision([0.9, 0.8, 0.7, 0.6], [True, False, True, True], n_objects=4)
     0.625
     """
-    values, right = np.asarray(scores, dtype=np.float64), np.asarray(is_right, dtype=bool)
+    values, right = numbers("scores", scores), numbers("is_right", is_right, "True or False for each") != 0
+    if not is_whole(n_objects) or not np.isfinite(values).all():
+        raise ValueError(f"scores are finite, and n_objects a whole number, got n_objects={shorten(n_objects)}")
     if values.shape != right.shape or values.ndim != 1 or n_objects < max(int(right.sum()), 1):
         raise ValueError(
-            f"scores {values.shape} and is_right {right.shape} must be two equal vectors, and n_objects={n_objects} at "
-            f"least the {right.sum()} that were found, and 1"
+            f"scores {values.shape} and is_right {right.shape} must be two equal vectors, and "
+            f"n_objects={shorten(n_objects)} at least the {right.sum()} that were found, and 1"
         )
     order = np.argsort(-values, kind="stable")
     last = np.flatnonzero(np.diff(values[order], append=-np.inf) != 0)
     hits = np.cumsum(right[order])[last]
     precision = np.maximum.accumulate((hits / (last + 1))[::-1])[::-1]
     return float(np.sum(np.diff(hits / n_objects, prepend=0.0) * precision))
+
+
+def _as_vector(hidden: Any) -> Array:
+    try:
+        return np.asarray(hidden)
+    except ValueError:  # entries of several lengths
+        return np.empty(())
 
 
 def _boxes_of(bags: Any) -> Array:
@@ -277,7 +292,7 @@ def _read_boxes(boxes: Any, n: int) -> Array:
             "a table of boxes is in the order of its file, not of the bags; join it by name first: "
             "tacit.datasets.join_boxes(table, files), or tacit.boxed_windows(folder, table, ...)"
         )
-    drawn: Array = np.asarray(boxes, dtype=np.float64)
+    drawn = numbers("boxes", boxes, "one box per bag, (n, 4)")
     if drawn.shape != (n, 4):
         raise ValueError(f"boxes have shape {drawn.shape} for {n} bags; give one box per bag, (n, 4)")
     return drawn
@@ -290,7 +305,7 @@ def _last_step(model: Any, bags: Ragged) -> tuple[Any, Ragged]:
         for _, step in before:
             bags = bags if step in (None, "passthrough") else step.transform(bags)
     if not hasattr(model, "predict_hidden"):
-        raise TypeError(f"a fitted learner of tacit.problems.Candidates is needed, got {model!r}")
+        raise TypeError(f"a fitted learner of tacit.problems.Candidates is needed, got {shorten(model)}")
     _boxes_of(bags)
     return model, bags
 

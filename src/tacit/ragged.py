@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array, as_csr, find_uneven
+from tacit.inputs.parameters import numbers, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -91,8 +92,14 @@ class Ragged:
         if sparse.issparse(values):
             values = as_csr(values)
         elif not isinstance(values, np.ndarray):
-            values = np.asarray(values)
-        offsets = np.asarray(offsets)
+            try:
+                values = np.asarray(values)
+            except ValueError as error:
+                raise ValueError(f"values are no table of rows: {find_uneven(values) or reason(error)}") from error
+        try:
+            offsets = np.asarray(offsets)
+        except ValueError:
+            offsets = np.empty(())
         if offsets.ndim != 1 or offsets.size == 0 or offsets.dtype.kind not in "iu":
             raise ValueError(
                 f"offsets must be a non-empty vector of integers, got shape {offsets.shape} of {offsets.dtype}; "
@@ -142,7 +149,9 @@ class Ragged:
             key = _only_key(key)
         if key is Ellipsis:
             return self
-        if isinstance(key, (int, np.integer)):
+        if isinstance(key, int | np.integer):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"sample {shorten(key)} does not exist: there are {len(self)}")
             i = range(len(self))[key]
             return self.values[self.offsets[i] : self.offsets[i + 1]]
         if isinstance(key, slice):
@@ -179,7 +188,7 @@ class Ragged:
         if not hasattr(transformer, "transform"):
             if not callable(transformer):
                 raise TypeError(
-                    f"map needs a transformer with transform(), or a function of the rows; got {transformer!r}"
+                    f"map needs a transformer with transform(), or a function of the rows; got {shorten(transformer)}"
                 )
             values = transformer(self.values)
         else:
@@ -207,16 +216,21 @@ class Ragged:
         >>> bags.with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]], [[0, 0, 4, 4]]])[1:].boxes
         array([[0., 0., 4., 4.]])
         """
-        if isinstance(boxes, (list, tuple)) and len(boxes) == len(self):
-            shapes = [np.shape(own) for own in boxes]
-            wrong = [i for i, shape in enumerate(shapes) if shape != (self.lengths[i], 4)]
-            if wrong:
-                i = wrong[0]
-                raise ValueError(
-                    f"sample {i} has {self.lengths[i]} rows and boxes of shape {shapes[i]}; give (rows, 4)"
-                )
-            boxes = np.concatenate([np.reshape(own, (-1, 4)) for own in boxes]) if boxes else np.empty((0, 4))
+        if isinstance(boxes, list | tuple) and not all(np.ndim(_as_box_list(own)) == 1 for own in boxes):
+            boxes = self._joined_boxes([_as_box_list(own) for own in boxes])
         return Ragged(self.values, self.offsets, boxes)
+
+    def _joined_boxes(self, tables: list[Any]) -> Array:
+        """One table of boxes from one per sample."""
+        if len(tables) != len(self):
+            raise ValueError(
+                f"{len(tables)} tables of boxes for {len(self)} samples; give one each, or one of all rows"
+            )
+        for i, own in enumerate(tables):
+            if own is None or np.shape(own) not in ((self.lengths[i], 4), *([(0,)] if not self.lengths[i] else [])):
+                shape = "several lengths" if own is None else f"shape {np.shape(own)}"
+                raise ValueError(f"sample {i} has {self.lengths[i]} rows and boxes of {shape}; give (rows, 4)")
+        return np.concatenate([np.reshape(own, (-1, 4)) for own in tables])
 
     @staticmethod
     def concatenate(parts: Iterable[Ragged]) -> Ragged:
@@ -225,6 +239,8 @@ class Ragged:
         >>> len(Ragged.concatenate([Ragged([1, 2], [0, 2]), Ragged([3], [0, 1])]))
         2
         """
+        if isinstance(parts, Ragged) or not isinstance(parts, Iterable):
+            raise TypeError(f"a list of Ragged expected, got {shorten(parts)}; write [first, second]")
         bags = [Ragged.of(part) for part in parts]
         if not bags:
             raise ValueError("nothing to concatenate: give at least one Ragged")
@@ -246,6 +262,8 @@ class Ragged:
         >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
         """
+        if isinstance(samples, str | bytes | dict) or not isinstance(samples, Iterable):
+            raise TypeError(f"a list of bags expected, got {shorten(samples)}")
         parts: list[Any] = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
         if not parts:
             raise ValueError("no samples: the list is empty")
@@ -266,11 +284,13 @@ class Ragged:
         >>> Ragged.from_frame(table, bag="id")[0].ravel()
         array([1., 3.])
         """
-        if bag not in frame.columns:
-            raise ValueError(f"no column {bag!r} in the frame; its columns are {list(frame.columns)}")
+        if not hasattr(frame, "columns") or not hasattr(frame, "groupby"):
+            raise TypeError(f"a pandas table expected, got {shorten(frame)}; use Ragged.of for lists")
+        if not isinstance(bag, Hashable) or bag not in frame.columns:
+            raise ValueError(f"no column {shorten(bag)} in the frame; its columns are {shorten(list(frame.columns))}")
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
         if missing.size:
-            raise ValueError(f"column {bag!r} is missing in row {missing[0]}: every row belongs to a bag")
+            raise ValueError(f"column {shorten(bag)} is missing in row {missing[0]}: every row belongs to a bag")
         if not frame.columns.is_unique:
             raise ValueError(f"two columns are named {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
         table = frame.drop(columns=bag)
@@ -289,6 +309,8 @@ class Ragged:
             return samples
         if type(samples).__module__.split(".")[0] == "pyarrow":
             return _from_arrow(samples)
+        if not isinstance(samples, Iterable) or getattr(samples, "ndim", 1) == 0:
+            raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
             n, rows = samples.shape[:2]
             return Ragged(samples.reshape(n * rows, *samples.shape[2:]), np.arange(n + 1) * rows)
@@ -300,14 +322,21 @@ class Ragged:
         return Ragged.from_list(samples)
 
 
+def _as_box_list(own: Any) -> Any:
+    """An entry of a list of boxes as an array; None where it is none."""
+    try:
+        return np.asarray(own)
+    except ValueError:
+        return None
+
+
 def _as_boxes(boxes: Any, offsets: Array) -> Array:
-    table = np.asarray(boxes)
-    if table.shape != (offsets[-1], 4) or table.dtype.kind not in "iuf":
+    table = numbers("boxes", boxes, "four numbers per row: x_min, y_min, x_max, y_max")
+    if table.shape != (offsets[-1], 4):
         raise ValueError(
-            f"boxes have shape {table.shape} of {table.dtype} for {offsets[-1]} rows; give four numbers a row: "
-            "x_min, y_min, x_max, y_max"
+            f"boxes have shape {table.shape} for {offsets[-1]} rows; give four numbers per row: x_min, y_min, x_max, "
+            "y_max"
         )
-    table = table.astype(np.float64, copy=False)
     good = np.isfinite(table).all(axis=1) & (table[:, 0] < table[:, 2]) & (table[:, 1] < table[:, 3])
     if not good.all():
         row = int(np.argmin(good))
@@ -334,12 +363,15 @@ def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
 def _only_key(key: tuple[Any, ...]) -> Any:
     kept = [part for part in key if part is not Ellipsis]
     if len(kept) > 1:
-        raise IndexError(f"a Ragged has one dimension, got {len(kept)} indices {key!r}; index `values` for rows")
+        raise IndexError(f"a Ragged has one dimension, got {len(kept)} indices {shorten(key)}; index `values` for rows")
     return kept[0] if kept else Ellipsis
 
 
 def _as_index(key: Any, n: int) -> Array:
-    index = np.asarray(key)
+    try:
+        index = np.asarray(key)
+    except ValueError:
+        index = np.empty((), dtype=object)
     if index.dtype == bool:
         if index.shape != (n,):
             raise IndexError(f"a mask for {n} samples must have shape ({n},), got {index.shape}")
@@ -347,7 +379,7 @@ def _as_index(key: Any, n: int) -> Array:
     if index.size == 0:
         return np.zeros(0, dtype=np.int64)
     if index.ndim != 1 or index.dtype.kind not in "iu":
-        raise IndexError(f"index with integers, slices, masks or vectors of integers, not {key!r}")
+        raise IndexError(f"index with integers, slices, masks or vectors of integers, not {shorten(key)}")
     outside = np.flatnonzero((index < -n) | (index >= n))
     if outside.size:
         raise IndexError(f"sample {index[outside[0]]} does not exist: there are {n}")
@@ -362,11 +394,11 @@ def _as_rows(sample: Any, i: int) -> Array:
         if rows.dtype == object:
             rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
     except (ValueError, TypeError) as error:
-        raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or error}") from error
+        raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or reason(error)}") from error
     if rows.ndim == 0:
-        raise ValueError(f"bag {i} is the single value {sample!r}; a bag is an array of rows")
-    if rows.dtype.kind not in "biuf":
-        raise ValueError(f"bag {i} holds {rows.dtype}, not numbers (first: {rows.flat[0]!r})")
+        raise ValueError(f"bag {i} is the single value {shorten(sample)}; a bag is an array of rows")
+    if rows.dtype.kind not in "biuf" and rows.size:
+        raise ValueError(f"bag {i} holds {rows.dtype}, not numbers (first: {shorten(rows.flat[0])})")
     return rows
 
 
@@ -374,7 +406,9 @@ def _as_dicts(rows: Array, i: int) -> Array:
     """Rows of named features, as they are."""
     other = next((j for j, row in enumerate(rows) if not isinstance(row, dict)), None)
     if other is not None:
-        raise ValueError(f"bag {i} mixes dicts of features and others: row {other} is {rows[other]!r}; use dicts alone")
+        raise ValueError(
+            f"bag {i} mixes dicts of features and others: row {other} is {shorten(rows[other])}; use dicts alone"
+        )
     return rows
 
 

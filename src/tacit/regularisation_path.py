@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
+from tacit.inputs.labels import kind_of_label
+from tacit.inputs.parameters import numbers, shorten
 from tacit.learners.learner import Learner
 from tacit.ragged import Ragged
 
@@ -86,12 +88,27 @@ def path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
+        if not hasattr(y, "__len__") or sparse.issparse(y) or getattr(y, "ndim", 1) == 0:
+            raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
         n = len(y)
         known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
-        labels = _plain_labels(y)
-        splits = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        size = X.shape[0] if getattr(X, "shape", ()) else len(X) if isinstance(X, list | tuple) else -1
+        if size != n:
+            raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+        splits = _splits(cv, _plain_labels(y), n)
         scores = np.array([_fold(estimator, X, y, Cs, known, *split) for split in splits]).T
     return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
+
+
+def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
+    """Which samples train and which test, fold by fold."""
+    try:
+        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
+    except (TypeError, IndexError) as error:
+        raise ValueError(
+            f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+        ) from error
 
 
 def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
@@ -118,12 +135,13 @@ def _plain_labels(y: Any) -> Array | None:
     if isinstance(y, Ragged):
         return None
     values = list(y)
-    return np.array(values) if all(np.ndim(v) == 0 and v is not None for v in values) else None
+    return np.array(values) if all(kind_of_label(value) for value in values) else None
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:
-    if np.ndim(values) == 0 or len(values) != n:
-        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {values!r}")
+    is_list = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and not sparse.issparse(values)
+    if not is_list or len(values) != n:
+        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 
 
@@ -134,17 +152,14 @@ def _read(estimator: Any, Cs: Any) -> Array:
     missing = [name for name in ("C", "warm_start") if name not in offered]
     if missing:
         raise TypeError(
-            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {estimator!r}; in a pipeline, "
-            "transform X first and pass the last step"
+            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {shorten(estimator)}; in a "
+            "pipeline, transform X first and pass the last step"
         )
     if offered.get("checkpoint") is not None:
         raise ValueError("a path is many fits, and a checkpoint holds one: leave out checkpoint=")
-    try:
-        values = np.asarray([Cs] if isinstance(Cs, Real) else list(Cs), dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
+    values = np.atleast_1d(numbers("Cs", Cs, "a list of numbers"))
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"Cs must be a list of numbers, got {Cs!r}; try np.logspace(-1, 3, 9)")
+        raise ValueError(f"Cs must be a list of numbers, got {shorten(Cs)}; try np.logspace(-1, 3, 9)")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
     if wrong.size:
         raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")

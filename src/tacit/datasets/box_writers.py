@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 from pathlib import Path
@@ -12,7 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.boxes import CORNERS, BoxTable, path_parts
+from tacit.datasets.boxes import CORNERS, BoxTable, checked_table, path_parts
+from tacit.datasets.reading import named
+from tacit.inputs.parameters import file_path, numbers, reason
 
 
 def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -27,15 +30,17 @@ def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any =
     a.jpg,cat,50,60,1,2,30,40.5,0.5
     <BLANKLINE>
     """
+    table = checked_table(table)
     boxes, sizes, ranks = _checked(table, scores)
     head = ["file", "class", "width", "height", *CORNERS, *([] if ranks is None else ["score"])]
-    with Path(path).open("w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(head)
-        for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
-            pixels = [side if side > 0 else "" for side in sizes[i].tolist()]
-            score = [] if ranks is None else [_short(ranks[i])]
-            writer.writerow([file, name, *pixels, *map(_short, boxes[i]), *score])
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
+        pixels = [side if side > 0 else "" for side in sizes[i].tolist()]
+        score = [] if ranks is None else [_short(ranks[i])]
+        writer.writerow([file, name, *pixels, *map(_short, boxes[i]), *score])
+    _write(file_path("path", path), stream.getvalue())
 
 
 def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -50,6 +55,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     ...     "<xmin>1</xmin>" in (Path(folder) / "a.xml").read_text()
     True
     """
+    table = checked_table(table)
     boxes, sizes, ranks = _checked(table, scores)
     rows: dict[str, list[int]] = {}
     for i, file in enumerate(table.files):
@@ -58,10 +64,15 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     for file in rows:
         name = Path("_".join(path_parts(file)).strip("/")).stem
         if name in names:
-            raise ValueError(f"{names[name]!r} and {file!r} would both be written to {name}.xml; rename one of them")
+            raise ValueError(
+                f"{named(names[name])} and {named(file)} would both be written to {name[:80]}.xml; rename one of them"
+            )
         names[name] = file
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    place = file_path("folder", folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, f"the folder {named(place)} cannot be made: {error.strerror}") from error
     for name, file in names.items():
         root = ElementTree.Element("annotation")
         _add(root, "filename", file)
@@ -79,7 +90,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
             for corner, value in zip(CORNERS, boxes[i] + [1, 1, 0, 0], strict=True):
                 _add(corners, corner, _short(value))
         ElementTree.indent(root)
-        (place / f"{name}.xml").write_text(ElementTree.tostring(root, encoding="unicode") + "\n", encoding="utf-8")
+        _write(place / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
 
 
 def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -92,6 +103,7 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     ...     json.loads((Path(folder) / "found.json").read_text())["annotations"][0]["bbox"]
     [1.0, 2.0, 30.0, 40.0]
     """
+    table = checked_table(table)
     boxes, sizes, ranks = _checked(table, scores)
     images: dict[str, dict[str, Any]] = {}
     kinds = {str(name): k for k, name in enumerate(np.unique(table.y).tolist(), start=1)}
@@ -106,26 +118,32 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
         notes.append(note if ranks is None else note | {"score": float(ranks[i])})
     categories = [{"id": k, "name": name} for name, k in kinds.items()]
     content = {"images": list(images.values()), "categories": categories, "annotations": notes}
-    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    _write(file_path("path", path), json.dumps(content, indent=1) + "\n")
 
 
 def _checked(table: BoxTable, scores: Any) -> tuple[Array, Array, Array | None]:
     """Boxes, sizes and scores of one length, boxes with an area."""
-    n = len(table.files)
-    boxes, sizes = np.asarray(table.boxes, dtype=np.float64), np.asarray(table.sizes, dtype=np.int64)
-    ranks = None if scores is None else np.asarray(scores, dtype=np.float64)
-    shapes = {"y": np.shape(table.y), "boxes": boxes.shape, "sizes": sizes.shape}
-    expected = {"y": (n,), "boxes": (n, 4), "sizes": (n, 2)}
-    if ranks is not None:
-        shapes["scores"], expected["scores"] = ranks.shape, (n,)
-    wrong = [name for name in expected if shapes[name] != expected[name]]
-    if wrong:
-        raise ValueError(f"{wrong[0]} has shape {shapes[wrong[0]]} for {n} files, not {expected[wrong[0]]}")
+    n, boxes, sizes = len(table.files), table.boxes, table.sizes
+    ranks = None if scores is None else numbers("scores", scores, "one number per box")
+    if ranks is not None and (ranks.shape != (n,) or not np.isfinite(ranks).all()):
+        raise ValueError(f"scores has shape {ranks.shape} for {n} files, not {(n,)} finite numbers")
     good = np.isfinite(boxes).all(axis=1) & (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     if not good.all():
         i = int(np.argmin(good))
-        raise ValueError(f"the box of {str(table.files[i])!r} is {boxes[i].tolist()}; leave out rows without a box")
+        raise ValueError(
+            f"the box of {named(str(table.files[i]))} is {boxes[i].tolist()}; leave out rows without a box"
+        )
     return boxes, sizes, ranks
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        place.write_bytes(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a name holds {error.object[error.start]!r}, which is no character; rename it") from error
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or reason(error)
+        raise OSError(getattr(error, "errno", None) or 0, f"{named(place)} could not be written: {told}") from error
 
 
 def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:

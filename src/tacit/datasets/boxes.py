@@ -24,7 +24,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
-from tacit.inputs.parameters import reason, shorten
+from tacit.inputs.parameters import numbers, one_line, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
@@ -151,13 +151,17 @@ def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
            [nan, nan, nan, nan]])
     """
     rows = match_rows(table, files, y, several=several)
-    return np.where((rows >= 0)[:, None], np.asarray(table.boxes, dtype=np.float64)[rows], np.nan)
+    return np.where((rows >= 0)[:, None], checked_table(table).boxes[rows], np.nan)
 
 
 def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
     """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
-    if several not in ("error", "largest"):
-        raise ValueError(f"several must be 'error' or 'largest', got {several!r}")
+    one_of("several", several, ("error", "largest"))
+    table = checked_table(table)
+    if not isinstance(files, list | tuple | np.ndarray):
+        raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
+    if y is not None and not (isinstance(y, Iterable) and hasattr(y, "__len__")):
+        raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
     labels = None if y is None else [str(label) for label in y]
     if labels is not None and len(labels) != len(files):
         raise ValueError(f"y has {len(labels)} classes for {len(files)} images; give one each")
@@ -165,15 +169,15 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     for i, own in enumerate(_rows_by_file(table, files)):
         if len(own) > 1 and several == "error":
             raise ValueError(
-                f"image {str(files[i])!r} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one is "
-                "needed; keep one per image, or take the largest with several='largest'"
+                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one "
+                "is needed; keep one per image, or take the largest with several='largest'"
             )
         if labels is not None and own:
             same = [row for row in own if str(table.y[row]) in ("", labels[i])]
             if not same:
                 raise ValueError(
-                    f"image {str(files[i])!r} is of class {labels[i]!r}, and row {own[0]} of the table says "
-                    f"{str(table.y[own[0]])!r}; correct one of the two, or join without classes"
+                    f"image {named(str(files[i]))} is of class {shorten(labels[i])}, and row {own[0]} of the table "
+                    f"says {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
                 )
             own = same
         if own:
@@ -193,19 +197,45 @@ def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
         wanted = path_parts(name)
         fits = [i for i in by_name.get(wanted[-1], ()) if paths[i][-len(wanted) :] == wanted]
         if not fits:
-            known = ", ".join("/".join(path[-2:]) for path in paths[:3])
+            known = ", ".join(one_line("/".join(path[-2:]), 80) for path in paths[:3])
             raise ValueError(
-                f"row {row} of the table has a box of {str(name)!r}, which ends none of the {len(files)} paths "
+                f"row {row} of the table has a box of {shorten(str(name))}, which ends none of the {len(files)} paths "
                 f"({known}, …); correct the name, or leave the row out"
             )
         if len(fits) > 1:
-            both = " and ".join(repr(str(files[i])) for i in fits[:2])
+            both = " and ".join(named(str(files[i])) for i in fits[:2])
             raise ValueError(
-                f"row {row} of the table has a box of {str(name)!r}, which fits {both}; write more of the path into "
-                "the table, such as the subfolder"
+                f"row {row} of the table has a box of {shorten(str(name))}, which fits {both}; write more of the path "
+                "into the table, such as the subfolder"
             )
         found[fits[0]].append(row)
     return found
+
+
+def checked_table(table: Any) -> BoxTable:
+    """A table whose parts fit each other, as arrays; sizes may be missing altogether."""
+    if not isinstance(table, BoxTable):
+        raise TypeError(f"a BoxTable is needed, as boxes_csv gives it, got {shorten(table)}")
+    names = [_as_names(name, part) for name, part in (("files", table.files), ("y", table.y))]
+    n = len(names[0])
+    boxes, sizes = numbers("boxes", table.boxes), numbers("sizes", table.sizes)
+    sizes = sizes if sizes.size else np.full((n, 2), -1.0)
+    for name, part, shape in (("y", names[1], (n,)), ("boxes", boxes, (n, 4)), ("sizes", sizes, (n, 2))):
+        if part.shape != shape:
+            raise ValueError(f"{name} has shape {part.shape} for {n} files, not {shape}")
+    if not (np.abs(sizes) <= _MOST_PIXELS).all():
+        raise ValueError(f"sizes are pixels, −1 where unknown, got {shorten(table.sizes)}")
+    return BoxTable(names[0], names[1], boxes, sizes.astype(np.int64))
+
+
+def _as_names(name: str, part: Any) -> Array:
+    """A vector of names, whatever they were written as."""
+    if isinstance(part, str | bytes | dict | set) or not isinstance(part, Iterable) or getattr(part, "ndim", 1) != 1:
+        raise TypeError(f"{name} of a table of boxes is a list of names, got {shorten(part)}")
+    names = [str(entry) for entry in part]
+    if len(names) * max(map(len, names), default=0) > MAX_BYTES:
+        raise ValueError(f"{name} of a table of boxes holds a name of {max(map(len, names))} letters")
+    return np.array(names, dtype=np.str_)
 
 
 def path_parts(name: Any) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def read_bytes(place: Path, max_bytes: Any = MAX_BYTES) -> bytes:
     ...
     ValueError: '...bomb.gz' unpacks to more than 1000 bytes, and at most 1000 are read; raise max_bytes= if you ...
     """
-    room = whole_number("max_bytes", max_bytes)
+    room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     try:
         with opened(place) as stream:
             content: bytes = stream.read(room + 1)
@@ -63,7 +63,7 @@ def opened(place: Path) -> Any:
 
 def check_promise(place: Path, promised: int, max_bytes: Any) -> None:
     """Refuse a file that declares more bytes than it can hold, or than are read."""
-    room = whole_number("max_bytes", max_bytes)
+    room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
     on_disk = place.stat().st_size
     if promised > on_disk * (DEFLATE if place.suffix in (".gz", ".npz") else 1):
         raise ValueError(

@@ -1,28 +1,34 @@
-"""Windows of images and their gradients: the candidates in which an object may be. Needs the extra ``vision``."""
+"""Windows of images and their gradients: the candidates in which an object may be. Files need the extra ``vision``."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, is_table
 from tacit.datasets.images import MAX_PIXELS, image_folder, is_image, read_image
 from tacit.datasets.location import find_place
+from tacit.inputs.parameters import file_path, reason, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.running import Progress
-from tacit.running.archive import StorageError, read_archive, write_archive
+from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
 ORIENTATIONS, BLOCK = 9, 2
+CLIP, EPSILON = 0.2, 1e-5
+"""Of the normalisation L2-Hys: no number of a block is above CLIP; EPSILON is what an even patch is divided by."""
 MOST_WINDOWS = 100_000
+MOST_NUMBERS = 1 << 28
+"""That the windows of one image are described by: a gigabyte."""
 MOST_VALUE = 1e6
-KIND = 1
+KIND = 2
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
 
@@ -40,9 +46,10 @@ def windows(
 
     Windows of every size start at every multiple of ``stride`` from which they stay inside the image; a size that
     exceeds the image is cut down to it, so every image has a window. A window is divided into ``cells × cells`` cells,
-    whatever its size, and described by `skimage.feature.hog` (Dalal & Triggs 2005): 9 orientations, blocks of 2 × 2
+    whatever its size, and described as by `skimage.feature.hog` (Dalal & Triggs 2005): 9 orientations, blocks of 2 × 2
     cells, L2-Hys. Cells have whole pixels, so up to ``cells − 1`` pixels at the right and the lower edge of a window
-    may not count. Colours become grey, transparent pixels white. float32.
+    may not count. Colours become grey, transparent pixels white. float32. All windows are read off running sums of one
+    map of gradients, O(pixels + windows · cells²) per image, whatever their sizes and the stride.
 
     Parameters
     ----------
@@ -54,7 +61,8 @@ def windows(
     cells : cells across a window, and down
     cache : a folder in which the windows of every image file are kept, under a checksum of file and settings; None
         computes them anew
-    max_pixels : larger image files are refused before they are unpacked
+    max_pixels : larger image files are refused before they are unpacked; more than 100,000 windows of an image, or
+        2^28 numbers to describe them, are refused too
     verbose : 1 shows progress on a terminal when it takes longer than a second
 
     >>> bags = windows(np.eye(40), sizes=[(32, 32)], stride=8)
@@ -63,9 +71,8 @@ def windows(
     >>> bags.boxes[-1]
     array([ 8.,  8., 40., 40.])
     """
-    cells = _whole(cells, "cells", BLOCK)
-    setting = _Setting(_checked_sizes(sizes, cells), _whole(stride, "stride", 1), cells)
-    hog = _hog()
+    cells = whole_number("cells", cells, BLOCK)
+    setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride), cells)
     sources = _sources(images)
     folder = None if cache is None else _cache_folder(cache)
     progress, began = Progress(verbose, len(sources)), time.perf_counter()
@@ -73,7 +80,7 @@ def windows(
     try:
         for i, source in enumerate(sources):
             name = f"image {i}" if isinstance(source, np.ndarray) else repr(str(source))
-            parts.append(_described(source, name, setting, hog, folder, max_pixels))
+            parts.append(_described(source, name, setting, folder, max_pixels))
             progress.show(time.perf_counter() - began, i + 1, "images described")
     finally:
         progress.close()
@@ -108,7 +115,7 @@ def _sources(images: Any) -> list[Any]:
         flat = sorted(file for file in place.iterdir() if is_image(file))
         return list(flat) or list(image_folder(place).files)
     if not isinstance(images, Iterable):
-        raise TypeError(f"an image, a path or a list of them is needed, got {images!r}")
+        raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
     sources = list(images)
     wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]
     if wrong:
@@ -118,77 +125,131 @@ def _sources(images: Any) -> list[Any]:
     return sources
 
 
-def _described(source: Any, name: str, setting: _Setting, hog: Any, folder: Path | None, max_pixels: int) -> _Described:
+def _described(source: Any, name: str, setting: _Setting, folder: Path | None, max_pixels: int) -> _Described:
     if isinstance(source, np.ndarray):
-        return _describe(source, setting, hog, name)
+        return _describe(source, setting, name)
     pixels = read_image(source, max_pixels)
     if folder is None:
-        return _describe(pixels, setting, hog, name)
+        return _describe(pixels, setting, name)
     key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
     kept = folder / f"{key}.windows"
     if kept.exists():
         try:
-            arrays = read_archive(kept, "windows")[1]
-            return _Described(arrays["hog"], arrays["boxes"])
+            return _checked_cache(read_archive(kept, "windows")[1], setting.cells)
         except (StorageError, KeyError) as error:
-            warnings.warn(f"the cache of {name} is broken and made anew ({error})", RuntimeWarning, stacklevel=4)
-    found = _describe(pixels, setting, hog, name)
+            message = f"the cache of {name} is broken and made anew ({reason(error)})"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+    found = _describe(pixels, setting, name)
     write_archive(kept, "windows", {"image": str(source)}, found._asdict())
     return found
 
 
-def _describe(image: Array, setting: _Setting, hog: Any, name: str) -> _Described:
+def _checked_cache(arrays: dict[str, Array], cells: int) -> _Described:
+    """What a file of the cache holds, refused unless it can be the windows of an image."""
+    hog, boxes = arrays["hog"], arrays["boxes"]
+    width = _numbers_per_window(cells)
+    if not is_table(hog, 2, "f") or not is_table(boxes, 2, "f") or (hog.shape, boxes.shape[1:]) != (
+        (len(boxes), width), (4,)
+    ):  # fmt: skip
+        raise StorageError(f"it holds {hog.shape} numbers and {boxes.shape} boxes, not windows of {width} numbers")
+    return _Described(hog.astype(np.float32, copy=False), boxes)
+
+
+class _Grid(NamedTuple):
+    """Windows of one size: their corners, and the pixels of their cells."""
+
+    width: int
+    height: int
+    lefts: Array
+    tops: Array
+    across: int
+    down: int
+
+    @property
+    def boxes(self) -> Array:
+        x, y = (part.ravel() for part in np.meshgrid(self.lefts, self.tops))
+        return np.column_stack([x, y, x + self.width, y + self.height]).astype(np.float64)
+
+    def sum_cells(self, running: Array, cells: int) -> Array:
+        """(tops, lefts, cells, cells): sums over the pixels of every cell, from running sums over the image."""
+        rows = self.tops[:, None] + self.down * np.arange(cells + 1)
+        columns = self.lefts[:, None] + self.across * np.arange(cells + 1)
+        corners = running[rows[:, :, None, None], columns]
+        return np.diff(np.diff(corners, axis=1), axis=3).transpose(0, 2, 1, 3)
+
+
+def _describe(image: Array, setting: _Setting, name: str) -> _Described:
     grey = as_grey(image, name)
     height, width = grey.shape
-    if min(height, width) < setting.cells:
+    cells, grids = setting.cells, _grids(height, width, setting, name)
+    sums = [np.empty((grid.tops.size, grid.lefts.size, cells, cells, ORIENTATIONS)) for grid in grids]
+    for orientation, (running, unit) in enumerate(_running_sums(grey)):
+        for grid, out in zip(grids, sums, strict=True):
+            out[..., orientation] = grid.sum_cells(running, cells) * (unit / (grid.across * grid.down))
+    parts = [_normalised(part.reshape(-1, cells, cells, ORIENTATIONS)) for part in sums]
+    return _Described(np.concatenate(parts), np.concatenate([grid.boxes for grid in grids]))
+
+
+def _grids(height: int, width: int, setting: _Setting, name: str) -> list[_Grid]:
+    """The windows of every size; an error if they are too many to describe."""
+    cells = setting.cells
+    if min(height, width) < cells:
         raise ValueError(
-            f"{name} has {width} × {height} pixels; {setting.cells} cells need {setting.cells} pixels either way: "
+            f"{name} has {width} × {height} pixels; {cells} cells need {cells} pixels either way: "
             "leave it out, or take fewer cells"
         )
-    sizes = dict.fromkeys((min(w, width), min(h, height)) for w, h in setting.sizes)
-    boxes: list[Array] = []
-    parts: list[Array] = []
-    for w, h in sizes:
+    most = min(MOST_WINDOWS, MOST_NUMBERS // _numbers_per_window(cells))
+    grids, count = [], 0
+    for w, h in dict.fromkeys((min(w, width), min(h, height)) for w, h in setting.sizes):
         lefts, tops = np.arange(0, width - w + 1, setting.stride), np.arange(0, height - h + 1, setting.stride)
-        if sum(len(box) for box in boxes) + lefts.size * tops.size > MOST_WINDOWS:
+        count += lefts.size * tops.size
+        if count > most:
             raise ValueError(
-                f"{name} of {width} × {height} pixels has more than {MOST_WINDOWS} windows; shrink it, or take a "
-                "larger stride"
+                f"{name} of {width} × {height} pixels has more than {most} windows of {cells} × {cells} cells; shrink "
+                "it, or take a larger stride or fewer cells"
             )
-        x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
-        boxes.append(np.column_stack([x, y, x + w, y + h]))
-        parts.append(_gradients(grey, (w, h), lefts, tops, setting.cells, hog))
-    return _Described(np.concatenate(parts), np.concatenate(boxes).astype(np.float64))
+        grids.append(_Grid(w, h, lefts, tops, w // cells, h // cells))
+    return grids
 
 
-def _gradients(grey: Array, size: tuple[int, int], lefts: Array, tops: Array, cells: int, hog: Any) -> Array:
-    """The HOG of windows at all pairs of tops and lefts, row by row.
+def _running_sums(grey: Array) -> Iterator[tuple[Array, float]]:
+    """For each orientation, sums of gradients over all rectangles that begin at the corner, and what 1 stands for.
 
-    Windows whose corners are whole cells apart share one grid of cells: the image is described once for every place
-    of a corner within a cell, not once for every window. Every grid begins a cell before the image, which is mirrored
-    there: a gradient across the edge of a window is that of the image, and none across the edge of the image.
+    Sums are whole numbers, of units so small that they cost no precision, hence exact: a patch has the same
+    description wherever it is.
     """
-    across, down = size[0] // cells, size[1] // cells
-    blocks = cells - BLOCK + 1
-    mirrored = np.pad(grey, ((down, 0), (across, 0)), "reflect")
-    out = np.empty((tops.size, lefts.size, blocks * blocks * BLOCK * BLOCK * ORIENTATIONS), np.float32)
-    for dy in np.unique(tops % down):
-        for dx in np.unique(lefts % across):
-            grid = hog(
-                mirrored[dy:, dx:],
-                orientations=ORIENTATIONS,
-                pixels_per_cell=(down, across),
-                cells_per_block=(BLOCK, BLOCK),
-                block_norm="L2-Hys",
-                feature_vector=False,
-            )
-            rows, columns = np.flatnonzero(tops % down == dy), np.flatnonzero(lefts % across == dx)
-            for row in rows:
-                top = tops[row] // down + 1
-                for column in columns:
-                    left = lefts[column] // across + 1
-                    out[row, column] = grid[top : top + blocks, left : left + blocks].ravel()
-    return out.reshape(-1, out.shape[2])
+    across, down = np.zeros_like(grey), np.zeros_like(grey)
+    across[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
+    down[1:-1] = grey[2:] - grey[:-2]
+    size = np.hypot(across, down)
+    bins = (np.rad2deg(np.arctan2(down, across)) % 180 // (180 / ORIENTATIONS)).astype(np.int8)
+    exponent = math.ceil(math.log2(max(float(size.max()), 1.5))) + math.ceil(math.log2(size.size + 1)) - 62
+    units = np.round(np.ldexp(size, -exponent)).astype(np.int64)
+    running = np.zeros((grey.shape[0] + 1, grey.shape[1] + 1), dtype=np.int64)
+    for orientation in range(ORIENTATIONS):
+        np.cumsum(np.where(bins == orientation, units, 0), axis=0, out=running[1:, 1:])
+        np.cumsum(running[1:, 1:], axis=1, out=running[1:, 1:])
+        yield running, 2.0**exponent
+
+
+def _normalised(cells: Array) -> Array:
+    """(n, numbers): blocks of 2 × 2 cells, each scaled to length one, clipped, and scaled again (L2-Hys)."""
+    n, blocks = len(cells), cells.shape[1] - BLOCK + 1
+    out = np.empty((n, blocks, blocks, BLOCK * BLOCK * ORIENTATIONS), dtype=np.float32)
+    for i in range(blocks):
+        for j in range(blocks):
+            block = cells[:, i : i + BLOCK, j : j + BLOCK].reshape(n, -1)
+            block = np.minimum(block / _length(block), CLIP)
+            out[:, i, j] = block / _length(block)
+    return out.reshape(n, -1)
+
+
+def _length(rows: Array) -> Array:
+    return np.asarray(np.sqrt((rows**2).sum(axis=1, keepdims=True) + EPSILON**2))
+
+
+def _numbers_per_window(cells: int) -> int:
+    return (cells - BLOCK + 1) ** 2 * BLOCK * BLOCK * ORIENTATIONS
 
 
 def as_grey(image: Array, name: str = "the image") -> Array:
@@ -226,31 +287,31 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     try:
         given = [(w, h) for w, h in sizes]
     except (TypeError, ValueError) as error:
-        raise TypeError(f"sizes must be pairs (width, height) such as [(64, 64), (96, 64)], got {sizes!r}") from error
-    width, height = (f"a window of {cells} cells: its {side}" for side in ("width", "height"))
-    pairs = tuple((_whole(w, width, cells), _whole(h, height, cells)) for w, h in given)
+        raise TypeError(
+            f"sizes must be pairs (width, height) such as [(64, 64), (96, 64)], got {shorten(sizes)}"
+        ) from error
+    remedy = f"it has {cells} cells, of a pixel or more"
+    pairs = tuple(
+        (
+            whole_number("the width of a window", w, cells, remedy=remedy),
+            whole_number("the height of a window", h, cells, remedy=remedy),
+        )
+        for w, h in given
+    )
     if not pairs:
         raise ValueError("sizes is empty: give at least one (width, height)")
     return pairs
 
 
-def _whole(value: Any, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return int(value)
-
-
 def _cache_folder(cache: str | os.PathLike[str]) -> Path:
-    folder = Path(cache)
-    if folder.exists() and not folder.is_dir():
-        raise ValueError(f"cache={str(folder)!r} is a file; give a folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def _hog() -> Any:
+    folder = file_path("cache", cache)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"cache={shorten(str(folder))} is a file; give a folder")
     try:
-        from skimage.feature import hog
-    except ImportError as error:
-        raise ImportError('windows need scikit-image: pip install "tacit[vision]"') from error
-    return hog
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the folder cache={shorten(str(folder))} cannot be made: {error.strerror}"
+        ) from error
+    remove_unfinished(folder)
+    return folder

@@ -104,7 +104,7 @@ def numbers(name: str, values: Any, meaning: str = "an array of numbers") -> Arr
     ValueError: sample_weight must be an array of numbers, got ['heavy']
     """
     try:
-        table = np.asarray(values)
+        table = np.asarray("none" if values is None else values)
         if table.dtype == object:
             table = table.astype(np.float64)
         if table.dtype.kind in "biuf":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
 from tacit.arrays import Array
+from tacit.inputs.labels import is_missing, kind_of_label
 from tacit.inputs.parameters import numbers, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
@@ -90,9 +92,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         With ``k`` above one the best k of them and their scores, (n, k) each, the best first; −1 and −inf where a
         sample has fewer.
         """
+        k = whole_number("k", k, 1, 10_000)
         if k == 1:
             return self._best(X)[1]
-        k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
         require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
         with sharded(oracle, self.n_jobs) as shards:
@@ -109,10 +111,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         found = self.impute(X, y)
         if found is None:
             raise ValueError(f"{type(self.problem).__name__} has no hidden value: there is nothing to score")
-        truth = list(hidden)
+        truth = list(hidden) if isinstance(hidden, Iterable) else []
         if len(truth) != len(found):
             raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
-        known = [i for i, h in enumerate(truth) if h is not None and not np.all(np.asarray(h) == -1) and np.all(h == h)]
+        known = [i for i, h in enumerate(truth) if _is_known(h)]
         if not known:
             raise ValueError("no hidden value is known: there is nothing to score")
         return float(np.mean([np.array_equal(found[i], truth[i]) for i in known]))
@@ -215,6 +217,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
             f"at most {share:.2g} of the objective above the optimum"
         )
+
+
+def _is_known(h: Any) -> bool:
+    """Whether a hidden value is given: not −1, and nothing of it missing."""
+    entries = list(h) if isinstance(h, Iterable) and not isinstance(h, str | bytes | dict) else [h]
+    is_open = all(kind_of_label(entry) == "number" and entry == -1 for entry in entries)
+    return not is_open and not any(is_missing(entry) for entry in entries)
 
 
 def _units(oracle: Oracle) -> Array:

@@ -116,6 +116,7 @@ class StructuredSVM(Learner):
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         previous = self._previous_solution(schema) if self.warm_start else WarmStart()
+        seed = int(check_random_state(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
@@ -129,8 +130,8 @@ class StructuredSVM(Learner):
                 dual=previous.dual,
                 callbacks=self.callbacks or (),
                 verbose=self.verbose,
-                checkpoint=self._checkpoint(task, solver),
-                rng=np.random.default_rng(check_random_state(self.random_state).randint(2**31)),
+                checkpoint=self._checkpoint(task, solver, seed),
+                rng=np.random.default_rng(seed),
             )
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
@@ -156,8 +157,9 @@ class StructuredSVM(Learner):
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
         return getattr(self, "_warmth", WarmStart(self.coef_))._replace(w=self.coef_) if same else WarmStart()
 
-    def _checkpoint(self, task: Task, solver: Any) -> Checkpoint | None:
+    def _checkpoint(self, task: Task, solver: Any, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
         settings = {"C": repr(self.C), "problem": repr(self.problem), "solver": repr(solver)}
+        settings["seed"] = str(seed) if self.random_state is not None else "any"
         return Checkpoint(self.checkpoint, {**fingerprint_task(task), **settings}, self.resume)

@@ -60,6 +60,8 @@ class Schema:
         if np.unique(classes).size != classes.size or (classes.dtype.kind == "f" and not np.isfinite(classes).all()):
             raise ValueError(f"classes are different labels, none of them missing, got {shorten(classes)}")
         whole_number("n_features", self.n_features, 0)
+        if not isinstance(self.blocks, Mapping):
+            raise ValueError(f"blocks of a schema are shapes by name, got {shorten(self.blocks)}")
         for name, shape in self.blocks.items():
             if not isinstance(name, str) or not isinstance(shape, tuple) or not shape:
                 raise ValueError(f"blocks have a name and a shape, got {shorten(name)}: {shorten(shape)}")
@@ -71,7 +73,7 @@ class Schema:
     def views(self, w: Array) -> dict[str, Array]:
         """The named parts of ``w``, as views: writing to them writes to ``w``."""
         if w.shape != (self.n_params,):
-            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed: {dict(self.blocks)}")
+            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed: {shorten(self.blocks)}")
         views, start = {}, 0
         for name, shape in self.blocks.items():
             size = math.prod(shape)
@@ -198,6 +200,9 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
 
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema that is not of this problem: `bind` and its kernels rely on its blocks and facts."""
+        if not isinstance(schema, Schema):
+            raise TypeError(f"a schema is needed, as {type(self).__name__}.schema gives it, got {shorten(schema)}")
+        schema.check()
 
     @abstractmethod
     def schema(self, X: Any, y: Any) -> Schema:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.labels import is_missing, kind_of_label
+from tacit.inputs.parameters import shorten
 from tacit.ragged import Ragged
 
 
@@ -67,6 +70,8 @@ def read_hidden(hidden: Any, sizes: Array, name: str = "values") -> KnownHidden:
     >>> read_hidden([1, -1, [0, 2]], np.array([2, 2, 3])).allowed[-3:]
     array([ True, False,  True])
     """
+    if hasattr(hidden, "to_numpy"):
+        hidden = hidden.to_numpy()
     if isinstance(hidden, Ragged) or not _is_plain(hidden):
         return _read_sets(list(hidden), sizes, name)
     return KnownHidden(check_hidden(hidden, sizes, name))
@@ -78,19 +83,35 @@ def check_hidden(hidden: Any, sizes: Array, name: str = "values") -> Array:
     >>> check_hidden([1, -1, None], np.array([2, 2, 2]))
     array([ 1, -1, -1])
     """
-    given = np.asarray(hidden)
-    if given.shape != sizes.shape:
-        raise ValueError(f"hidden has shape {given.shape} for {sizes.size} samples; give one value each, -1 if unknown")
-    if given.dtype == object or given.dtype.kind == "f":
-        given = np.array([-1 if v is None or v != v else v for v in given.tolist()])
-    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
-        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
-    given = given.astype(np.int64)
+    given = read_positions(hidden, sizes.shape)
     wrong = np.flatnonzero((given < -1) | (given >= sizes))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(f"hidden[{i}] is {given[i]}, sample {i} has {name} 0 to {sizes[i] - 1} (-1 for unknown)")
     return given
+
+
+def read_positions(hidden: Any, shape: tuple[int, ...]) -> Array:
+    """Integers of this shape, −1 for what is missing (None, NaN, NA).
+
+    >>> read_positions([2.0, None], (2,))
+    array([ 2, -1])
+    """
+    try:
+        given = np.asarray(hidden)
+    except ValueError:  # entries of several lengths
+        given = np.empty((), dtype=object)
+    if given.shape != shape:
+        raise ValueError(f"hidden has shape {given.shape} for {shape[0]} samples; give one value each, -1 if unknown")
+    if given.dtype == object or given.dtype.kind == "f":
+        values = [-1 if is_missing(v) else v for v in given.ravel().tolist()]
+        kinds = {kind_of_label(v) for v in values} or {"number"}
+        given = np.array(values if kinds == {"number"} else ["no number"], dtype=None if values else np.int64)
+        given = given.reshape(shape) if given.size == math.prod(shape) else given
+    is_number = given.dtype.kind in "iuf" and bool((np.abs(given.astype(np.float64)) < 2**53).all())
+    if not is_number or not np.array_equal(given, given.astype(np.int64)):
+        raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {shorten(hidden)}")
+    return given.astype(np.int64)
 
 
 def from_masks(masks: list[Array | None], sizes: Array) -> KnownHidden:
@@ -119,16 +140,19 @@ def _read_sets(entries: list[Any], sizes: Array, name: str) -> KnownHidden:
 
 def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
     """Which values an entry allows; None for all."""
-    if entry is None or (np.ndim(entry) == 0 and not isinstance(entry, set | frozenset)):
+    if _is_single(entry):
         return np.arange(size) == entry if _is_position(entry, size, i, name) and entry != -1 else None
-    values = np.asarray(list(entry))
+    try:
+        values = np.asarray(list(entry))
+    except ValueError:
+        values = np.empty(0)
     if values.dtype.kind == "b":
         if values.shape != (size,):
             raise ValueError(f"hidden[{i}] is a mask of {values.size} booleans, sample {i} has {size} {name}")
         return values
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
         raise ValueError(
-            f"hidden[{i}] is {_short(entry)}; give a position, -1 if unknown, a list of positions that are allowed, "
+            f"hidden[{i}] is {shorten(entry)}; give a position, -1 if unknown, a list of positions that are allowed, "
             f"or a mask of {size} booleans"
         )
     wrong = values[(values < 0) | (values >= size)]
@@ -139,16 +163,13 @@ def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
 
 def _is_position(entry: Any, size: int, i: int, name: str) -> bool:
     """Whether a single entry is a position, or unknown; an error that names the sample for anything else."""
-    if entry is None or (isinstance(entry, float | np.floating) and entry != entry):
+    if is_missing(entry):
         return False
-    if (
-        isinstance(entry, bool | np.bool_)
-        or not np.issubdtype(np.asarray(entry).dtype, np.number)
-        or entry != int(entry)
-    ):
-        raise ValueError(f"hidden values are positions (integers, -1 if unknown), hidden[{i}] is {_short(entry)}")
+    is_number = kind_of_label(entry) == "number" and not isinstance(entry, bool | np.bool_)
+    if not is_number or not np.isfinite(float(entry)) or entry != int(entry):
+        raise ValueError(f"hidden values are positions (integers, -1 if unknown), hidden[{i}] is {shorten(entry)}")
     if not -1 <= entry < size:
-        raise ValueError(f"hidden[{i}] is {entry}, sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
+        raise ValueError(f"hidden[{i}] is {shorten(entry)}, sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
     return True
 
 
@@ -156,11 +177,11 @@ def _is_plain(hidden: Any) -> bool:
     """Whether every sample has a single value: no list, mask or set among them."""
     if isinstance(hidden, np.ndarray) and hidden.dtype != object:
         return hidden.ndim != 2 or hidden.dtype.kind != "b"
-    if not isinstance(hidden, Iterable):
+    if not isinstance(hidden, Iterable) or isinstance(hidden, str | bytes | dict) or getattr(hidden, "ndim", 1) == 0:
         return True
-    return not any(isinstance(entry, set | frozenset) or np.ndim(entry) for entry in hidden)
+    return all(_is_single(entry) for entry in hidden)
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+def _is_single(entry: Any) -> bool:
+    """Whether an entry is one value, and no list, mask or set."""
+    return isinstance(entry, str | bytes | dict) or not isinstance(entry, Iterable) or getattr(entry, "ndim", 1) == 0

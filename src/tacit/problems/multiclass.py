@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
+from tacit.inputs.parameters import one_line
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.problem import TableProblem
@@ -41,11 +42,9 @@ class Multiclass(TableProblem):
         kinds = [np.float64, np.float32]
         try:
             X = check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, input_name="X")
-        except ValueError as error:
-            uneven = find_uneven(X)
-            if uneven is None:
-                raise
-            raise ValueError(f"X is not a table of numbers: {uneven}") from error
+        except (ValueError, TypeError, OverflowError) as error:
+            why = find_uneven(X) or one_line(str(error), 500)
+            raise type(error)(f"X is not a table of numbers: {why}") from error
         place = first_non_finite(X)
         if place:
             raise ValueError(

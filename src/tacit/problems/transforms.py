@@ -93,6 +93,7 @@ class Transforms(ClassProblem):
             raise TypeError(f"transforms must be rotations(...) or a list of functions, got {shorten(self.transforms)}")
 
     def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
         facts, k, is_turned = schema.facts, len(schema.classes), isinstance(self.transforms, Rotations)
         parts: dict[str, Any] = {name: facts.get(name) for name in ("states", "shape", "components", "mean")}
         states, shape, components, mean = parts.values()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import number, whole_number
+from tacit.inputs.parameters import number, shorten, whole_number
 from tacit.kernels import kernel
 from tacit.ragged import Ragged
 from tacit.spectral.symbols import check_codes
@@ -51,10 +51,14 @@ class NextSymbol(NamedTuple):
 
     def check(self) -> None:
         """Refuse parts that make no distribution."""
-        self._check_shapes()
         for name, part in self._asdict().items():
-            if name != "mixing" and not is_table(part, part.ndim, "f"):
-                raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, or what is not finite")
+            if name != "mixing" and not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f")):
+                raise ValueError(
+                    f"{name} of a distribution over strings is no array of finite numbers: {shorten(part)}"
+                )
+            if name != "mixing" and part.dtype != np.float64:
+                raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, not float64")
+        self._check_shapes()
         number("mixing", self.mixing, "a share from 0 to 1", lambda share: 0 <= share <= 1)
         if self.table.min() < 0 or np.abs(self.table.sum(axis=1) - 1).max() > 1e-6:
             raise ValueError("rows of the table of a distribution over strings sum to one, and none is negative")

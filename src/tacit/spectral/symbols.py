@@ -6,9 +6,11 @@ import itertools
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.inputs.labels import find_labels
+from tacit.inputs.parameters import reason, shorten
 from tacit.ragged import Ragged
 
 UNSEEN = -1
@@ -30,7 +32,8 @@ def read_sequences(sequences: Any) -> Ragged:
     else:
         if type(sequences).__module__.split(".")[0] == "pyarrow":
             sequences = sequences.to_pylist()
-        if isinstance(sequences, (str, bytes, dict)) or not hasattr(sequences, "__iter__"):
+        is_list = hasattr(sequences, "__iter__") and getattr(sequences, "ndim", 1) > 0
+        if isinstance(sequences, str | bytes | dict) or not is_list or sparse.issparse(sequences):
             raise TypeError(
                 f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
             )
@@ -63,14 +66,14 @@ def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
         return found
     listed = read_sequences([alphabet]).values
     if listed.size == 0 or np.unique(listed).size != listed.size:
-        raise ValueError(f"alphabet must be one or more different symbols, got {alphabet!r}")
+        raise ValueError(f"alphabet must be one or more different symbols, got {shorten(alphabet)}")
     codes = find_labels(listed, sequences.values)
     if sequences.values.size and codes.min() < 0:
         at = int(np.argmin(codes))
         i, t = _place(sequences.offsets, at)
         raise ValueError(
-            f"sequence {i} has {sequences.values[at].item()!r} at place {t}, which is not in alphabet={alphabet!r}; "
-            "add it there or drop the sequence"
+            f"sequence {i} has {shorten(sequences.values[at].item())} at place {t}, which is not in "
+            f"alphabet={shorten(alphabet)}; add it there or drop the sequence"
         )
     return np.asarray(listed)
 
@@ -107,9 +110,10 @@ def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
 def _one(sequence: Any, i: int) -> Any:
     if isinstance(sequence, str):
         return list(sequence)
-    if isinstance(sequence, (bytes, dict)) or not hasattr(sequence, "__len__") or np.ndim(sequence) == 0:
+    is_list = hasattr(sequence, "__len__") and hasattr(sequence, "__iter__") and getattr(sequence, "ndim", 1) > 0
+    if isinstance(sequence, bytes | dict) or not is_list or sparse.issparse(sequence):
         raise TypeError(
-            f"sequence {i} is {sequence!r}; a sequence is a list of symbols, and for a single one pass [sequence]"
+            f"sequence {i} is {shorten(sequence)}; a sequence is a list of symbols: for a single one pass [sequence]"
         )
     return sequence
 
@@ -128,13 +132,13 @@ def _flat(parts: list[Any]) -> Array:
     kinds = {isinstance(symbol, str) for symbol in symbols}
     if len(kinds) > 1:
         text, other = (next(s for s in symbols if isinstance(s, str) is kind) for kind in (True, False))
-        raise ValueError(f"the sequences mix {text!r} and {other!r}; use strings or integers throughout")
+        raise ValueError(f"the sequences mix {shorten(text)} and {shorten(other)}; use strings or integers throughout")
     if not symbols:
         return np.empty(0, dtype=np.int64)
     try:
         return np.array(symbols)
-    except ValueError as error:
-        raise ValueError(f"a symbol is one string or integer: {error}") from error
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"a symbol is one string or integer: {reason(error)}") from error
 
 
 def _checked(flat: Array, offsets: Array) -> Array:
@@ -145,7 +149,7 @@ def _checked(flat: Array, offsets: Array) -> Array:
     if flat.dtype.kind == "b":
         return flat.astype(np.int64)
     if flat.dtype.kind == "f":
-        whole = np.isfinite(flat) & (flat == np.floor(flat))
+        whole = (np.abs(flat) < 2**53) & (flat == np.floor(flat))
         if whole.all():
             return flat.astype(np.int64)
         at = int(np.argmin(whole))
@@ -154,7 +158,7 @@ def _checked(flat: Array, offsets: Array) -> Array:
         at = int(np.argmax(wrong))
     i, t = _place(offsets, at)
     raise ValueError(
-        f"sequence {i} has {flat[at]!r} at place {t}; symbols are strings or integers: bin real numbers first "
+        f"sequence {i} has {shorten(flat[at])} at place {t}; symbols are strings or integers: bin real numbers first "
         "(KBinsDiscretizer, say), and drop what is missing"
     )
 

@@ -67,6 +67,7 @@ class Chain(Problem):
         check_listed(self.classes, "tags")
 
     def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
         k = len(schema.classes)
         check_blocks(
             schema,

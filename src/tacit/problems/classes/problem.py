@@ -111,6 +111,7 @@ class TableProblem(ClassProblem):
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
 
     def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
         k = len(schema.classes)
         check_blocks(schema, {"weights": (k, schema.n_features)}, {"intercept": (k,)})
         self.check_loss(schema.classes)

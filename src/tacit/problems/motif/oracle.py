@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tacit.arrays import Array, Rows
-from tacit.inputs.labels import find_labels, reject_unknown
+from tacit.inputs.labels import find_labels, is_missing, reject_unknown
+from tacit.inputs.parameters import shorten
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
-from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden
+from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 from tacit.problems.motif import kernels
 from tacit.problems.motif.starts import enriched_words
 from tacit.problems.motif.windows import COMPLEMENT
@@ -422,8 +423,9 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
     if moved.size:
         i = int(moved[0])
         raise ValueError(
-            f"hidden[{i}] is {hidden[i]!r}, but sample {i} is {classes[0].item()!r}, the negative class, which "
-            f"has no motif: give -1; if it is the positive class, list it second: classes={classes[::-1].tolist()}"
+            f"hidden[{i}] is {shorten(list(hidden)[i])}, but sample {i} is {classes[0].item()!r}, the negative class, "
+            "which has no motif: give -1; if it is the positive class, list it second: "
+            f"classes={classes[::-1].tolist()}"
         )
     return known._replace(states=np.where(labels == 0, 0, known.states))
 
@@ -431,20 +433,18 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
 def _as_pairs(hidden: Any) -> Any:
     """Pairs as an array where every sample has one; something else otherwise."""
     try:
-        return np.array(hidden, dtype=np.float64)
-    except (TypeError, ValueError):
+        table = np.asarray(hidden)
+        if table.dtype == object:
+            table = np.array([np.nan if is_missing(v) else v for v in table.ravel()], np.float64).reshape(table.shape)
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
 def _read_pairs(given: Array, starts: Array) -> KnownHidden:
     """(n, 2) starts and strands, −1 for unknown ones."""
-    if given.dtype == object:
-        given = np.array([-1.0 if v is None else v for v in given.ravel().tolist()]).reshape(given.shape)
-    if given.dtype.kind == "f":
-        given = np.where(np.isnan(given), -1.0, given)
-    if given.dtype.kind not in "iuf" or not np.array_equal(given, given.astype(np.int64)):
-        raise ValueError(f"hidden starts are positions (integers, -1 if unknown), got {given[:3].tolist()} ...")
-    start, strand = given.astype(np.int64).T
+    given = read_positions(given, given.shape)
+    start, strand = given.T
     wrong = np.flatnonzero((start < -1) | (start >= starts) | (strand < -1) | (strand > 1))
     if wrong.size:
         i = int(wrong[0])
@@ -471,14 +471,14 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
     n = starts.size
     is_numbers = isinstance(hidden, np.ndarray) and hidden.dtype != object
     entries = [] if is_numbers or not isinstance(hidden, Iterable) else list(hidden)
-    if len(entries) != n or all(np.ndim(entry) == 0 for entry in entries):
+    if len(entries) != n or not any(isinstance(entry, Iterable) for entry in entries):
         raise ValueError(
             f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
             "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
         )
     masks: list[Array | None] = []
     for i, entry in enumerate(entries):
-        values = np.asarray(-1 if entry is None else list(entry) if isinstance(entry, Iterable) else entry)
+        values = _as_positions(entry)
         if values.dtype.kind == "b" and values.shape in ((starts[i],), (starts[i], 2)):
             masks.append(np.repeat(values, 2) if values.ndim == 1 else values.ravel())
         elif values.ndim == 0 and values == -1:
@@ -488,10 +488,18 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
             masks.append(np.logical_or.reduce([_mask_of(one, 2 * int(starts[i])) for one in known]))
         else:
             raise ValueError(
-                f"hidden[{i}] is {entry!r}; give a start and a strand (0 or 1), -1 if unknown, a list of such pairs, "
-                f"or a mask of {starts[i]} starts"
+                f"hidden[{i}] is {shorten(entry)}; give a start and a strand (0 or 1), -1 if unknown, a list of such "
+                f"pairs, or a mask of {starts[i]} starts"
             )
     return from_masks(masks, 2 * starts)
+
+
+def _as_positions(entry: Any) -> Array:
+    """An entry as an array, −1 where it is missing; an empty one where it is no array."""
+    try:
+        return np.asarray(-1 if is_missing(entry) else list(entry) if isinstance(entry, Iterable) else entry)
+    except ValueError:
+        return np.empty(0)
 
 
 def _mask_of(known: KnownHidden, size: int) -> Array:

@@ -10,7 +10,7 @@ from sklearn.utils import ClassifierTags
 
 from tacit.arrays import Array
 from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
-from tacit.inputs.parameters import one_of, whole_number
+from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
 from tacit.problems.motif.sequences import MEANING, read_sequences
@@ -87,11 +87,12 @@ class Motif(Problem):
         check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
         width, background = self._sizes()
         if schema.blocks != {"motif": (width, 4), "background": (4**background,)} or len(schema.classes) != 2:
             raise ValueError(
                 f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
-                f"classes have weights of the shapes {dict(schema.blocks)}: fit again"
+                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
         read_costs(self.loss, schema.classes)
 

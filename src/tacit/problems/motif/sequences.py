@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import shorten
 from tacit.ragged import Ragged
 
 MEANING = {
@@ -68,6 +70,8 @@ def _plain(X: Any) -> Any:
         raise ValueError(f"X is a single string, {X[:20]!r}; for one sequence pass [sequence]")
     if type(X).__module__.split(".")[0] == "pyarrow":
         return X.to_pylist()
+    if isinstance(X, dict | set) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
+        raise TypeError(f"X is a list of sequences, got {shorten(X)}")
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if isinstance(X, np.ndarray):
@@ -98,7 +102,7 @@ def _joined(X: list[Any]) -> tuple[Array, Array]:
     """Bytes and lengths of a list of strings."""
     if not all(isinstance(sequence, (str, bytes)) for sequence in X):
         i = next(i for i, sequence in enumerate(X) if not isinstance(sequence, (str, bytes)))
-        raise ValueError(f"X[{i}] is {X[i]!r}, not a sequence; drop it or write it as a string of letters")
+        raise ValueError(f"X[{i}] is {shorten(X[i])}, not a sequence; drop it or write it as a string of letters")
     lengths = np.fromiter(map(len, X), np.int64, len(X))
     if all(isinstance(sequence, str) for sequence in X):
         text = "".join(X).encode("latin-1", "replace")

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tacit.arrays import Array, Rows, span
+from tacit.inputs.labels import is_missing
 from tacit.oracle import TARGET, Assignment
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.per_sample.output_table import OutputTable
@@ -221,7 +222,7 @@ def unknown(h: Any) -> bool:
     >>> unknown(-1), unknown(None), unknown("left"), unknown((0, -1))
     (True, True, False, False)
     """
-    return h is None or (is_scalar(h) and not isinstance(h, (str, bytes)) and bool(h == -1 or h != h))
+    return is_missing(h) or (is_scalar(h) and not isinstance(h, str | bytes) and bool(h == -1))
 
 
 def name_of(function: Any) -> str:

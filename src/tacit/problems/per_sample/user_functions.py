@@ -12,7 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array
-from tacit.inputs.labels import read_labels
+from tacit.inputs.labels import is_missing, read_labels
+from tacit.inputs.parameters import shorten
 
 Output = tuple[Any, Any]
 """A label and a hidden value; the hidden value is None in problems without any."""
@@ -66,7 +67,7 @@ class UserFunctions:
             vector = np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"joint_feature of sample {i} returned {_short(answer)}, which is not a vector of numbers ({error})"
+                f"joint_feature of sample {i} returned {shorten(answer)}, which is not a vector of numbers ({error})"
             ) from error
         if vector.ndim != 1 or (self.n_params is not None and vector.size != self.n_params):
             length = "one dimension" if self.n_params is None else f"the length {self.n_params} of the first sample's"
@@ -90,7 +91,7 @@ class UserFunctions:
         try:
             loss = float(answer)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"loss of sample {i} returned {_short(answer)}, which is not a number") from error
+            raise ValueError(f"loss of sample {i} returned {shorten(answer)}, which is not a number") from error
         if not 0 <= loss < math.inf:
             raise ValueError(
                 f"loss of sample {i} is {loss} for the output {self.name(y, h)}; losses must be finite and not negative"
@@ -118,14 +119,14 @@ class UserFunctions:
         try:
             listed = [self._read("outputs", i, output) for output in answer]
         except TypeError as error:
-            raise ValueError(f"outputs of sample {i} returned {_short(answer)}; return a list of outputs") from error
+            raise ValueError(f"outputs of sample {i} returned {shorten(answer)}; return a list of outputs") from error
         if not listed:
             raise ValueError(f"outputs of sample {i} is empty; every sample needs at least one output")
         return listed
 
     def name(self, y: Any, h: Any) -> str:
         """An output in words."""
-        return _short((y, h) if self.hidden else y)
+        return shorten((y, h) if self.hidden else y)
 
     def _output(self, y: Any, h: Any) -> tuple[Any, ...]:
         return (y, h) if self.hidden else (y,)
@@ -137,7 +138,7 @@ class UserFunctions:
             return answer, None
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
             raise ValueError(
-                f"{name} of sample {i} returned {_short(answer)}; with hidden=True an output is a pair (y, h)"
+                f"{name} of sample {i} returned {shorten(answer)}; with hidden=True an output is a pair (y, h)"
             )
         return answer[0], answer[1]
 
@@ -176,7 +177,7 @@ def key_of(value: Any) -> Any:
         hash(value)
     except TypeError as error:
         raise TypeError(
-            f"{_short(value)} cannot be told from other outputs: a {type(value).__name__} has no hash; "
+            f"{shorten(value)} cannot be told from other outputs: a {type(value).__name__} has no hash; "
             "use numbers, strings, tuples or arrays, or give the class __eq__ and __hash__"
         ) from error
     return value
@@ -209,7 +210,7 @@ def as_labels(y: Any, n: int) -> tuple[list[Any], bool]:
         return read_labels(labels, n).tolist(), True
     if len(labels) != n:
         raise ValueError(f"X has {n} samples, y has {len(labels)} labels; give one label per sample")
-    missing = [i for i, label in enumerate(labels) if label is None]
+    missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
         raise ValueError(f"y[{missing[0]}] is missing; drop the sample or label it")
     return labels, False
@@ -223,8 +224,3 @@ def as_column(values: list[Any]) -> Array:
     for i, value in enumerate(values):  # one by one: NumPy would stack arrays of equal length
         column[i] = value
     return column
-
-
-def _short(value: Any) -> str:
-    text = " ".join(repr(value).split())
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,274 @@
+"""Every problem under every learner and solver, from spoiled parameters and data to spoiled predictions."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
+
+import tacit
+from tacit import AnyOf, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM, testing
+from tacit.penalties import Quadratic
+from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
+from tacit.problems.rotations import Rotations
+from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
+
+LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM)
+
+
+def multiclass(draw: Draw):
+    n, d, k = draw.between(3, 12), draw.between(1, 3), draw.between(2, 3)
+    return Multiclass, loss_and_classes(draw, k), draw.table(max(n, k), d), draw.labels(max(n, k), k), None
+
+
+def loss_and_classes(draw: Draw, k: int):
+    parameters = {"loss": draw.pick(["0/1", "0/1", (1 - np.eye(k)) * draw.between(1, 3)])}
+    return parameters | {"classes": draw.pick([None, None, list(range(k))]), "fit_intercept": draw.chance(0.5)}
+
+
+def bags_of(draw: Draw, sizes, d: int):
+    """Rows of samples in one of the forms that users have them in."""
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    scale = draw.pick([1, 1, 1, 1e3, 1e20, 0])
+    values = (draw.rng.standard_normal((offsets[-1], d)) * scale).astype(draw.pick(["f8", "f4", "i8"]))
+    bags = Ragged(values, offsets)
+    form = draw.between(0, 5)
+    if form == 0:
+        return [part.tolist() for part in bags]
+    if form == 1:
+        return list(bags)
+    if form == 2:
+        return pd.Series(list(bags))
+    if form == 3:
+        return Ragged(sparse.csr_array(values.astype(np.float64)), offsets)
+    if form == 4:
+        left = draw.rng.random((offsets[-1], 2))
+        return bags.with_boxes(np.hstack([left, left + 1]))
+    return bags
+
+
+def candidates(draw: Draw):
+    n, k = draw.between(3, 8), draw.between(2, 3)
+    sizes = draw.rng.integers(1, 4, max(n, k))
+    parameters = loss_and_classes(draw, k) | draw.pick([{}, {"loss": "exact"}, {"loss": "overlap"}, {"loss": costs}])
+    hidden = [draw.pick([-1, int(h), [int(h)], AnyOf([int(h)]), None]) for h in draw.rng.integers(sizes)]
+    hidden = draw.pick([None, hidden, draw.rng.integers(sizes)])
+    return Candidates, parameters, bags_of(draw, sizes, draw.between(1, 2)), draw.labels(max(n, k), k), hidden
+
+
+def costs(true, h, label, other):
+    return float(true != label) + float(h != other)
+
+
+def chain(draw: Draw):
+    lengths = draw.rng.integers(1, 4, draw.between(2, 6))
+    tags = draw.pick([[0, 1], ["a", "b"], [0, 1, 2]])
+    y = [[draw.pick([*tags, *tags, None, -1]) for _ in range(length)] for length in lengths]
+    parameters = {
+        "loss": draw.pick(["hamming", 1 - np.eye(len(tags))]),
+        "classes": draw.pick([tags, tags, None]),
+        "fit_intercept": draw.chance(0.5),
+        "boundaries": draw.chance(0.5),
+        "forbidden": draw.pick([None, None, [(tags[0], tags[1])]]),
+    }
+    return Chain, parameters, bags_of(draw, lengths, draw.between(1, 2)), y, None
+
+
+def motif(draw: Draw):
+    n = draw.between(3, 8)
+    parameters = {
+        "width": draw.whole(1, 6),
+        "background": draw.whole(1, 4),
+        "strands": draw.pick(["one", "both"]),
+        "features": draw.pick(["full", "literature"]),
+        "loss": draw.pick(["0/1", [[0, 2], [1, 0]]]),
+        "classes": None,
+    }
+    X = ["".join(draw.pick("ACGTacgtNu") for _ in range(draw.between(12, 15))) for _ in range(n)]
+    X = draw.pick([X, np.array(X), np.array(X, dtype=bytes), pd.Series(X), [x.encode() for x in X]])
+    y = np.arange(n) % 2
+    hidden = None
+    if draw.chance(0.4):
+        hidden = np.where(y == 1, draw.rng.integers(0, 2, n), -1)
+        hidden = hidden if parameters["strands"] == "one" else np.column_stack([hidden, np.minimum(hidden, 0)])
+    return Motif, parameters, X, y, hidden
+
+
+def mirrored(X):
+    return X[..., ::-1]
+
+
+def unchanged(X):
+    return X
+
+
+def transforms(draw: Draw):
+    n, k = draw.between(3, 8), draw.between(2, 3)
+    turns = draw.pick([rotations(-20, 20, 3), Rotations((0.0, 90.0)), [unchanged, mirrored]])
+    parameters = loss_and_classes(draw, k) | {"transforms": turns, "n_components": draw.pick([None, draw.whole(1, 2)])}
+    parameters["blocks"] = draw.pick(["class", "class and state"])
+    shape = draw.pick([(3, 3), (3, 3), (9,), (2, 3, 2)])
+    X = draw.rng.random((max(n, k), *shape)).astype(draw.pick(["f8", "f4"]))
+    hidden = draw.pick([None, np.zeros(len(X), int)])
+    return Transforms, parameters, X, draw.labels(len(X), k), hidden
+
+
+def side_feature(x, y):
+    return np.outer(np.eye(2)[int(y)], x).ravel()
+
+
+def side(x, w):
+    return int(np.argmax(w.reshape(2, -1) @ x))
+
+
+def wrong_side(x, true, w):
+    return int(np.argmax(w.reshape(2, -1) @ x + 1 - np.eye(2)[int(true)]))
+
+
+def place_feature(x, y, h):
+    return np.outer(np.eye(2)[int(y)], [x[int(h)], 1.0]).ravel()
+
+
+def per_sample(draw: Draw):
+    n = draw.between(2, 6)
+    X, y = draw.rng.standard_normal((n, 2)), np.arange(n) % 2
+    if draw.chance(0.3):
+        listed = [(label, h) for label in (0, 1) for h in (0, 1)]
+        return PerSample, {"joint_feature": place_feature, "outputs": listed, "hidden": True}, X, y, None
+    parameters = draw.pick([{"outputs": [0, 1]}, {"argmax": side, "augmented": wrong_side}])
+    parameters = parameters | draw.pick([{}, {"blocks": {"weights": (draw.whole(2, 2), draw.whole(2, 2))}}])
+    return PerSample, {"joint_feature": side_feature, "memory": draw.pick([2**20, 0]), **parameters}, X, y, None
+
+
+PROBLEMS = (multiclass, candidates, chain, motif, transforms, per_sample)
+
+
+def solver(draw: Draw):
+    """A solver of any kind, its parameters spoiled at times."""
+    kinds = {
+        Bundle: {"proximal": draw.chance(0.5), "drop_after": draw.whole(1, 9)},
+        FrankWolfe: {
+            "block_size": draw.pick([None, draw.whole(1, 100)]),
+            "gap_sampling": draw.chance(0.5),
+            "cache": draw.pick([None, draw.whole(0, 9)]),
+            "sweeps": draw.whole(1, 5),
+        },
+        Subgradient: {"batch_size": draw.whole(1, 100)},
+    }
+    kind = draw.pick(kinds)
+    return kind(**draw.spoil_some(kinds[kind], share=0.1))
+
+
+def learner(draw: Draw, kind, problem):
+    """A learner of the problem, its parameters spoiled at times."""
+    parameters = {
+        "C": draw.pick([1.0, 10, draw.real(0.1, 100)]),
+        "tol": draw.pick([1e-3, 0.1, draw.real(1e-3, 0.5)]),
+        "max_iter": draw.whole(1, 20),
+        "solver": draw.pick(["auto", None, solver(draw)]),
+        "rescaling": draw.pick(["margin", "margin", "slack"]),
+        "penalty": draw.pick([None, None, Quadratic(**draw.spoil_some({"metric": 2.0, "pull": 0.0}, share=0.1))]),
+        "class_weight": draw.pick([None, None, "balanced", {0: 1.0}]),
+        "warm_start": draw.chance(0.2),
+        "n_jobs": draw.pick([None, 1, 2]),
+        "random_state": draw.pick([0, None, draw.whole(0, 100)]),
+    }
+    if kind is not StructuredSVM:
+        pace = {"mu": draw.real(1.1, 3), "start": 0.5, "warmup": draw.whole(1, 2), "max_rounds": draw.whole(1, 3)}
+        parameters |= {
+            "pace": draw.pick([None, SelfPaced(**draw.spoil_some(pace, share=0.1))]),
+            "n_init": draw.whole(1, 2),
+            "init": draw.pick(["auto", "hidden", "weights"]),
+            "max_inner": draw.whole(1, 50),
+            "escape": draw.chance(0.5),
+            "shift": draw.chance(0.5),
+        }
+    return kind(problem, **draw.spoil_some(parameters, share=0.2), verbose=0)
+
+
+def fit_one(draw: Draw, make):
+    """Fit, predict, score and impute: what is learned must be finite, what is answered no NaN."""
+    kind, parameters, X, y, hidden = make(draw)
+    problem = kind(**draw.spoil_some(parameters, share=0.2))
+    model = learner(draw, draw.pick(LEARNERS), problem)
+    data = draw.spoil_some({"X": X, "y": y}, share=0.25)
+    known = draw.spoil_some({"hidden": hidden, "sample_weight": draw.pick([None, np.ones(len(y))])}, share=0.15)
+    model.fit(data["X"], data["y"], **known)
+    other = draw.spoil_some({"X": data["X"], "y": data["y"]}, share=0.2)
+    answers = [model.coef_, model.objective_, model.bound_, model.predict(other["X"])]
+    for ask in (
+        lambda: model.predict_hidden(other["X"], k=draw.spoil(2) if draw.chance(0.5) else 2),
+        lambda: model.decision_function(other["X"]),
+        lambda: model.score(other["X"], other["y"]),
+        lambda: model.impute(other["X"], other["y"]),
+        lambda: model.score_hidden(other["X"], other["y"], draw.spoil(hidden)),
+    ):
+        try:
+            answers.append(ask())
+        except tacit.oracle.CapabilityError:
+            continue
+    return answers
+
+
+def _enter(make):
+    @target("StructuredSVM", "LatentSVM", "IterativeLatentSVM", "SelfPaced", "Quadratic", "AnyOf")
+    @functools.wraps(make)
+    def fit(draw: Draw):
+        return fit_one(draw, make)
+
+    return fit
+
+
+for _make in PROBLEMS:
+    _enter(_make)
+
+
+@target("Multiclass", "Candidates", "Chain", "Motif", "Transforms", "PerSample", "Bundle", "FrankWolfe", "Subgradient")
+def constructors(draw: Draw):
+    """Constructors only store: whatever they are given, they, their `repr` and their clones do not fail."""
+    kind, parameters, *_ = draw.pick(PROBLEMS)(draw)
+    thing = kind(**{name: draw.odd() if draw.chance(0.5) else value for name, value in parameters.items()})
+    solver(draw)
+    learner(draw, draw.pick(LEARNERS), thing)
+    return thing.get_params(deep=False) and None
+
+
+@target("path")
+def path(draw: Draw):
+    kind, parameters, X, y, hidden = draw.pick(PROBLEMS[:3])(draw)
+    arguments = {"X": X, "y": y, "Cs": [1.0, 10], "hidden": hidden, "sample_weight": None, "cv": draw.pick([None, 2])}
+    estimator = StructuredSVM(kind(**parameters), max_iter=20, verbose=0)
+    arguments = draw.spoil_some({"estimator": estimator, **arguments})
+    models = tacit.path(**arguments)
+    return [models.scores, *(model.coef_ for model in models)]
+
+
+@target("rotations")
+def turns(draw: Draw):
+    arguments = {"low": -20.0, "high": draw.real(0, 20), "count": draw.whole(2, 5), "shape": draw.pick([None, (2, 3)])}
+    found = rotations(**draw.spoil_some(arguments))
+    return found.turned(np.ones((2, 2, 3)))
+
+
+@target("minimise", "choose")
+def solves(draw: Draw):
+    task = testing.example_task(
+        draw.pick([Multiclass(), Candidates(), Chain(classes=["a", "b"])]), seed=draw.between(0, 9)
+    )
+    arguments = {
+        "tol": draw.real(1e-3, 0.1),
+        "gap": 0.0,
+        "max_iter": draw.whole(1, 30),
+        "start": np.zeros(task.oracle.n_params),
+        "planes": task.target[None],
+        "rng": np.random.default_rng(0),
+    }
+    names = ("tol", "gap", "max_iter")
+    arguments |= draw.spoil_some({name: arguments[name] for name in names})
+    choose(task, 0.1)
+    solution = minimise(task, solver(draw), **arguments)
+    return solution.w, solution.objective, solution.bound

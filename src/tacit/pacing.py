@@ -14,7 +14,7 @@ __all__ = ["SelfPaced"]
 
 
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
-    """Self-paced learning (Kumar, Packer & Koller 2010; thesis, algorithm 4): learn from easy samples first.
+    """Self-paced learning (Kumar, Packer & Koller 2010; Kumar 2013, algorithm 4): learn from easy samples first.
 
     A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K; K falls by the factor ``mu`` from one
     imputation to the next, until all samples are in. From there on it is plain CCCP, so it ends where that would:

@@ -37,7 +37,7 @@ _COMPARED = ("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "re
 
 
 class LatentSVM(Learner):
-    """Latent SVM by CCCP (Yu & Joachims 2009; thesis, algorithm 3), all samples at once or self-paced (algorithm 4).
+    """Latent SVM by CCCP (Yu & Joachims 2009; Kumar 2013, algorithm 3), all samples at once or self-paced.
 
     Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_{y,h} [Δ(y_i, y, h) + w·Ψ(x_i, y, h)] − max_h w·Ψ(x_i, y_i, h)``:
     fix the hidden values, solve a structured SVM, impute them anew, until that gains less than ``C · tol``. The

@@ -70,9 +70,11 @@ def hidden_motif(folder: Path) -> str:
 def draw_found(model: LatentSVM, train: Planted, test: Planted) -> Any:
     """The motif in the first few sequences that the model has not seen, and its letters."""
     figure = plot.pyplot().figure(figsize=(11, 4.6), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[1.75, 1])
-    plot.found_motifs(model, test.X[:SHOWN], test.hidden[:SHOWN], left.subplots())
-    plot.logo(model, train.X, train.y, ax=right.subplots())
+    left, right = figure.subplots(1, 2, width_ratios=[1.75, 1])
+    plot.found_motifs(model, test.X[:SHOWN], test.hidden[:SHOWN], left)
+    letters = plot.logo(model, train.X, train.y, ax=right)
+    letters.set_title("Letters in the windows that were chosen", fontsize="medium")
+    letters.set_box_aspect(0.55)
     return figure
 
 

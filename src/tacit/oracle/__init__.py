@@ -28,7 +28,7 @@ Who promises what
   all hidden values at once, cheap differences of features, dual points, losses on the hidden value. `offered` asks for
   one, `require` insists.
 - What is known of a hidden value is the value, nothing, or a set that it is in (`KnownHidden`); `impute` chooses
-inside.
+  inside.
 - An assignment travels as integers, `Assignment.code`: one per sample, or where an output has several parts one per
   part (a tag per token), sample after sample, cut by `Oracle.code_offsets`. Only the oracle that made a code can read
   it; everybody else stores it, cuts it (`take_code`) or hands it back. `TARGET` (−1) stands for "this row's target".

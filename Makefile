@@ -39,7 +39,7 @@ bench: .venv/installed  ## ratios against peers, printed and written to benchmar
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build
+	rm -rf .venv demo .pytest_cache .mypy_cache .ruff_cache .hypothesis docs/_build docs/images/built
 
 .venv/installed: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "tacit needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python"; exit 1; }

@@ -25,10 +25,11 @@ PEER = "crfsuite, averaged perceptron, 30 epochs"
 def run() -> Page:
     page = Page(
         "Letters: words read by a chain",
-        "Train on fold 1 (704 words), test on the rest; 128 binary pixels and a constant a letter, 26 tags, C = 0.1 a "
-        "word. Seconds of the fit from bound arrays or appended items; preparing is what comes before (crfsuite: items "
-        "from pixels; tacit: `bind`, part of its fit). Must reach: error ≤ .210 with the gap stated, no slower than "
-        "crfsuite's perceptron, preparing not slower than fitting; best C by cross-validation ≤ .200. One BLAS thread.",
+        "Train on fold 1 (704 words), test on the rest; 128 binary pixels and a constant per letter, 26 tags, C = 0.1 "
+        "per word. Seconds of the fit from bound arrays or appended items; preparing is what comes before (crfsuite: "
+        "items from pixels; tacit: `bind`, part of its fit). Must reach: error ≤ .210 with the gap stated, no slower "
+        "than crfsuite's perceptron, preparing not slower than fitting; best C by cross-validation ≤ .200. One BLAS "
+        "thread.",
         ["learner", "seconds", "× perceptron", "preparing", "gap", "test error"],
     )
     with np.load(real_data() / "letters" / "letters.npz") as data:

@@ -24,7 +24,7 @@ SIZES = {
     "pets": [(32, 32), (48, 48), (64, 64), (96, 96)],
     "caltech": [(64, 80), (120, 48), (120, 72)],
 }
-"""(width, height): roughly those of the objects, as in the thesis, which takes one size for all."""
+"""(width, height): roughly those of the objects, as in Kumar (2013), who takes one size for all."""
 STRIDE, SPLITS, C = 16, 5, 100.0
 Scores = dict[str, list[tuple[float, float, float]]]
 
@@ -39,7 +39,7 @@ def run() -> Page:
         "one that is given the nearest window of every training box. `centre` starts from the window nearest to the "
         "middle half of the image, else from random ones. Mean ± half of a 95 % interval (Student's t over the "
         "splits), on test images.",
-        ["data", "learner", "IoU ≥ 0.5, %", "mean IoU", "class accuracy, %", "CPU seconds a fit"],
+        ["data", "learner", "IoU ≥ 0.5, %", "mean IoU", "class accuracy, %", "CPU seconds per fit"],
     )
     real_data()
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):

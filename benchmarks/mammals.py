@@ -1,4 +1,4 @@
-"""Six mammals, the window that holds the animal unknown: CCCP against self-paced learning on the thesis's features."""
+"""Six mammals in unknown windows: CCCP against self-paced learning on the features of Kumar (2013)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tacit.problems import Candidates
 
 C, EPSILON, STARTS = 10.0, 1e-3, 4
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}
-THESIS = {
+REPORTED = {
     "CCCP": ("4.70 ± .11", ".33 ± .18", "16.9 ± 5.2", "362"),
     "self-paced": ("4.53 ± .15", "0 ± 0", "15.4 ± 3.9", "482"),
 }
-"""Objective, training and test loss in %, seconds a fit: table 2.2 and 2.4.4."""
+"""Objective, training and test loss in %, seconds per fit: Kumar (2013), table 2.2 and section 2.4.4."""
 
 
 class Fit(NamedTuple):
@@ -35,14 +35,15 @@ def run() -> Page:
         f"271 images of six mammals, the HOG of every window, five fixed 90/10 splits, {STARTS} random starts on each, "
         f"the same for both learners. `LatentSVM(Candidates(fit_intercept=False), C={C:g}, tol={EPSILON})`, float32 "
         "features, one BLAS thread. Mean ± standard deviation over the five splits: of the mean of the four starts, "
-        "and of the one with the lowest objective. In brackets the thesis (table 2.2: one start a split).",
+        "and of the one with the lowest objective. In brackets what Kumar (2013) reports "
+        "(table 2.2: one start per split).",
         [
             "learner",
             "objective, all starts",
             "objective, best of 4",
             "training loss, %, all / best",
             "test loss, %, all / best",
-            "CPU seconds a fit (highest)",
+            "CPU seconds per fit (highest)",
         ],
     )
     real_data()
@@ -54,7 +55,7 @@ def run() -> Page:
     for name, folds in fits.items():
         table = np.array(folds)  # split, start, number
         best = np.array([min(starts) for starts in folds])
-        objective, train, test, seconds = THESIS[name]
+        objective, train, test, seconds = REPORTED[name]
         page.rows.append(
             (
                 name,

@@ -1,4 +1,4 @@
-"""Pairs of digits at an unknown turn: no hidden value, CCCP, self-paced learning (thesis, 2.4.3)."""
+"""Pairs of digits at an unknown turn: no hidden value, CCCP, self-paced learning (Kumar 2013, section 2.4.3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tacit.datasets import mnist
 from tacit.problems import Transforms, rotations
 
 PAIRS = {(1, 7): 12, (2, 7): 8, (3, 8): 11, (8, 9): 22}
-"""How many per cent the hidden angle cuts the test error by, in the thesis."""
+"""How many per cent the hidden angle cuts the test error by, in Kumar (2013)."""
 ANGLES, COMPONENTS, EPSILON, STARTS = rotations(-60, 60, 11), 10, 1e-3, 2
 CS = (25.0, 100.0, 300.0)
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}
@@ -38,9 +38,9 @@ def run() -> Page:
         f"from −60° to 60°; {COMPONENTS} principal components, fitted on the pair's untransformed training digits. "
         f"`LatentSVM(Transforms(rotations(-60, 60, 11), 10, blocks), C, tol={EPSILON})`, {STARTS} random starts, the "
         "same for both learners; test error of the one with the lower objective. Without a hidden value: "
-        "`Transforms(rotations(0, 0, 1), 10)`. Blocks: `class` shares one block of weights over all angles, as the "
-        "thesis does, `class and state` has one for each. CPU seconds (one BLAS thread) of one fit from raw images, "
-        "PCA included.",
+        "`Transforms(rotations(0, 0, 1), 10)`. Blocks: `class` shares one block of weights over all angles, as "
+        "Kumar (2013) does, `class and state` has one for each. CPU seconds (one BLAS thread) of one fit from raw "
+        "images, PCA included.",
         [
             "pair",
             "blocks",
@@ -50,7 +50,7 @@ def run() -> Page:
             "self-paced",
             "objective: CCCP, all starts",
             "self-paced",
-            "CPU seconds a fit: CCCP",
+            "CPU seconds per fit: CCCP",
             "self-paced",
         ],
     )
@@ -78,7 +78,8 @@ def run() -> Page:
     page.notes += [_duels(fits, blocks) for blocks in BLOCKS]
     longest = max(fit.seconds for table in fits.values() for own in table.values() for fit in own)
     page.notes.append(
-        f"The longest fit took {longest:.1f} CPU s (the thesis: 18 and 53 minutes a run on average; must reach: 20 s)."
+        f"The longest fit took {longest:.1f} CPU s (Kumar 2013: 18 and 53 minutes per run on average; must reach: "
+        "20 s)."
     )
     return page
 
@@ -105,17 +106,17 @@ def _fit(model: Any, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: n
 
 
 def _cuts(fits: dict[Any, Fits], blocks: str) -> str:
-    """What the hidden angle gains, each learner at the C of its lowest test error, as the thesis compares."""
+    """What the hidden angle gains, each learner at the C of its lowest test error, as Kumar (2013) compares."""
     parts = []
-    for pair, thesis in PAIRS.items():
+    for pair, reported in PAIRS.items():
         none = min(fits[pair]["none", C][0].error for C in CS)
         best = {name: min(min(fits[pair][blocks, C, name]).error for C in CS) for name in LEARNERS}
         cuts = ", ".join(f"{name} {100 * (1 - error / none):.0f} %" for name, error in best.items())
-        parts.append(f"{pair[0]}-{pair[1]}: {cuts} [{thesis} %]")
+        parts.append(f"{pair[0]}-{pair[1]}: {cuts} [{reported} %]")
     return (
         f"Blocks `{blocks}`: the hidden angle cuts the lowest test error over C, relative to no hidden value, by "
         + "; ".join(parts)
-        + " (in brackets the thesis, read as relative; C chosen on the test set by both)."
+        + " (in brackets what Kumar (2013) reports, read as relative; C chosen on the test set by both)."
     )
 
 
@@ -128,5 +129,5 @@ def _duels(fits: dict[Any, Fits], blocks: str) -> str:
     better, worse = sum(gain > 1 for gain in gains), sum(gain < -1 for gain in gains)
     return (
         f"Blocks `{blocks}`: from the same start self-paced learning ends with a lower objective in {better} runs, a "
-        f"higher one in {worse}, within C·ε in {len(gains) - better - worse} (the thesis: 15 better, 4 worse)."
+        f"higher one in {worse}, within C·ε in {len(gains) - better - worse} (Kumar 2013: 15 better, 4 worse)."
     )

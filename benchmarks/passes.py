@@ -33,7 +33,7 @@ def run() -> Page:
 
 
 def planted(n: int, size: int, width: int, classes: int) -> tuple[Ragged, np.ndarray, np.ndarray]:
-    """Bags of standard normal candidates / √d; one a bag is shifted by its class's prototype of norm 5.7 / √d."""
+    """Bags of standard normal candidates / √d; one per bag is shifted by its class's prototype of norm 5.7 / √d."""
     rng = np.random.default_rng(0)
     values = rng.standard_normal((n * size, width))
     prototypes = rng.standard_normal((classes, width))

@@ -33,8 +33,8 @@ def run(full: bool = False) -> Page:
 def run_five() -> Page:
     page = Page(
         "PAutomaC, five problems",
-        SETTING + " Beside it, the three ways to a proper distribution without EM, with the held-out log-likelihood a "
-        "string by which they are compared. Must reach: better than splearn in all five.",
+        SETTING + " Beside it, the three ways to a proper distribution without EM, with the held-out log-likelihood "
+        "per string by which they are compared. Must reach: better than splearn in all five.",
         [*COLUMNS, "splearn", *(f"{way} (held out)" for way in WAYS), "spectral values that are no probabilities"],
     )
     folder = real_data() / "pautomac"

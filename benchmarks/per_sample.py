@@ -58,7 +58,7 @@ def run() -> Page:
     page = Page(
         "Functions of one sample: what they cost",
         f"`load_digits()/16` with a column of ones, ½‖W‖² + ({C}/1797) Σ ξ to 0.1 %. Three functions of one to four "
-        "lines of NumPy, called once a sample and pass. Must reach: the optimum of Multiclass.",
+        "lines of NumPy, called once per sample and pass. Must reach: the optimum of Multiclass.",
         ["problem", "fit, ms (lowest / median)", "× Multiclass", "passes", "objective", "bound", "µs per call"],
     )
     models = {name: StructuredSVM(problem, C=C) for name, problem in problems.items()}

@@ -27,7 +27,7 @@ def run() -> Page:
         f"learned from the training half; {SPLITS} stratified splits in halves. A review as one row, or as a bag of "
         f"its sentences of which one carries the label (the best of {STARTS} starts). Accuracy in %, mean ± standard "
         "deviation over the splits.",
-        ["model", "C", "training", "test", "CPU seconds a fit"],
+        ["model", "C", "training", "test", "CPU seconds per fit"],
     )
     texts, y = _read()
     scores: dict[tuple[str, float], list[tuple[float, float, float]]] = {}

@@ -26,7 +26,7 @@ def run() -> Page:
     page = Page(
         "Strings of a hidden Markov model",
         f"{STATES} states, {SYMBOLS} symbols, Dirichlet(0.3) transitions, Dirichlet(0.2) emissions, stop probability "
-        f"0.1; {STRINGS} strings to learn from, {TEST} to test, seed {SEED}. Perplexity a symbol, the end counted as "
+        f"0.1; {STRINGS} strings to learn from, {TEST} to test, seed {SEED}. Perplexity per symbol, the end counted as "
         "one, over that of the truth. Must reach, as ratios of 13.44: spectral ≤ 1.0045, with EM ≤ 1.0015, proper, "
         "faster than both peers. Seconds of one fit each, one after the other, after a round that warms up; one BLAS "
         "thread.",

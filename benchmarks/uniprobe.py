@@ -1,4 +1,4 @@
-"""Motifs of the thesis's own proteins: test error, objective, stuck runs; CCCP against self-paced learning."""
+"""Motifs of the proteins of Kumar (2013): test error, objective, stuck runs; CCCP against self-paced learning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ C, EPSILON, STARTS = 150.0, 1e-3, 4
 WIDTHS = (6, 8, 10, 12, 14, 17, 20, 24, 28)
 PROTEINS = ("052", "108", "146")
 ERRORS = {"052": 29.2, "108": 27.1, "146": 22.5}
-"""Test error of the latent SVM: thesis, table 3.1."""
+"""Test error of the latent SVM: Kumar (2013), table 3.1."""
 OBJECTIVES = {("108", "CCCP"): 94.0, ("108", "self-paced"): 93.5, ("146", "CCCP"): 75.5, ("146", "self-paced"): 74.2}
 LEARNERS = {"CCCP": None, "self-paced": SelfPaced()}
 
@@ -39,11 +39,11 @@ class Start(NamedTuple):
 def run(full: bool = False) -> Page:
     folds = range(1, 6) if full else range(1, 3)
     page = Page(
-        "Motifs: the thesis's proteins",
+        "Motifs: the proteins of Kumar (2013)",
         f"`LatentSVM(Motif(width), C={C:g}, tol={EPSILON})`, background words of 3 letters, one strand, {STARTS} "
         f"random starts on each of folds {folds[0]} to {folds[-1]}, the same for both learners, the best by objective "
         "kept. Width: the lowest loss of CCCP by 3-fold cross-validation inside the training half of fold 1, then "
-        "fixed. Mean ± standard deviation over folds; in brackets the number of the thesis (table 3.1 for errors).",
+        "fixed. Mean ± standard deviation over folds; in brackets what Kumar (2013) reports (table 3.1 for errors).",
         [
             "protein",
             "width",
@@ -54,7 +54,7 @@ def run(full: bool = False) -> Page:
             "stuck runs",
             "without the escape",
             "so, width 10",
-            "seconds a start",
+            "seconds per start",
         ],
     )
     folder = real_data() / "uniprobe"
@@ -63,8 +63,9 @@ def run(full: bool = False) -> Page:
         for protein in PROTEINS:
             measure(page, folder, protein, folds)
     page.notes.append(
-        "A run is stuck if it ends with a training error above 45 % (thesis: 18 of 100 runs of CCCP, 1 of self-paced "
-        f"learning). Ties: within C·ε = {C * EPSILON:g}. The held-out loss still falls at the largest width tried."
+        "A run is stuck if it ends with a training error above 45 % (Kumar 2013: 18 of 100 runs of CCCP, 1 of "
+        f"self-paced learning). Ties: within C·ε = {C * EPSILON:g}. The held-out loss still falls at the largest "
+        "width tried."
     )
     return page
 

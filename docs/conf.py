@@ -1,11 +1,16 @@
 """How `make docs` builds these pages."""
 
 import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 import tacit
+
+sys.path.insert(0, str(Path(__file__).parent))
+from pictures import draw_pictures
 
 project = "tacit"
 author = "the tacit developers"
@@ -29,6 +34,7 @@ autodoc_typehints = "none"
 
 
 def setup(app):
+    app.connect("builder-inited", lambda app: draw_pictures())
     app.connect("autodoc-process-docstring", lay_out)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))
 

@@ -50,6 +50,15 @@ def run(code, module, place, raises):
     return printed.getvalue()
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_picture_of_a_page_is_in_the_repository_or_saved_by_the_python_of_the_page(page):
+    text = page.read_text(encoding="utf-8")
+    code = "".join(block["code"] for block in BLOCK.finditer(text))
+    for name in re.findall(r"!\[[^]]*\]\((\S+)\)", text):
+        built = re.fullmatch(r"images/built/(.+)", name)
+        assert f'savefig("{built[1]}"' in code if built else (DOCS / name).is_file(), name
+
+
 def test_there_are_pages_with_examples():
     with_python = [page.stem for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
     assert {"chains", "latent_svm", "motifs", "own_problem", "which_solver"} <= set(with_python)

@@ -50,7 +50,7 @@ def test_demo_finds_motif_and_turns_and_writes_the_pictures(tmp_path, capsys, mo
     for name in ("latent SVM, CCCP", "latent SVM, self-paced"):
         assert test_error[name] < test_error["words of 6 letters"] < test_error["words of 3 letters"]
         assert float(rows[name][-2].rstrip("%")) > 90  # places found
-    for name in ("motif.png", "turns.png", "mean_digits.png"):
+    for name in ("found_motif.png", "motif.png", "turns.png", "mean_digits.png"):
         image = plt.imread(tmp_path / "new" / "out" / name)
         assert image.shape[1] > 1000
         assert image.std() > 0.05

@@ -93,7 +93,7 @@ def test_hamming_distances_are_those_of_the_samples_in(descents, name):
 
 
 def test_self_paced_learning_begins_with_motifs_that_are_alike(descents):
-    """Figure 2.2 of the thesis: the distance is least when few samples are in, and grows as others come."""
+    """Figure 2.2 of Kumar (2013): the distance is least when few samples are in, and grows as others come."""
     models, X, _ = descents
     model = models["self-paced"]
     first = next(i for i, line in enumerate(model.history_) if not line.is_in.all())
@@ -140,6 +140,31 @@ def test_convergence_draws_objective_and_bound():
     ax = plot.gap({"a": model, "b": model.history_}, tol=1e-3)
     assert len(ax.lines) == 3
     assert len(plot.gap(dict.fromkeys(range(9), model)).lines) == 9
+
+
+def test_gaps_of_several_solvers_are_drawn_by_seconds():
+    X, y = load_iris(return_X_y=True)
+    model = StructuredSVM(Multiclass(), C=10).fit(X, y)
+    ax = plot.gap({"bundle": model}, by="seconds")
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [s.seconds for s in model.history_])
+    assert ax.get_xlabel() == "seconds"
+    with pytest.raises(ValueError, match="'iteration' or 'seconds', got 'hours'"):
+        plot.gap(model, by="hours")
+
+
+def test_found_motifs_frames_what_is_predicted_and_underlines_the_truth(descents):
+    models, X, _ = descents
+    model = models["CCCP"]
+    found = model.predict_hidden(X[:12])
+    ax = plot.found_motifs(model, X[:12], truth=found)
+    frames = sorted((frame.get_y(), frame.get_x()) for frame in ax.patches)
+    holds_one = np.flatnonzero(found[:, 0] >= 0)
+    assert 0 < len(holds_one) < 12
+    np.testing.assert_allclose(frames, [(i - 0.42, found[i, 0] - 0.5) for i in holds_one])
+    assert len(ax.lines) == len(holds_one)
+    assert "".join(text.get_text() for text in ax.texts) == b"".join(X[:12]).decode()
+    with pytest.raises(ValueError, match=r"shape \(3,\) for 12 sequences"):
+        plot.found_motifs(model, X[:12], truth=[1, 2, 3])
 
 
 def test_a_history_of_the_other_kind_is_sent_to_its_picture(descents):

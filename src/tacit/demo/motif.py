@@ -18,7 +18,7 @@ from tacit.pacing import SelfPaced
 from tacit.problems import Motif, Multiclass
 
 MOTIF, NOISE, LENGTH, N = "GATTACAGGC", 0.25, 40, 2000
-C, STARTS = 100, 8
+C, STARTS, SHOWN = 100, 8, 14
 
 NOTES = f"""\
 words:        a structured SVM on counts of words, nothing hidden; those of 3 letters are the latent SVM's background
@@ -56,14 +56,27 @@ def hidden_motif(folder: Path) -> str:
         _fit(name, model, train)
         seconds = time.perf_counter() - began
         lines.append(f"{name:<24}{_row(model, train, test)}{seconds:>9.2f}")
-    path = folder / "motif.png"
+    best = min((models["latent SVM, CCCP"], models["latent SVM, self-paced"]), key=lambda model: model.objective_)
+    found, path = folder / "found_motif.png", folder / "motif.png"
+    draw_found(best, train, test).savefig(found, dpi=110)
     paces = {
         "all samples at once (CCCP)": models["latent SVM, CCCP"],
         "easy samples first (self-paced)": models["latent SVM, self-paced"],
     }
     picture(paces, train).savefig(path, dpi=110)
-    lines += ["", NOTES, f"Picture: {path}"]
+    lines += ["", NOTES, f"Pictures: {found} and {path}"]
     return "\n".join(lines)
+
+
+def draw_found(model: LatentSVM, train: Planted, test: Planted) -> Any:
+    """The motif in the first few sequences that the model has not seen, and its letters."""
+    figure = plot.pyplot().figure(figsize=(11, 4.6), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.75, 1])
+    plot.found_motifs(model, test.X[:SHOWN], test.hidden[:SHOWN], left)
+    letters = plot.logo(model, train.X, train.y, ax=right)
+    letters.set_title("Letters in the windows that were chosen", fontsize="medium")
+    letters.set_box_aspect(0.55)
+    return figure
 
 
 def picture(models: dict[str, LatentSVM], train: Planted) -> Any:

@@ -8,7 +8,7 @@ from tacit.plot.automata import automaton_graph, hankel_heat, singular_values
 from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
-from tacit.plot.motifs import found_letters, hamming, hamming_distances, letter_heights, logo
+from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
@@ -18,6 +18,7 @@ __all__ = [
     "convergence",
     "descent",
     "found_letters",
+    "found_motifs",
     "found_windows",
     "gap",
     "hamming",

@@ -42,8 +42,15 @@ def convergence(model: Any, ax: Any = None) -> Any:
     return ax
 
 
-def gap(models: Any, tol: float | None = None, ax: Any = None) -> Any:
-    """The certified relative gap by step, on a logarithmic scale, for one model or for several by name.
+def gap(models: Any, tol: float | None = None, ax: Any = None, by: str = "iteration") -> Any:
+    """The certified relative gap on a logarithmic scale, for one model or for several by name.
+
+    Parameters
+    ----------
+    models : a fitted learner, a list of `tacit.solvers.Step`, or a dict of those by name
+    tol : drawn as a dotted line
+    ax : matplotlib axes; None makes new ones
+    by : "iteration", or "seconds" to compare solvers, whose iterations differ in length
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.solvers import Step
@@ -51,15 +58,18 @@ def gap(models: Any, tol: float | None = None, ax: Any = None) -> Any:
     >>> axes.get_yscale()
     'log'
     """
+    if by not in ("iteration", "seconds"):
+        raise ValueError(f"by must be 'iteration' or 'seconds', got {by!r}")
     ax = plain_axes(ax)
     for name, model, color in by_name(models):
         steps = history_of(model, "bound", _LATENT)
         share = np.array([s.gap / max(abs(s.objective), 1e-300) for s in steps])
-        i = np.array([s.iteration for s in steps])
+        i = np.array([getattr(s, by) for s in steps])
         ax.plot(i, np.where(share > 0, share, np.nan), color=color, lw=1.8, label=name)
     add_legend(ax, models)
     if tol is not None:
         ax.axhline(tol, color=INK, lw=0.8, ls=":")
         ax.annotate(f"tol = {tol:g}", (0, tol), (2, 4), textcoords="offset points", color=INK)
-    ax.set(yscale="log", xlabel="oracle passes", ylabel="gap / objective", title="Certified distance from the optimum")
+    unit = "oracle passes" if by == "iteration" else "seconds"
+    ax.set(yscale="log", xlabel=unit, ylabel="gap / objective", title="Certified distance from the optimum")
     return ax

@@ -7,9 +7,21 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.plot.canvas import BASES, INK, add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
+from tacit.plot.canvas import (
+    BASES,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    add_legend,
+    by_name,
+    history_of,
+    plain_axes,
+    pyplot,
+    whole_numbers,
+)
 from tacit.problems import Motif
-from tacit.problems.motif.sequences import SHARES, read_sequences
+from tacit.problems.motif.sequences import MEANING, SHARES, read_sequences
 from tacit.problems.motif.windows import count_letters, effective_weights, mean_distance, window_letters
 
 
@@ -120,6 +132,67 @@ def found_letters(model: Any, X: Any, y: Any = None) -> Array:
     return count_letters(letters)
 
 
+def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
+    """Sequences letter by letter, with the window that the model finds in each; one row per sequence.
+
+    Sequences that are predicted to hold no motif stay grey. A few dozen rows are readable.
+
+    Parameters
+    ----------
+    model : fitted on a `tacit.problems.Motif`
+    X : sequences to look for the motif in
+    truth : where the motif really starts, −1 where there is none, as hidden values go to ``fit``; underlined in green
+    ax : matplotlib axes; None makes new ones
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit import StructuredSVM
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, start = planted_motif(200, 30, "TGACTCA", noise=0.1, seed=0)
+    >>> model = StructuredSVM(Motif(width=7), C=10).fit(X, y, hidden=start)
+    >>> found_motifs(model, X[:8], truth=start[:8]).get_xlabel()
+    'position in the sequence'
+    """
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch, Rectangle
+
+    width, letters = _motif_problem(model).width, "".join(MEANING)
+    sequences = read_sequences(X)
+    found = _starts(model.predict_hidden(X), len(sequences))
+    planted = None if truth is None else _starts(truth, len(sequences))
+    longest = int(sequences.lengths.max())
+    if ax is None:
+        size = (max(4.0, 0.17 * longest + 0.8), 0.26 * len(sequences) + 1.1)
+        ax = pyplot().subplots(figsize=size, layout="constrained")[1]
+    ax = plain_axes(ax)
+    ax.spines["left"].set_visible(False)
+    for row, (codes, start) in enumerate(zip(sequences, found, strict=True)):
+        for place, code in enumerate(codes):
+            letter, is_inside = letters[code], 0 <= start <= place < start + width
+            style = {"color": BASES.get(letter, INK), "weight": "bold"} if is_inside else {"color": GREY}
+            ax.text(place, row, letter, ha="center", va="center", family="DejaVu Sans Mono", **style)
+        if start >= 0:
+            ax.add_patch(Rectangle((start - 0.5, row - 0.42), width, 0.84, fill=False, ec=BLUE, lw=1.6))
+        if planted is not None and planted[row] >= 0:
+            ax.plot([planted[row] - 0.4, planted[row] + width - 0.6], [row + 0.46] * 2, color=GREEN, lw=3)
+    ax.set(xlim=(-1, longest), ylim=(len(sequences) - 0.4, -0.6), yticks=[], xlabel="position in the sequence")
+    names: list[Any] = [Patch(fill=False, ec=BLUE, lw=1.6, label="found by the model")]
+    if planted is not None:
+        names.append(Line2D([], [], color=GREEN, lw=3, label="true place"))
+    ax.legend(handles=names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return ax
+
+
+def _starts(hidden: Any, n: int) -> Array:
+    """(n,) starts, of hidden values that may have a strand each."""
+    places = np.asarray(hidden)
+    if places.shape not in ((n,), (n, 2)):
+        raise ValueError(
+            f"the places have shape {places.shape} for {n} sequences; give one start per sequence, or a start and a "
+            "strand, -1 where there is no motif"
+        )
+    return np.asarray(places.reshape(n, -1)[:, 0], dtype=np.int64)
+
+
 def hamming(models: Any, X: Any, ax: Any = None) -> Any:
     """The numbers of `hamming_distances` by outer iteration, for one model or for several by name.
 
@@ -144,7 +217,7 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
 
 
 def hamming_distances(model: Any, X: Any) -> Array:
-    """How unlike the chosen motifs are, by outer iteration (Kumar, Packer & Koller 2010; thesis, figure 2.2).
+    """How unlike the chosen motifs are, by outer iteration (Kumar, Packer & Koller 2010; Kumar 2013, figure 2.2).
 
     The mean Hamming distance over all pairs of windows, as a share of their letters (0.75 for random ones), among the
     positive samples that were in; of all positives, if the fit is not self-paced. Windows are those of

@@ -15,7 +15,7 @@ from tacit.arrays import Array
 from tacit.oracle import KnownHidden, loss_needs_hidden
 
 CHOICES = (0.0, 0.1, 1.0)
-"""Weights that are compared: none, a tenth, and as much as a known one. Of equal ones the largest is taken."""
+"""Weights that are compared: none, a tenth, and as much as a known one."""
 
 FOLDS = 3
 
@@ -24,6 +24,9 @@ def choose_unknown_weight(
     oracle: Any, weights: Array, learn: Callable[[Any, Array], Array], rng: np.random.Generator
 ) -> float:
     """The one of `CHOICES` with the lowest error on hidden values that were held back.
+
+    It is 0, and the known part is all there is, unless another one is better by more than a standard error: few held
+    back values say little. Fewer than two per fold say nothing.
 
     Parameters
     ----------
@@ -35,10 +38,10 @@ def choose_unknown_weight(
     known = np.setdiff1d(np.arange(oracle.n_samples), oracle.hidden_unknown())
     informative = np.intersect1d(known, oracle.with_hidden(None).hidden_unknown())
     if informative.size < 2 * FOLDS:
-        return 1.0
+        return CHOICES[0]
     folds = np.array_split(rng.permutation(informative), FOLDS)
     states = oracle.split(oracle.impute(np.zeros(oracle.n_params)).code)[1]
-    errors = np.zeros(len(CHOICES))
+    errors: list[list[Array]] = [[] for _ in CHOICES]
     for fold in folds:
         given = np.full(oracle.n_samples, -1)
         given[known] = states[known]
@@ -50,9 +53,12 @@ def choose_unknown_weight(
             factor = np.where(is_unknown, choice, 1.0)
             factor[fold] = 0.0
             w = learn(train, weigh_anew(weights, factor))
-            errors[place] += _error(oracle, train, w, np.sort(fold), states)
-    best = np.flatnonzero(errors <= errors.min() * (1 + 1e-9))
-    return CHOICES[int(best[-1])]
+            errors[place].append(_errors(oracle, train, w, np.sort(fold), states))
+    per_sample = np.array([np.concatenate(parts) for parts in errors])
+    best = int(np.argmin(per_sample.mean(axis=1)))
+    gain = per_sample[0] - per_sample[best]
+    is_clear = gain.mean() > gain.std(ddof=1) / np.sqrt(gain.size)
+    return CHOICES[best if is_clear else 0]
 
 
 def weigh_anew(weights: Array, factor: Array) -> Array:
@@ -61,10 +67,11 @@ def weigh_anew(weights: Array, factor: Array) -> Array:
     return np.asarray(changed * (float(weights.sum()) / max(float(changed.sum()), 1e-300)))
 
 
-def _error(oracle: Any, train: Any, w: Array, rows: Array, states: Array) -> float:
-    """The loss of predictions on rows that were held back; where it counts labels alone, wrong hidden values beside."""
-    loss = float(oracle.loss(oracle.predict(w, rows).code, rows).sum())
+def _errors(oracle: Any, train: Any, w: Array, rows: Array, states: Array) -> Array:
+    """The losses of predictions on rows that were held back; where they count labels alone, wrong hidden values
+    beside."""
+    loss: Array = oracle.loss(oracle.predict(w, rows).code, rows)
     if loss_needs_hidden(oracle):
         return loss
     found = oracle.split(train.impute(w, rows).code, rows)[1]
-    return loss + float(np.count_nonzero(found != states[rows]))
+    return loss + (found != states[rows])

@@ -74,4 +74,4 @@ def _errors(oracle: Any, train: Any, w: Array, rows: Array, states: Array) -> Ar
     if loss_needs_hidden(oracle):
         return loss
     found = oracle.split(train.impute(w, rows).code, rows)[1]
-    return loss + (found != states[rows])
+    return np.asarray(loss + (found != states[rows]))

@@ -181,8 +181,9 @@ def test_single_precision_that_suffices_is_converged():
     assert solution.gap <= 2e-3 * solution.objective
 
 
-def test_the_former_name_of_a_warm_start_still_works():
+def test_former_names_still_work():
     assert solvers.Warm is solvers.WarmStart
+    assert solvers.choice.push is solvers.choice.sample_influence
 
 
 def test_the_same_plane_is_kept_once():

@@ -18,9 +18,9 @@ def joint_feature(x, label, shift):
 
 
 class ShiftOracle(EnumerableOracle):
-    def __init__(self, X, **facts):
+    def __init__(self, X, **supervision):
         self.psi = np.array([[joint_feature(x, label, h) for x in X for h in range(3)] for label in (0, 1)])
-        super().__init__(np.array([0, 1]), 3 * np.arange(len(X) + 1), self.psi.shape[2], **facts)
+        super().__init__(np.array([0, 1]), 3 * np.arange(len(X) + 1), self.psi.shape[2], **supervision)
 
     def scores(self, w, rows=None):
         return self.psi[:, self.states(rows)] @ w
@@ -41,13 +41,13 @@ class Shifted(Problem):
         return Schema(np.array([0, 1]), self.read(X).shape[1], {"signal": (X.shape[1],), "place": (3,)})
 
     def bind(self, X, y, schema, *, hidden=None):
-        facts = {"hidden": hidden}
+        supervision = {"hidden": hidden}
         if y is not None:
             labels = np.asarray(y, dtype=np.int64)
             if len(labels) != len(X) or len(X) == 0 or len(np.unique(labels)) < 2:
                 raise ValueError(f"one label per signal and both labels are needed, got {len(labels)} for {len(X)}")
-            facts |= {"labels": labels, "losses": LossTable(1 - np.eye(2), labels)}
-        return ShiftOracle(self.read(X), **facts)
+            supervision |= {"labels": labels, "losses": LossTable(1 - np.eye(2), labels)}
+        return ShiftOracle(self.read(X), **supervision)
 
     def example(self, rng):
         X = rng.integers(-2, 3, (5, 4)).astype(float)

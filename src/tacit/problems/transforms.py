@@ -173,10 +173,10 @@ class Transforms(ClassProblem):
             )
         views = self._views(X.reshape(len(X), *shape), schema.facts)
         offsets = np.arange(len(X) + 1) * views.shape[1]
-        facts = self.bound_facts(X, y, schema, offsets, hidden)
+        supervision = self.read_supervision(X, y, schema, offsets, hidden)
         if self.blocks == "class":
-            return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **facts)
-        return StateBlocks(views, schema, offsets, **facts)
+            return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **supervision)
+        return StateBlocks(views, schema, offsets, **supervision)
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         return read_hidden(hidden, np.diff(offsets))

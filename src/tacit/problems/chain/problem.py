@@ -99,13 +99,14 @@ class Chain(Problem):
             raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")
         if hidden is not None:
             raise ValueError("Chain takes no hidden=: write −1 (or None) for the missing tags of y")
-        facts: dict[str, Any] = {"allowed": self._allowed(schema.classes, int(sequences.lengths.max()))}
+        allowed = self._allowed(schema.classes, int(sequences.lengths.max()))
+        supervision: dict[str, Any] = {}
         if y is not None:
             tags = read_tags(y, sequences.lengths)
             found = find_labels(schema.classes, tags.values)
-            facts["labels"] = np.where(tags.missing, TARGET, np.where(found < 0, len(schema.classes), found))
-            facts["losses"] = self._losses(schema.classes, facts["labels"], sequences.offsets)
-        return ChainOracle(sequences, schema, **facts)
+            supervision["labels"] = np.where(tags.missing, TARGET, np.where(found < 0, len(schema.classes), found))
+            supervision["losses"] = self._losses(schema.classes, supervision["labels"], sequences.offsets)
+        return ChainOracle(sequences, schema, allowed=allowed, **supervision)
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ant", "bee", "cat"] if self.classes is None else self.classes)

@@ -35,7 +35,7 @@ class ClassBlocks(EnumerableOracle):
     copy); a memory-mapped one is read in place, a sparse one is kept as it is.
     """
 
-    def __init__(self, table: Any, schema: Schema, offsets: Array, **facts: Any) -> None:
+    def __init__(self, table: Any, schema: Schema, offsets: Array, **supervision: Any) -> None:
         shape = (len(schema.classes), table.shape[1])
         if schema.blocks.get("weights") != shape or schema.blocks.get("intercept", shape[:1]) != shape[:1]:
             raise ValueError(
@@ -59,7 +59,7 @@ class ClassBlocks(EnumerableOracle):
             self.block_cells = 1 << 22  # a block of a sparse table costs more to cut out than to search
         elif per_state * table.shape[0] < 4 * SMALL_PRODUCT:
             self.block_cells = max(64, SMALL_PRODUCT // table.shape[1])
-        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+        super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         parts = self._blocks_of(w)

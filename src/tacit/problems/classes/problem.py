@@ -54,20 +54,20 @@ class ClassProblem(Problem):
         named = isinstance(self.loss, str) and self.loss in self.hidden_losses
         return named or (callable(self.loss) and self.has_hidden)
 
-    def bound_facts(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
+    def read_supervision(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
         """What an oracle is told about its samples beside their features: labels, losses, known hidden values."""
-        facts: dict[str, Any] = {"has_hidden": self.has_hidden}
+        supervision: dict[str, Any] = {"has_hidden": self.has_hidden}
         if hidden is not None:
-            facts["hidden"] = self.known_hidden(hidden, offsets)
+            supervision["hidden"] = self.known_hidden(hidden, offsets)
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, offsets.size - 1))
-            facts["labels"] = np.where(found < 0, len(schema.classes), found)
+            supervision["labels"] = np.where(found < 0, len(schema.classes), found)
             if self._sees_hidden:
                 called = CalledLoss(self.loss, schema.classes) if callable(self.loss) else None
-                facts["hidden_loss"] = called or self.hidden_loss(X, offsets)
+                supervision["hidden_loss"] = called or self.hidden_loss(X, offsets)
             else:
-                facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
-        return facts
+                supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+        return supervision
 
     def check_loss(self, classes: Array) -> None:
         """Refuse a loss that cannot be."""
@@ -135,4 +135,4 @@ class TableProblem(ClassProblem):
             raise ValueError(
                 f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
             )
-        return ClassBlocks(table, schema, offsets, **self.bound_facts(X, y, schema, offsets, hidden))
+        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

@@ -22,7 +22,7 @@ class StateBlocks(EnumerableOracle):
     offsets : 0, T, 2 T, …
     """
 
-    def __init__(self, views: Array, schema: Schema, offsets: Array, **facts: Any) -> None:
+    def __init__(self, views: Array, schema: Schema, offsets: Array, **supervision: Any) -> None:
         n, T, d = views.shape
         shape = (len(schema.classes), T)
         if schema.blocks.get("weights") != (*shape, d) or schema.blocks.get("intercept", shape) != shape:
@@ -34,7 +34,7 @@ class StateBlocks(EnumerableOracle):
         self._states = T
         self._blocks_of = schema.views
         self._has_intercept = "intercept" in schema.blocks
-        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+        super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         parts = self._blocks_of(w)

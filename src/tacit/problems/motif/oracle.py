@@ -134,16 +134,16 @@ class MotifOracle(EnumerableOracle):
     sequences : letter codes, from `read_sequences`
     schema : classes (negative, positive) and the blocks of w
     layout : which windows and words there are
-    facts : labels, hidden and losses, as in `EnumerableOracle`
+    supervision : labels, hidden and losses, as in `EnumerableOracle`
     """
 
-    def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **facts: Any) -> None:
+    def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **supervision: Any) -> None:
         width, background, strands = layout.width, layout.background, layout.strands
         self._layout, self._strands = layout, strands
         self._shape = layout.shape()
         self._blocks_of = schema.views
         self._flipped = np.zeros(len(sequences), dtype=bool)
-        self._labels_of: Array | None = facts.get("labels")
+        self._labels_of: Array | None = supervision.get("labels")
         if layout.is_symmetric:
             sequences, self._flipped = orient(sequences)
         self._sequences = sequences
@@ -155,9 +155,9 @@ class MotifOracle(EnumerableOracle):
         self._longest = int(sequences.lengths.max())
         states = strands * layout.count_starts(sequences.lengths)
         offsets = np.concatenate([[0], np.cumsum(states)])
-        if "hidden" in facts:
-            facts["hidden"] = self._turned(facts["hidden"], offsets)
-        super().__init__(schema.classes, offsets, schema.n_params, **facts)
+        if "hidden" in supervision:
+            supervision["hidden"] = self._turned(supervision["hidden"], offsets)
+        super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
     def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
         """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""

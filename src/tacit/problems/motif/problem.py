@@ -128,15 +128,17 @@ class Motif(Problem):
         sequences = self.checked(X)
         self.check_schema(schema)
         layout = self._layout()
-        facts: dict[str, Any] = {}
+        supervision: dict[str, Any] = {}
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, len(sequences)))
-            facts["labels"] = np.where(found < 0, 2, found)
-            facts["losses"] = class_losses(self.loss, schema.classes, facts["labels"])
+            supervision["labels"] = np.where(found < 0, 2, found)
+            supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
         if hidden is not None:
             starts = layout.count_starts(sequences.lengths)
-            facts["hidden"] = read_windows(hidden, starts, layout.strands, facts.get("labels"), schema.classes)
-        return MotifOracle(sequences, schema, layout, **facts)
+            supervision["hidden"] = read_windows(
+                hidden, starts, layout.strands, supervision.get("labels"), schema.classes
+            )
+        return MotifOracle(sequences, schema, layout, **supervision)
 
     def _layout(self) -> Layout:
         return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")

@@ -45,17 +45,17 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         for i, layout in enumerate(layouts):
             entry = self._table.add(i, layout.outputs)
             self._cells[offsets[i] + layout.states, layout.labels] = entry + np.arange(len(layout.outputs))
-        facts: dict[str, Any] = {}
+        supervision: dict[str, Any] = {}
         if bound.labels is not None:
             true = [layout.label_of.get(key_of(y), n_labels) for layout, y in zip(layouts, bound.labels, strict=True)]
             there = self._cells >= 0
             losses = np.zeros(self._cells.shape)
             losses[there] = self._table.losses(self._cells[there])
-            facts = {"labels": np.array(true, np.int64), "losses": LossTable(losses.T, None)}
+            supervision = {"labels": np.array(true, np.int64), "losses": LossTable(losses.T, None)}
             if functions.hidden:
-                facts["hidden"] = self._given(bound.hidden)
+                supervision["hidden"] = self._given(bound.hidden)
         classes = bound.classes if len(bound.classes) else np.arange(n_labels)
-        super().__init__(classes, offsets, functions.n_params or 0, has_hidden=functions.hidden, **facts)
+        super().__init__(classes, offsets, functions.n_params or 0, has_hidden=functions.hidden, **supervision)
         self._truth = self._find_truth()
         refuse_costly_truth(self, np.flatnonzero(self._truth >= 0))
 

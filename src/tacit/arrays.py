@@ -23,6 +23,16 @@ def span(rows: slice, n: int) -> tuple[int, int]:
     return first, max(first, last)
 
 
+def locate(offsets: Array, place: int) -> tuple[int, int]:
+    """Which sample a place in the flat table belongs to, and where in that sample it is; empty samples have no places.
+
+    >>> locate(np.array([0, 2, 2, 5]), 3)
+    (2, 1)
+    """
+    i = int(np.searchsorted(offsets, place, side="right")) - 1
+    return i, int(place) - int(offsets[i])
+
+
 def smallest_integers(largest: int) -> np.dtype[Any]:
     """The narrowest signed integer type that holds -1 and ``largest``.
 
@@ -62,8 +72,7 @@ def first_non_finite(values: Any) -> tuple[int, int] | None:
         bad = np.flatnonzero(~np.isfinite(data))
         if not bad.size:
             return None
-        row = int(np.searchsorted(values.indptr, bad[0], side="right")) - 1
-        return row, int(values.indices[bad[0]])
+        return locate(values.indptr, bad[0])[0], int(values.indices[bad[0]])
     for start in range(0, values.shape[0], 1 << 14):
         places = np.argwhere(~np.isfinite(values[start : start + (1 << 14)]))
         if places.size:

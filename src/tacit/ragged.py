@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.arrays import Array, as_csr, find_uneven
+from tacit.arrays import Array, as_csr, find_uneven, locate
 from tacit.inputs.parameters import numbers, reason, shorten
 
 
@@ -340,9 +340,9 @@ def _as_boxes(boxes: Any, offsets: Array) -> Array:
     good = np.isfinite(table).all(axis=1) & (table[:, 0] < table[:, 2]) & (table[:, 1] < table[:, 3])
     if not good.all():
         row = int(np.argmin(good))
-        i = int(np.searchsorted(offsets, row, side="right")) - 1
+        i, place = locate(offsets, row)
         raise ValueError(
-            f"the box of sample {i}, row {row - offsets[i]} is {table[row].tolist()}; x_min must be below x_max and "
+            f"the box of sample {i}, row {place} is {table[row].tolist()}; x_min must be below x_max and "
             "y_min below y_max"
         )
     return table
@@ -467,14 +467,15 @@ def _from_arrow(column: Any) -> Ragged:
         return Ragged(_numbers(rows, offsets, 1), offsets)
     if rows.null_count:
         row = next(i for i in range(len(rows)) if not rows[i].is_valid)
-        raise ValueError(f"bag {_bag_of(offsets, row)} holds a row that is null; drop the row or fill it")
+        raise ValueError(f"bag {locate(offsets, row)[0]} holds a row that is null; drop the row or fill it")
     widths = np.asarray(rows.value_lengths()) if hasattr(rows, "value_lengths") else _fixed(rows)
     width = int(widths[0]) if widths.size else 0
     other = np.flatnonzero(widths != width)
     if other.size:
+        first, uneven = locate(offsets, 0)[0], locate(offsets, other[0])[0]
         raise ValueError(
-            f"bag {_bag_of(offsets, other[0])} has rows of {widths[other[0]]} numbers, bag {_bag_of(offsets, 0)} has "
-            f"rows of {width} numbers; every row needs the same length"
+            f"bag {uneven} has rows of {widths[other[0]]} numbers, bag {first} has rows of {width} numbers; "
+            "every row needs the same length"
         )
     return Ragged(_numbers(rows.flatten(), offsets, width).reshape(len(rows), width), offsets)
 
@@ -489,15 +490,11 @@ def _fixed(column: Any) -> Array:
     return np.full(len(column), column.type.list_size)
 
 
-def _bag_of(offsets: Array, row: int) -> int:
-    return int(np.searchsorted(offsets, row, side="right")) - 1
-
-
 def _numbers(column: Any, offsets: Array, width: int) -> Array:
     """The flat numbers of a column whose rows have ``width`` of them."""
     if column.null_count:
         place = next(i for i in range(len(column)) if not column[i].is_valid)
-        raise ValueError(f"bag {_bag_of(offsets, place // max(width, 1))} holds a number that is null; fill it first")
+        raise ValueError(f"bag {locate(offsets, place // max(width, 1))[0]} holds a number that is null; fill it first")
     numbers = np.asarray(column.to_numpy(zero_copy_only=False))
     if numbers.dtype.kind not in "biuf":
         raise ValueError(f"a pyarrow column of lists of numbers expected, got numbers of type {column.type}")

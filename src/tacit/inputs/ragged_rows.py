@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import first_non_finite
+from tacit.arrays import first_non_finite, locate
 from tacit.ragged import Ragged
 
 
@@ -41,9 +41,9 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
         samples = samples.with_values(samples.values.astype(kind))
     place = first_non_finite(samples.values)
     if place:
-        i = int(np.searchsorted(samples.offsets, place[0], side="right")) - 1
+        i, t = locate(samples.offsets, place[0])
         raise ValueError(
-            f"X contains NaN or infinity: {samples.values[place]} in {sample} {i}, {row} "
-            f"{place[0] - samples.offsets[i]}, feature {place[1]}; drop the {row} or fill the gap"
+            f"X contains NaN or infinity: {samples.values[place]} in {sample} {i}, {row} {t}, "
+            f"feature {place[1]}; drop the {row} or fill the gap"
         )
     return samples

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.arrays import Array
+from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels
 from tacit.inputs.parameters import reason, shorten
 from tacit.ragged import Ragged
@@ -70,7 +70,7 @@ def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
     codes = find_labels(listed, sequences.values)
     if sequences.values.size and codes.min() < 0:
         at = int(np.argmin(codes))
-        i, t = _place(sequences.offsets, at)
+        i, t = locate(sequences.offsets, at)
         raise ValueError(
             f"sequence {i} has {shorten(sequences.values[at].item())} at place {t}, which is not in "
             f"alphabet={shorten(alphabet)}; add it there or drop the sequence"
@@ -156,14 +156,8 @@ def _checked(flat: Array, offsets: Array) -> Array:
     else:
         wrong = [not isinstance(symbol, (str, int, np.integer)) for symbol in flat]
         at = int(np.argmax(wrong))
-    i, t = _place(offsets, at)
+    i, t = locate(offsets, at)
     raise ValueError(
         f"sequence {i} has {shorten(flat[at])} at place {t}; symbols are strings or integers: bin real numbers first "
         "(KBinsDiscretizer, say), and drop what is missing"
     )
-
-
-def _place(offsets: Array, at: int) -> tuple[int, int]:
-    """Which sequence a flat place lies in, and where in it."""
-    i = int(np.searchsorted(offsets, at, side="right")) - 1
-    return i, at - int(offsets[i])

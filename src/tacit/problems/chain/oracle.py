@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from tacit.arrays import Array, Rows, smallest_integers, span
+from tacit.arrays import Array, Rows, locate, smallest_integers, span
 from tacit.inputs.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations, KnownPart
@@ -407,10 +407,8 @@ class ChainOracle:
         labels: Array = self._labels[self.tokens(rows)]
         if not unseen and (labels >= self.n_labels).any():
             t = int(np.argmax(self._labels >= self.n_labels))
-            i = int(np.searchsorted(self.offsets, t, side="right")) - 1
-            raise ValueError(
-                f"y[{i}][{t - self.offsets[i]}] is a tag that training never saw; the tags are {self.classes.tolist()}"
-            )
+            i, place = locate(self.offsets, t)
+            raise ValueError(f"y[{i}][{place}] is a tag that training never saw; the tags are {self.classes.tolist()}")
         return labels
 
     def _reject_forbidden(self, labels: Array) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, locate
 from tacit.inputs.labels import check_listed, find_labels, kind_of_label
 from tacit.inputs.parameters import shorten, switch
 from tacit.inputs.ragged_rows import read_ragged
@@ -164,9 +164,9 @@ class Chain(Problem):
         k = len(classes)
         if not isinstance(self.loss, str) and (labels == k).any():
             t = int(np.argmax(labels == k))
-            i = int(np.searchsorted(offsets, t, side="right")) - 1
+            i, place = locate(offsets, t)
             raise ValueError(
-                f"y[{i}][{t - offsets[i]}] is a tag that training never saw, and a cost matrix has no row for it; the "
+                f"y[{i}][{place}] is a tag that training never saw, and a cost matrix has no row for it; the "
                 f"tags are {shorten(classes.tolist())}: list all of them in classes=[...]"
             )
         table = np.hstack([self._costs(classes).T, np.ones((k, 1)), np.zeros((k, 1))])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels, is_missing, kind_of_label, read_listed
 from tacit.inputs.parameters import shorten
 from tacit.ragged import Ragged
@@ -73,7 +73,7 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
     listed = read_listed(classes, "tags")
     unknown = np.flatnonzero((find_labels(listed, tags.values) < 0) & ~tags.missing)
     if unknown.size:
-        i, t = _place(int(unknown[0]), offsets)
+        i, t = locate(offsets, unknown[0])
         raise ValueError(
             f"y[{i}][{t}] is {shorten(tags.values[unknown[0]].item())}, which is none of the tags "
             f"{shorten(listed.tolist())}; correct it, write -1 if it is unknown, or list it in classes=[...]"
@@ -114,14 +114,14 @@ def _without_gaps(flat: Array, offsets: Array) -> Tags:
     missing = np.array(gaps, dtype=bool)
     odd = [t for t, kind in enumerate(kinds) if not kind and not missing[t]]
     if odd:
-        i, place = _place(odd[0], offsets)
+        i, place = locate(offsets, odd[0])
         raise ValueError(
             f"y[{i}][{place}] is {shorten(values[odd[0]])}; tags are whole numbers or strings, one per token"
         )
     known = [t for t in range(len(values)) if not missing[t]]
     other = [t for t in known if kinds[t] != kinds[known[0]]]
     if other:
-        i, place = _place(other[0], offsets)
+        i, place = locate(offsets, other[0])
         raise ValueError(
             f"y mixes kinds: y[{i}][{place}] is {shorten(values[other[0]])}, another tag is "
             f"{shorten(values[known[0]])}; use one kind of tag"
@@ -130,13 +130,8 @@ def _without_gaps(flat: Array, offsets: Array) -> Tags:
     filled = np.array([filler if gone else v for v, gone in zip(values, missing, strict=True)])
     if filled.dtype.kind == "f" and not (whole := (filled == np.round(filled)) & (np.abs(filled) < 2**53)).all():
         t = int(np.argmin(whole))
-        i, place = _place(t, offsets)
+        i, place = locate(offsets, t)
         raise ValueError(f"y[{i}][{place}] is {shorten(values[t])}; tags are whole numbers or strings")
     if filled.dtype.kind not in "iufbUS":
         raise ValueError(f"tags are whole numbers or strings, got {shorten(values)}")
     return Tags(filled.astype(np.int64) if filled.dtype.kind == "f" else filled, missing)
-
-
-def _place(token: int, offsets: Array) -> tuple[int, int]:
-    i = int(np.searchsorted(offsets, token, side="right")) - 1
-    return i, token - int(offsets[i])

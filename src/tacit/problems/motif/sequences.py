@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, locate
 from tacit.inputs.parameters import shorten
 from tacit.ragged import Ragged
 
@@ -53,8 +53,7 @@ def read_sequences(X: Any) -> Ragged:
     codes = _CODE[letters]
     if codes.max(initial=0) == _UNKNOWN:
         place = int(np.argmax(codes == _UNKNOWN))
-        i = int(np.searchsorted(offsets, place, side="right")) - 1
-        position = place - int(offsets[i])
+        i, position = locate(offsets, place)
         letter = X[i][position]
         letter = letter if isinstance(letter, str) else chr(letter)
         raise ValueError(

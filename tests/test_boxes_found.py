@@ -240,7 +240,7 @@ def test_what_has_no_boxes_is_refused(planted):
         (lambda: report_boxes(model, bags, y, drawn[:5]), ValueError, r"shape \(5, 4\) for 90 bags"),
         (lambda: report_boxes(model, bags, y[:5], drawn), ValueError, r"y has 5 labels"),
         (lambda: report_boxes(model, bags, y, np.full((90, 4), np.nan)), ValueError, "no image has a drawn box"),
-        (lambda: report_boxes(model, bags, y, drawn, threshold=0), ValueError, "threshold is an overlap above 0"),
+        (lambda: report_boxes(model, bags, y, drawn, threshold=0), ValueError, "threshold must be an overlap above 0"),
     ):
         with pytest.raises(kind, match=words):
             call()

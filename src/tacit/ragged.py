@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array, as_csr, find_uneven, locate
-from tacit.inputs.parameters import numbers, reason, shorten
+from tacit.inputs.parameters import is_whole, numbers, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -149,7 +149,7 @@ class Ragged:
             key = _only_key(key)
         if key is Ellipsis:
             return self
-        if isinstance(key, int | np.integer):
+        if isinstance(key, bool) or is_whole(key):
             if not -len(self) <= key < len(self):
                 raise IndexError(f"sample {shorten(key)} does not exist: there are {len(self)}")
             i = range(len(self))[key]

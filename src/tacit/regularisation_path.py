@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,13 +102,16 @@ def path(
 
 def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
     """Which samples train and which test, fold by fold."""
+    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+        cv = list(cv)
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
+            raise ValueError(told)
     try:
         folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
         return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
     except (TypeError, IndexError) as error:
-        raise ValueError(
-            f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
-        ) from error
+        raise ValueError(told) from error
 
 
 def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:

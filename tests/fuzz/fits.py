@@ -117,20 +117,32 @@ def transforms(draw: Draw):
     return Transforms, parameters, X, draw.labels(len(X), k), hidden
 
 
+def vector(x):
+    """Two numbers of whatever a sample has become: a function of the user's fails by its own fault, never here."""
+    try:
+        return np.resize(np.nan_to_num(np.append(np.asarray(x, dtype=np.float64).ravel(), 0.0)), 2)
+    except (TypeError, ValueError, OverflowError):
+        return np.zeros(2)
+
+
+def label(y):
+    return int(y) % 2 if isinstance(y, int | np.integer) else 0
+
+
 def side_feature(x, y):
-    return np.outer(np.eye(2)[int(y)], x).ravel()
+    return np.outer(np.eye(2)[label(y)], vector(x)).ravel()
 
 
 def side(x, w):
-    return int(np.argmax(w.reshape(2, -1) @ x))
+    return int(np.argmax(np.resize(w, (2, 2)) @ vector(x)))
 
 
 def wrong_side(x, true, w):
-    return int(np.argmax(w.reshape(2, -1) @ x + 1 - np.eye(2)[int(true)]))
+    return int(np.argmax(np.resize(w, (2, 2)) @ vector(x) + 1 - np.eye(2)[label(true)]))
 
 
 def place_feature(x, y, h):
-    return np.outer(np.eye(2)[int(y)], [x[int(h)], 1.0]).ravel()
+    return np.outer(np.eye(2)[label(y)], [vector(x)[label(h)], 1.0]).ravel()
 
 
 def per_sample(draw: Draw):

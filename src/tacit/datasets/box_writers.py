@@ -130,9 +130,8 @@ def _checked(table: BoxTable, scores: Any) -> tuple[Array, Array, Array | None]:
     good = np.isfinite(boxes).all(axis=1) & (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     if not good.all():
         i = int(np.argmin(good))
-        raise ValueError(
-            f"the box of {named(str(table.files[i]))} is {boxes[i].tolist()}; leave out rows without a box"
-        )
+        name = named(str(table.files[i]))
+        raise ValueError(f"the box of {name} is {boxes[i].tolist()}; leave out rows without a box")
     return boxes, sizes, ranks
 
 

@@ -72,7 +72,7 @@ def windows(
     array([ 8.,  8., 40., 40.])
     """
     cells = whole_number("cells", cells, BLOCK)
-    setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride), cells)
+    setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
     sources = _sources(images)
     folder = None if cache is None else _cache_folder(cache)
     progress, began = Progress(verbose, len(sources)), time.perf_counter()

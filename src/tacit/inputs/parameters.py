@@ -49,12 +49,12 @@ def whole_number(name: str, value: Any, least: int = 1, most: int | None = None,
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is an integer of any width, and no boolean.
+    """Whether a value is an integer of any width, and no boolean; a span of time is an integer to NumPy alone.
 
-    >>> is_whole(np.int8(3)), is_whole(True), is_whole(3.0)
-    (True, False, False)
+    >>> is_whole(np.int8(3)), is_whole(True), is_whole(3.0), is_whole(np.timedelta64(3))
+    (True, False, False, False)
     """
-    return isinstance(value, Integral) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
 
 
 def number(name: str, value: Any, meaning: str, allows: Callable[[float], bool] = math.isfinite) -> float:
@@ -73,7 +73,7 @@ def number(name: str, value: Any, meaning: str, allows: Callable[[float], bool] 
     ...
     ValueError: validation must be a share between 0 and 1, got validation='some'
     """
-    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64):
         try:
             measure = float(value)
         except OverflowError:  # an integer of more than 308 digits

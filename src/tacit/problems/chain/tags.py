@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels, is_missing, kind_of_label, read_listed
@@ -82,7 +83,8 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
 
 
 def _sequence(tags: Any, i: int) -> Any:
-    if isinstance(tags, str | bytes | dict) or not isinstance(tags, Iterable) or not hasattr(tags, "__len__"):
+    is_list = isinstance(tags, Iterable) and hasattr(tags, "__len__") and not sparse.issparse(tags)
+    if isinstance(tags, str | bytes | dict) or not is_list:
         raise ValueError(f"y[{i}] is {shorten(tags)}; a sequence has one tag per token: write a list of them")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
         raise ValueError(f"y[{i}] has shape {tags.shape}; a sequence has one tag per token, so it has one dimension")

@@ -122,6 +122,7 @@ class PerSample(Problem):
         return Schema(classes, size, blocks or {"weights": (size,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Any:
+        self.check_schema(schema)
         samples = self.checked(X)
         n = len(samples)
         if hidden is not None and not self.hidden:

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit import StructuredSVM, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
-from tacit.problems import Candidates, Chain, Multiclass, chain_dual
+from tacit.problems import Candidates, Chain, Multiclass
+from tacit.problems.chain import dual as chain_dual
 from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, Warm, minimise
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
@@ -270,13 +271,13 @@ def test_slots_of_a_chain_grow_with_the_taggings_that_need_them():
     reference = minimise(task, Bundle(), tol=1e-5)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(reference.objective, rel=2e-3)
-    assert found.dual["shares"].shape[1] > chain_dual.VERTICES
+    assert found.dual["shares"].shape[1] > chain_dual.FIRST_SLOTS
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
 def test_a_chain_out_of_room_still_certifies(monkeypatch, room):
-    monkeypatch.setattr(chain_dual, "VERTICES", room)
-    monkeypatch.setattr(chain_dual, "ROOM", 0)
+    monkeypatch.setattr(chain_dual, "FIRST_SLOTS", room)
+    monkeypatch.setattr(chain_dual, "MAX_SLOT_BYTES", 0)
     for seed in range(4):
         task = _one_long_sequence(8, 3, 5.0, seed)
         optimum = minimise(task, Bundle(), tol=1e-8).objective

@@ -16,7 +16,13 @@ from tacit.inputs.parameters import number, numbers, one_of, shorten, whole_numb
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel
-from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, check_distributions, factored
+from tacit.spectral.hidden_markov import (
+    HiddenMarkovModel,
+    build_automaton,
+    check_distributions,
+    expand_by_arrival,
+    factor_by_state,
+)
 from tacit.spectral.next_symbol import MAX_DRAWN, draw
 from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
@@ -296,9 +302,8 @@ class WeightedAutomaton:
                 "only an automaton of probabilities (none negative, all that leaves a state sums to one) is an HMM; "
                 "project this one first: SpectralAutomaton(smoothing='project')"
             )
-        return factored(self.initial, self.transitions, self.final) or arrivals(
-            self.initial, self.transitions, self.final
-        )
+        parts = self.initial, self.transitions, self.final
+        return factor_by_state(*parts) or expand_by_arrival(*parts)
 
     @classmethod
     def from_hmm(
@@ -329,10 +334,9 @@ class WeightedAutomaton:
         check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
         if not ((stop >= 0) & (stop <= 1)).all():
             raise ValueError(f"stopprob is {shorten(stop)}; probabilities lie between 0 and 1")
-        transitions = np.zeros((emit.shape[1], n + 1, n + 1))
-        transitions[:, 0, 1:] = (1 - empty) * start * emit.T
-        transitions[:, 1:, 1:] = ((1 - stop)[:, None] * move) * emit.T[:, None, :]
-        return cls(np.eye(n + 1)[0], transitions, np.concatenate([[empty], stop]), symbols)
+        moves = np.vstack([(1 - empty) * start, (1 - stop)[:, None] * move])
+        leaving = np.column_stack([moves, np.append(empty, stop)])
+        return cls(*build_automaton(leaving, emit), symbols)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the automaton to a file that `tacit.load` reads: arrays and JSON, no pickle."""

@@ -334,7 +334,7 @@ def test_boxes_go_where_their_rows_go(placed):
     np.testing.assert_array_equal(Ragged.concatenate([X[:20], X[20:]]).boxes, X.boxes)
     with pytest.raises(ValueError, match="1 of 2 parts have boxes"):
         Ragged.concatenate([X, Ragged(X.values, X.offsets)])
-    with pytest.raises(ValueError, match="four numbers a row"):
+    with pytest.raises(ValueError, match="four numbers per row"):
         X.with_boxes(np.zeros((3, 4)))
     with pytest.raises(ValueError, match="sample 1, row 0"):
         Ragged([1.0, 2.0], [0, 1, 2], boxes=[[0, 0, 1, 1], [0, 0, 0, 1]])

@@ -20,8 +20,8 @@ from tacit.running import Progress
 from tacit.running.archive import StorageError, read_archive, write_archive
 
 ORIENTATIONS, BLOCK = 9, 2
-MOST_WINDOWS = 100_000
-MOST_VALUE = 1e6
+MAX_WINDOWS = 100_000
+MAX_PIXEL_VALUE = 1e6
 KIND = 1
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
@@ -150,9 +150,9 @@ def _describe(image: Array, setting: _Setting, hog: Any, name: str) -> _Describe
     parts: list[Array] = []
     for w, h in sizes:
         lefts, tops = np.arange(0, width - w + 1, setting.stride), np.arange(0, height - h + 1, setting.stride)
-        if sum(len(box) for box in boxes) + lefts.size * tops.size > MOST_WINDOWS:
+        if sum(len(box) for box in boxes) + lefts.size * tops.size > MAX_WINDOWS:
             raise ValueError(
-                f"{name} of {width} × {height} pixels has more than {MOST_WINDOWS} windows; shrink it, or take a "
+                f"{name} of {width} × {height} pixels has more than {MAX_WINDOWS} windows; shrink it, or take a "
                 "larger stride"
             )
         x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
@@ -209,7 +209,7 @@ def as_grey(image: Array, name: str = "the image") -> Array:
         raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
     if not np.isfinite(pixels).all():
         raise ValueError(f"{name} holds NaN or infinity; fill the gap")
-    if np.abs(pixels).max() > MOST_VALUE:
+    if np.abs(pixels).max() > MAX_PIXEL_VALUE:
         raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
     if pixels.ndim == 2:
         return np.asarray(pixels)

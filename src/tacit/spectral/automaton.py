@@ -28,7 +28,7 @@ from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
 from tacit.spectral.symbols import check_codes, decode, encode, read_sequences
 
-EXACT = 1e-9
+SUM_TOLERANCE = 1e-9
 """How far sums of probabilities may be from one, by rounding."""
 
 
@@ -71,7 +71,7 @@ class WeightedAutomaton:
         )
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
-            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix a symbol, (symbols, n, n)")
+            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix per symbol, (symbols, n, n)")
         if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
             raise ValueError(
                 f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
@@ -107,8 +107,8 @@ class WeightedAutomaton:
         return bool(
             self.statistics == "string"
             and min(self.initial.min(), self.transitions.min(), self.final.min()) >= 0
-            and abs(self.initial.sum() - 1) < EXACT
-            and np.abs(leaving - 1).max() < EXACT
+            and abs(self.initial.sum() - 1) < SUM_TOLERANCE
+            and np.abs(leaving - 1).max() < SUM_TOLERANCE
         )
 
     def value(self, sequences: Any, of: str | None = None) -> Array:
@@ -148,7 +148,7 @@ class WeightedAutomaton:
     def count_improper_codes(self, strings: Ragged) -> int:
         """`count_improper` of strings of the numbers of symbols."""
         sign, log_size = self._signed(strings, None)
-        most = np.inf if self.statistics == "substring" else EXACT
+        most = np.inf if self.statistics == "substring" else SUM_TOLERANCE
         return int(((sign <= 0) | (log_size > most)).sum())
 
     def perplexity(self, sequences: Any) -> float:
@@ -158,7 +158,7 @@ class WeightedAutomaton:
         return float(np.exp(-total / (strings.values.shape[0] + len(strings))))
 
     def next_symbol_proba(self, prefix: Any) -> Array:
-        """The distribution of what follows a prefix: one entry a symbol, in the order of `symbols`, and the end last.
+        """The distribution of what follows a prefix: one entry per symbol, in the order of `symbols`, and the end last.
 
         Entries below zero are set to zero and the rest is scaled to sum to one. A prefix that has no probability is an
         error, as nothing follows it.

@@ -22,12 +22,12 @@ from tacit.spectral.moment_matching import Windows, count_windows, is_small, mat
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
 from tacit.spectral.recovery import Recovered, recover
-from tacit.spectral.selection import Shown
+from tacit.spectral.selection import EMProgress
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
-RIVALS, SHORT = 2, 5
+MAX_RIVALS, RIVAL_STEPS = 2, 5
 """How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
 
 
@@ -48,7 +48,7 @@ class SpectralHMM(StringDensity):
     length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
         bigrams and trigrams alone
     refine : "em", or None for what the counts of short substrings give, without a step of EM
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per symbol
     smoothing : how often every transition, emission and stop is counted besides the data, all together
     alphabet : the symbols to expect; None is those that occur
     random_state : of the decomposition's starts
@@ -123,7 +123,7 @@ class SpectralHMM(StringDensity):
             start, error, fit = self._start(moments, rng)
             if fit is not None:
                 if not fit.interrupted:
-                    shown = Shown(self.verbose, int(self.max_iter))
+                    shown = EMProgress(self.verbose, int(self.max_iter))
                     fit = improve(
                         tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
                     )
@@ -182,14 +182,14 @@ class SpectralHMM(StringDensity):
         best = _by_likelihood(tree, starts)
         if is_small(int(self.n_states), k):
             windows = count_windows(strings, k, int(self.n_states), moments.weights)
-            rivals = best[: 1 if self.refine is None else RIVALS]
+            rivals = best[: 1 if self.refine is None else MAX_RIVALS]
             matched = [(_matched(windows, start, empty), error) for start, error in rivals]
             best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
-        steps = min(SHORT, int(self.max_iter))
+        steps = min(RIVAL_STEPS, int(self.max_iter))
         fits: list[Fit] = []
-        for start, _ in best[:RIVALS]:
+        for start, _ in best[:MAX_RIVALS]:
             fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol)))
             if fits[-1].interrupted:
                 break

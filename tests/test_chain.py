@@ -230,7 +230,7 @@ def test_a_model_of_chains_can_be_searched_saved_and_used(tmp_path):
     ("sequences", "tags", "message"),
     [
         ([[[1.0]], np.zeros((0, 1))], [["a"], []], "sequence 1 has 0 tokens; drop it or give it one"),
-        (X, [["a", "a"], ["b", "b"], ["a"]], r"X\[0\] has 3 tokens, y\[0\] has 2 tags; give one tag a token"),
+        (X, [["a", "a"], ["b", "b"], ["a"]], r"X\[0\] has 3 tokens, y\[0\] has 2 tags; give one tag per token"),
         (X, Y[:2], "X has 3 sequences, y has 2"),
         (X, ["aab", "bb", "a"], r"y\[0\] is 'aab'; a sequence has one tag per token: write a list"),
         (X, [["a", "a", 3], ["b", "b"], ["a"]], r"y mixes kinds: y\[0\]\[2\] is 3"),

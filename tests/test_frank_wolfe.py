@@ -271,13 +271,13 @@ def test_slots_of_a_chain_grow_with_the_taggings_that_need_them():
     reference = minimise(task, Bundle(), tol=1e-5)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(reference.objective, rel=2e-3)
-    assert found.dual["shares"].shape[1] > chain_dual.VERTICES
+    assert found.dual["shares"].shape[1] > chain_dual.FIRST_SLOTS
 
 
 @pytest.mark.parametrize("room", [1, 2, 3])
 def test_a_chain_out_of_room_still_certifies(monkeypatch, room):
-    monkeypatch.setattr(chain_dual, "VERTICES", room)
-    monkeypatch.setattr(chain_dual, "ROOM", 0)
+    monkeypatch.setattr(chain_dual, "FIRST_SLOTS", room)
+    monkeypatch.setattr(chain_dual, "MAX_SLOT_BYTES", 0)
     for seed in range(4):
         task = _one_long_sequence(8, 3, 5.0, seed)
         optimum = minimise(task, Bundle(), tol=1e-8).objective

@@ -233,7 +233,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path, digits):
     ("X", "y", "words"),
     [
         ([], [], "X holds no samples"),
-        ("abc", [1, 2, 3], "X must hold one entry a sample, got one str"),
+        ("abc", [1, 2, 3], "X must hold one entry per sample, got one str"),
         (SIGNALS, SIDES[:-1], "X has 6 samples, y has 5 labels"),
         (SIGNALS, [(1,)] * 5, "X has 6 samples, y has 5 labels"),
         (SIGNALS, [(1,)] * 5 + [None], r"y\[5\] is missing"),

@@ -285,7 +285,7 @@ def test_files_hold_the_automaton(automaton, tmp_path):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        (([1.0], [[0.5]], [0.5]), "one matrix a symbol"),
+        (([1.0], [[0.5]], [0.5]), "one matrix per symbol"),
         (([1.0, 0.0], [[[0.5]]], [0.5]), "do not fit"),
         (([1.0], [[[np.nan]]], [0.5]), r"transitions\[0, 0, 0\] is nan"),
         (([1.0], [[[0.5]]], [0.5], ["a", "b"]), "as many different symbols"),

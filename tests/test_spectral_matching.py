@@ -98,7 +98,7 @@ def test_models_too_large_to_match_are_still_learned(monkeypatch):
     truth = WeightedAutomaton.from_hmm(*hidden_markov(3, 5, 8))
     train, test = truth.sample(5000, random_state=0), truth.sample(2000, random_state=1)
     matched = SpectralHMM(5, refine=None, verbose=0).fit(train).perplexity(test)
-    monkeypatch.setattr(moment_matching, "LARGEST", 1)
+    monkeypatch.setattr(moment_matching, "MAX_PRODUCTS", 1)
     assert not is_small(5, 8)
     alone = SpectralHMM(5, refine=None, verbose=0).fit(train).perplexity(test)
     assert matched < alone < 8

@@ -18,7 +18,7 @@ from tacit.inputs.parameters import is_whole, numbers, reason, shorten
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A scikit-learn transformer, fitted on the rows of all bags together and applied to each row.
 
-    `Ragged.map` is its short name, so that a scaler or a PCA stands in a pipeline in front of a bag learner. Rows may
+    Put it in front of a bag learner in a pipeline, with a scaler or a PCA; `Ragged.map` is its short name. Rows may
     also be dicts of named features, as crfsuite takes them: `DictVectorizer` or `FeatureHasher` makes sparse rows.
 
     >>> import numpy as np
@@ -46,12 +46,12 @@ class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.transformer_ = clone(self.transformer)
         if not hasattr(self.transformer_, "fit_transform"):
             return self.fit(X).transform(X)
-        return Ragged.of(X)._map(self.transformer_.fit_transform)
+        return Ragged.of(X).map_rows(self.transformer_.fit_transform)
 
     def transform(self, X: Any) -> Ragged:
         """The same bags, every row transformed."""
         check_is_fitted(self)
-        return Ragged.of(X)._map(self.transformer_)
+        return Ragged.of(X).map_rows(self.transformer_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -59,11 +59,11 @@ class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class _Map:
-    """`Ragged.map(t)` on the class is a pipeline step; `bags.map(t)` on bags applies ``t`` now."""
+class _ShortName:
+    """``map``, short for two things: `Ragged.map` is the pipeline step `MapRows`, ``bags.map`` is `bags.map_rows`."""
 
     def __get__(self, bags: Ragged | None, owner: type) -> Any:
-        return MapRows if bags is None else bags._map
+        return MapRows if bags is None else bags.map_rows
 
 
 class Ragged:
@@ -86,7 +86,7 @@ class Ragged:
     ((2,), (2, 2), 3)
     """
 
-    map = _Map()
+    map = _ShortName()
 
     def __init__(self, values: Any, offsets: Any, boxes: Any = None) -> None:
         if sparse.issparse(values):
@@ -179,11 +179,14 @@ class Ragged:
         span = f", {lengths.min()}–{lengths.max()} rows each" if len(self) else ""
         return f"Ragged({len(self)} samples{span}; {self.values.shape[0]}{width} {kind}{self.dtype})"
 
-    def _map(self, transformer: Any) -> Ragged:
+    def map_rows(self, transformer: Any) -> Ragged:
         """Apply a fitted transformer, or a plain function of the row table, to all rows at once.
 
         A transformer that is not fitted yet is copied and fitted on these rows first. Rows stay rows: a
-        result with another number of rows is an error.
+        result with another number of rows is an error. In a pipeline, `MapRows` does the same to each new X.
+
+        >>> Ragged.from_list([[[1.0], [2.0]], [[6.0]]]).map_rows(np.negative)[1]
+        array([[-6.]])
         """
         if not hasattr(transformer, "transform"):
             if not callable(transformer):
@@ -210,7 +213,7 @@ class Ragged:
         return Ragged(values, self.offsets, self.boxes)
 
     def with_boxes(self, boxes: Any) -> Ragged:
-        """The same samples with a box for every row: one table of all, or a list of one table a sample.
+        """The same samples with a box for every row: one table of all, or a list of one table per sample.
 
         >>> bags = Ragged.from_list([[[1.0], [2.0]], [[6.0]]])
         >>> bags.with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]], [[0, 0, 4, 4]]])[1:].boxes

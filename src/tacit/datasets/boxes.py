@@ -28,7 +28,7 @@ from tacit.inputs.parameters import numbers, one_line, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
-_MOST_PIXELS = 1e9
+_MAX_PIXELS = 1e9
 
 
 class BoxTable(NamedTuple):
@@ -308,7 +308,7 @@ def _number(text: Any, where: str) -> float:
 def _size(text: Any, where: str) -> int:
     """Pixels across or down, −1 where nobody wrote them: nothing, or 0."""
     value = _number(text or 0, where)
-    if value > _MOST_PIXELS:
+    if value > _MAX_PIXELS:
         raise ValueError(f"{where} is {value:g}; no image has that many pixels")
     return int(value) if value >= 1 else -1
 

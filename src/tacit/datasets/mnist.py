@@ -19,7 +19,7 @@ from tacit.inputs.labels import kind_of_label
 from tacit.inputs.parameters import file_path, one_of, reason, shorten
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-MOST_DIMENSIONS = 32
+MAX_DIMENSIONS = 32
 _PARTS = {"train": "train", "test": "t10k"}
 
 
@@ -91,7 +91,7 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
         with opened(place) as stream:
             start = stream.read(4)
             is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
-            if not is_idx or not 1 <= start[3] <= MOST_DIMENSIONS:
+            if not is_idx or not 1 <= start[3] <= MAX_DIMENSIONS:
                 raise ValueError(f"{named(place)} is not an idx file: it starts with {start!r}")
             sizes = stream.read(4 * start[3])
             if len(sizes) < 4 * start[3]:
@@ -117,7 +117,7 @@ def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     """Write an array as an idx file, packed if the name ends in ``.gz``: the inverse of `read_idx`."""
     place, array = file_path("path", path), np.asarray(array)
     codes = {np.dtype(name).newbyteorder("="): code for code, name in _TYPES.items()}
-    if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= MOST_DIMENSIONS:
+    if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= MAX_DIMENSIONS:
         raise ValueError(f"idx files hold {', '.join(map(str, codes))}, got {array.dtype} of {array.ndim} dimensions")
     code = codes[array.dtype.newbyteorder("=")]
     header = bytes([0, 0, code, array.ndim]) + np.array(array.shape, ">u4").tobytes()

@@ -24,10 +24,10 @@ from tacit.running.archive import StorageError, read_archive, remove_unfinished,
 ORIENTATIONS, BLOCK = 9, 2
 CLIP, EPSILON = 0.2, 1e-5
 """Of the normalisation L2-Hys: no number of a block is above CLIP; EPSILON is what an even patch is divided by."""
-MOST_WINDOWS = 100_000
-MOST_NUMBERS = 1 << 28
-"""That the windows of one image are described by: a gigabyte."""
-MOST_VALUE = 1e6
+MAX_WINDOWS = 100_000
+MAX_NUMBERS = 1 << 28
+"""Numbers that the windows of one image are described by at the most: a gigabyte."""
+MAX_PIXEL_VALUE = 1e6
 KIND = 2
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
@@ -198,7 +198,7 @@ def _grids(height: int, width: int, setting: _Setting, name: str) -> list[_Grid]
             f"{name} has {width} × {height} pixels; {cells} cells need {cells} pixels either way: "
             "leave it out, or take fewer cells"
         )
-    most = min(MOST_WINDOWS, MOST_NUMBERS // _numbers_per_window(cells))
+    most = min(MAX_WINDOWS, MAX_NUMBERS // _numbers_per_window(cells))
     grids, count = [], 0
     for w, h in dict.fromkeys((min(w, width), min(h, height)) for w, h in setting.sizes):
         lefts, tops = np.arange(0, width - w + 1, setting.stride), np.arange(0, height - h + 1, setting.stride)
@@ -270,7 +270,7 @@ def as_grey(image: Array, name: str = "the image") -> Array:
         raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
     if not np.isfinite(pixels).all():
         raise ValueError(f"{name} holds NaN or infinity; fill the gap")
-    if np.abs(pixels).max() > MOST_VALUE:
+    if np.abs(pixels).max() > MAX_PIXEL_VALUE:
         raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
     if pixels.ndim == 2:
         return np.asarray(pixels)

@@ -12,7 +12,7 @@ from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.hankel import Hankel, count
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
-MOST_STATES = 12
+MAX_STATES = 12
 """Above this a graph is a tangle."""
 UNITS = {
     "string": "probability of the string uv",
@@ -130,8 +130,8 @@ def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
         start, stop = hidden.startprob, hidden.stopprob
     else:
         moves, start, stop = automaton.transitions.sum(axis=0), automaton.initial, automaton.final
-    if start.size > MOST_STATES:
-        raise ValueError(f"{start.size} states make no picture; draw one of up to {MOST_STATES}")
+    if start.size > MAX_STATES:
+        raise ValueError(f"{start.size} states make no picture; draw one of up to {MAX_STATES}")
     ax = plain_axes(ax)
     angles = np.pi / 2 - 2 * np.pi * np.arange(start.size) / start.size
     places = np.column_stack([np.cos(angles), np.sin(angles)]) if start.size > 1 else np.zeros((1, 2))

@@ -39,7 +39,7 @@ class Transforms(ClassProblem):
     transforms : `rotations(-60, 60, 11)`, or a list of functions of the whole input, ``(n, ...) → (n, ...)``, one a
         state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
     n_components : principal components to keep; None for the transformed input itself
-    blocks : "class" for one weight block a class, shared by all states; "class and state" for one for each pair
+    blocks : "class" for one weight block per class, shared by all states; "class and state" for one for each pair
     loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, or a function
         ``(true label, true state, label, state)`` → loss
     classes : all labels, where the training data may lack some; None takes those of y, sorted

@@ -16,13 +16,19 @@ from tacit.inputs.parameters import number, numbers, one_of, shorten, whole_numb
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel
-from tacit.spectral.hidden_markov import HiddenMarkovModel, arrivals, check_distributions, factored
+from tacit.spectral.hidden_markov import (
+    HiddenMarkovModel,
+    build_automaton,
+    check_distributions,
+    expand_by_arrival,
+    factor_by_state,
+)
 from tacit.spectral.next_symbol import MAX_DRAWN, draw
 from tacit.spectral.operators import factorise, operators
 from tacit.spectral.spaces import forward_space, largest_gap
 from tacit.spectral.symbols import check_codes, decode, encode, read_sequences
 
-EXACT = 1e-9
+SUM_TOLERANCE = 1e-9
 """How far sums of probabilities may be from one, by rounding."""
 
 
@@ -65,7 +71,7 @@ class WeightedAutomaton:
         )
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
-            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix a symbol, (symbols, n, n)")
+            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix per symbol, (symbols, n, n)")
         if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
             raise ValueError(
                 f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
@@ -101,8 +107,8 @@ class WeightedAutomaton:
         return bool(
             self.statistics == "string"
             and min(self.initial.min(), self.transitions.min(), self.final.min()) >= 0
-            and abs(self.initial.sum() - 1) < EXACT
-            and np.abs(leaving - 1).max() < EXACT
+            and abs(self.initial.sum() - 1) < SUM_TOLERANCE
+            and np.abs(leaving - 1).max() < SUM_TOLERANCE
         )
 
     def value(self, sequences: Any, of: str | None = None) -> Array:
@@ -142,7 +148,7 @@ class WeightedAutomaton:
     def count_improper_codes(self, strings: Ragged) -> int:
         """`count_improper` of strings of the numbers of symbols."""
         sign, log_size = self._signed(strings, None)
-        most = np.inf if self.statistics == "substring" else EXACT
+        most = np.inf if self.statistics == "substring" else SUM_TOLERANCE
         return int(((sign <= 0) | (log_size > most)).sum())
 
     def perplexity(self, sequences: Any) -> float:
@@ -152,7 +158,7 @@ class WeightedAutomaton:
         return float(np.exp(-total / (strings.values.shape[0] + len(strings))))
 
     def next_symbol_proba(self, prefix: Any) -> Array:
-        """The distribution of what follows a prefix: one entry a symbol, in the order of `symbols`, and the end last.
+        """The distribution of what follows a prefix: one entry per symbol, in the order of `symbols`, and the end last.
 
         Entries below zero are set to zero and the rest is scaled to sum to one. A prefix that has no probability is an
         error, as nothing follows it.
@@ -296,9 +302,8 @@ class WeightedAutomaton:
                 "only an automaton of probabilities (none negative, all that leaves a state sums to one) is an HMM; "
                 "project this one first: SpectralAutomaton(smoothing='project')"
             )
-        return factored(self.initial, self.transitions, self.final) or arrivals(
-            self.initial, self.transitions, self.final
-        )
+        parts = self.initial, self.transitions, self.final
+        return factor_by_state(*parts) or expand_by_arrival(*parts)
 
     @classmethod
     def from_hmm(
@@ -329,10 +334,9 @@ class WeightedAutomaton:
         check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
         if not ((stop >= 0) & (stop <= 1)).all():
             raise ValueError(f"stopprob is {shorten(stop)}; probabilities lie between 0 and 1")
-        transitions = np.zeros((emit.shape[1], n + 1, n + 1))
-        transitions[:, 0, 1:] = (1 - empty) * start * emit.T
-        transitions[:, 1:, 1:] = ((1 - stop)[:, None] * move) * emit.T[:, None, :]
-        return cls(np.eye(n + 1)[0], transitions, np.concatenate([[empty], stop]), symbols)
+        moves = np.vstack([(1 - empty) * start, (1 - stop)[:, None] * move])
+        leaving = np.column_stack([moves, np.append(empty, stop)])
+        return cls(*build_automaton(leaving, emit), symbols)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the automaton to a file that `tacit.load` reads: arrays and JSON, no pickle."""

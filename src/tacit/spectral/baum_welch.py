@@ -19,13 +19,13 @@ from tacit.kernels import kernel
 from tacit.running import Status, run
 from tacit.spectral.prefix_tree import PrefixTree
 
-NEGLIGIBLE = 1e-13
+MIN_PROBABILITY = 1e-13
 """Probabilities below this become zero: they would only slow the walk down."""
 
 
-GROWTH, LONGEST = 1.3, 10.0
+STRETCH_GROWTH, MAX_STRETCH = 1.3, 10.0
 """A step that pays is followed by one stretched by so much more, up to a limit."""
-LANES = 4
+STATE_MULTIPLE = 4
 """States come in multiples of this inside, as processors take them."""
 
 
@@ -47,7 +47,7 @@ class Expected(NamedTuple):
 
 
 class EMStep(NamedTuple):
-    """One line of the history: seconds since the start, and the log-likelihood a string before the step."""
+    """One line of the history: seconds since the start, and the log-likelihood per string before the step."""
 
     iteration: int
     seconds: float
@@ -78,7 +78,7 @@ def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expec
     (array([1., 2.]), array([2.]), -5.809143)
     """
     n, deepest = parameters.initial.size, int(tree.depth.max()) + 1
-    wide = -(-n // LANES) * LANES
+    wide = -(-n // STATE_MULTIPLE) * STATE_MULTIPLE
     initial, final = (np.pad(part, (0, wide - n)) for part in (parameters.initial, parameters.final))
     moves = np.pad(parameters.moves, ((0, 0), (0, wide - n), (0, wide - n)))
     counts = Parameters(np.zeros(wide), np.zeros_like(moves), np.zeros(wide))
@@ -108,7 +108,7 @@ def maximise(counts: Expected) -> Parameters:
 
 def tidy(parameters: Parameters) -> Parameters:
     """Negligible probabilities dropped, sums exact."""
-    initial, moves, final = (np.where(part < NEGLIGIBLE, 0.0, part) for part in parameters)
+    initial, moves, final = (np.where(part < MIN_PROBABILITY, 0.0, part) for part in parameters)
     leaving = moves.sum(axis=(0, 2)) + final
     return Parameters(initial / initial.sum(), moves / leaving[:, None], final / leaving)
 
@@ -234,7 +234,7 @@ class _Expectation:
             counts = expect(self.tree, following, self.skip)
         rise = (counts.log_likelihood - now.counts.log_likelihood) / self._units
         best = (following, counts) if rise > 0 else (now.parameters, now.counts)
-        return _Climb(*best, min(stretch * GROWTH, LONGEST), (*now.history, line), rise < self.tol)
+        return _Climb(*best, min(stretch * STRETCH_GROWTH, MAX_STRETCH), (*now.history, line), rise < self.tol)
 
     def snapshot(self, now: _Climb) -> dict[str, Any]:
         return {**now.parameters._asdict(), "stretch": now.stretch}

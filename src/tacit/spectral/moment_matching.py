@@ -22,14 +22,14 @@ from tacit.ragged import Ragged
 from tacit.spectral.hankel import count
 from tacit.spectral.operators import thin_svd
 
-LENGTH, CONTEXTS = 3, 5
+MAX_CONTEXT_LENGTH, CONTEXTS_PER_SYMBOL = 3, 5
 """Longest contexts, and how many there are for each symbol or state, whichever are more."""
-STEPS, ENOUGH = 15, 1e-3
+MAX_STEPS, MIN_RELATIVE_FALL = 15, 1e-3
 """Steps at the most, and the relative fall of the misfit below which they end."""
-FLOOR = 1e-4
-"""Least probability that a step starts from: at zero nothing would ever move."""
-LARGEST = 4_000_000_000
-"""Products of slopes a step at the most: they grow with the sixth power of the number of states."""
+UNIFORM_SHARE = 1e-4
+"""Share of the uniform distribution in every row, before and after the fit: at zero nothing would ever move."""
+MAX_PRODUCTS = 4_000_000_000
+"""Products of slopes per step at the most: they grow with the sixth power of the number of states."""
 
 
 class Contexts(NamedTuple):
@@ -64,14 +64,14 @@ def is_small(n_states: int, n_symbols: int) -> bool:
     (True, True, False)
     """
     n, k = n_states + 2, n_symbols + 2
-    return (n * (n + k)) ** 2 * k * n * n <= LARGEST
+    return (n * (n + k)) ** 2 * k * n * n <= MAX_PRODUCTS
 
 
 def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array | None = None) -> Windows:
     """The windows of all strings; O(symbols of the strings)."""
-    size = CONTEXTS * max(n_symbols + 2, n_states)
+    size = CONTEXTS_PER_SYMBOL * max(n_symbols + 2, n_states)
     framed = _framed(strings, n_symbols)
-    hankel = count(framed, n_symbols + 2, statistics="substring", length=LENGTH, size=size, weights=weights)
+    hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
     prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
     rows, columns = (
         _disjoint([text[1:] for text in prefixes], prefixes),
@@ -112,7 +112,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
     free = np.flatnonzero(np.concatenate([moves.ravel() > 0, (emissions > 0).ravel()]))
     values, slopes = _expected(windows, moves, emissions)
     damping = 1e-2
-    for _ in range(STEPS):
+    for _ in range(MAX_STEPS):
         gap = windows.observed - values
         misfit = float((gap**2).sum())
         roots = np.sqrt(moves), np.sqrt(emissions)
@@ -134,7 +134,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
             break
         moves, emissions = found
         damping = max(damping / 4, 1e-6)
-        if misfit - reached < ENOUGH * misfit:
+        if misfit - reached < MIN_RELATIVE_FALL * misfit:
             break
         values, slopes = _expected(windows, moves, emissions)
     return _above(moves[:-1, 1:]), _above(emissions[1:-1, :k])
@@ -216,7 +216,7 @@ def _moved(roots: Array, change: Array) -> Array:
 
 def _above(rows: Array) -> Array:
     """Distributions with a little of the uniform one."""
-    return np.asarray((1 - FLOOR) * rows + FLOOR / rows.shape[1])
+    return np.asarray((1 - UNIFORM_SHARE) * rows + UNIFORM_SHARE / rows.shape[1])
 
 
 def _evened(frequency: Array, least: float) -> Array:
@@ -253,6 +253,6 @@ def _contexts(
     return Contexts(
         np.array([place[one] if text else -1 for one, text in zip(shorter, contexts, strict=True)]),
         np.array([one[0] if one else -1 for one in symbol]),
-        [np.flatnonzero(lengths == length) for length in range(1, LENGTH + 1)],
+        [np.flatnonzero(lengths == length) for length in range(1, MAX_CONTEXT_LENGTH + 1)],
         compress,
     )

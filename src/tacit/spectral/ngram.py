@@ -7,7 +7,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.ragged import Ragged
 
-LARGEST = 2_000_000
+MAX_TABLE_ENTRIES = 2_000_000
 """Entries of a table at the most, so the order falls for large alphabets: 3 to 124 symbols, 2 to 1,413, else 1."""
 
 
@@ -17,7 +17,7 @@ def ngram_order(n_symbols: int) -> int:
     >>> [ngram_order(k) for k in (20, 125, 5000)]
     [3, 2, 1]
     """
-    return max([order for order in (2, 3) if (n_symbols + 1) ** order <= LARGEST], default=1)
+    return max([order for order in (2, 3) if (n_symbols + 1) ** order <= MAX_TABLE_ENTRIES], default=1)
 
 
 def ngram(strings: Ragged, n_symbols: int, order: int, weights: Array | None = None) -> Array:

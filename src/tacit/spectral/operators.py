@@ -17,7 +17,7 @@ from scipy.sparse.linalg import svds
 from tacit.arrays import Array
 from tacit.spectral.hankel import Hankel
 
-DENSE = 700
+MAX_DENSE_SIZE = 700
 """Up to how many rows or columns a whole dense SVD is quicker than an iterative one."""
 
 
@@ -76,7 +76,7 @@ def weigh(block: Any, scaling: float) -> tuple[Array, Array]:
 def thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
     """The top singular triplets, the largest first; signs are fixed."""
     smaller = min(block.shape)
-    if smaller <= DENSE or rank >= smaller:
+    if smaller <= MAX_DENSE_SIZE or rank >= smaller:
         left, singular, right = np.linalg.svd(block.toarray(), full_matrices=False)
     else:
         start = np.random.default_rng(seed).standard_normal(smaller)

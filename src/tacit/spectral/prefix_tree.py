@@ -55,7 +55,7 @@ def grow(
 
     Parameters
     ----------
-    strings : one row a symbol
+    strings : one row per symbol
     weights : of the strings; None is one for all
     longest : cut the strings after this many symbols
     everywhere : insert every string from each of its places on, the end included; ``passing`` then counts the

@@ -16,13 +16,13 @@ from tacit.spectral.baum_welch import Expected
 from tacit.spectral.next_symbol import NextSymbol
 from tacit.spectral.prefix_tree import PrefixTree
 
-LEARN_FROM = 30_000
+MAX_CLUSTERED_PREFIXES = 30_000
 """How many prefixes, the most frequent, k-means looks at."""
 
 
 def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Expected:
     """Counts of the moves between at most ``n_states`` groups of prefixes; O(nodes · (rank² + rank · n_states))."""
-    chosen = np.sort(np.lexsort((np.arange(tree.passing.size), -tree.passing))[:LEARN_FROM])
+    chosen = np.sort(np.lexsort((np.arange(tree.passing.size), -tree.passing))[:MAX_CLUSTERED_PREFIXES])
     row = np.full(tree.parent.size, -1, dtype=np.int32)
     row[chosen] = np.arange(chosen.size)
     vectors = np.empty((chosen.size, model.initial.size))

@@ -20,7 +20,7 @@ from tacit.spectral.hankel import Hankel
 from tacit.spectral.joint_diagonal import Decomposition, decompose
 from tacit.spectral.operators import thin_svd, weigh
 
-RESTARTS, SWEEPS, KEPT = 12, 150, 4
+RESTARTS, MAX_SWEEPS, MAX_OFFERED = 12, 150, 4
 """Random starts of the decomposition, its sweeps at the most, and how many of the best are offered."""
 
 
@@ -62,7 +62,7 @@ def recover(
             "strings, or use SpectralAutomaton"
         )
     weights = (frequency + 1e-3) ** -0.5
-    found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, SWEEPS))[:KEPT]
+    found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, MAX_SWEEPS))[:MAX_OFFERED]
     single = hankel.suffixes.lengths[1:] == 1
     return [
         _matrices(

@@ -18,15 +18,15 @@ from tacit.spectral.projection import project
 SMOOTHINGS = ("ngram", "normalise", "project")
 MIXINGS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
 STRENGTHS = (0.1, 1.0, 10.0)
-LEAST = 0.001
+NGRAM_SHARE = 0.001
 """The share of the n-gram under "normalise": enough that nothing is impossible."""
-LOOK, PATIENCE = 5, 3
+STEPS_PER_CHECK, MAX_IDLE_CHECKS = 5, 3
 """EM steps between two looks at the held-out strings, and looks without progress before it stops."""
-TRIAL = 15
+TRIAL_STEPS = 15
 """EM steps that each number of states is tried with; the best one then goes on."""
-SKIP = 1e-5
+MIN_STATE_PROBABILITY = 1e-5
 """States less probable than this are left out of EM: twice as fast, and the likelihood differs in the fifth digit."""
-AGAIN = 5
+STEPS_PER_FINAL_STEP = 5
 """The best model of the training part goes on with all strings for one EM step in so many that it took."""
 START_NOISE = 0.2
 """Share of the average state in the automaton that EM starts from: moves that were never counted stay possible."""
@@ -90,14 +90,16 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
     try:
         for rank in sorted({min(rank, possible) for rank in ranks}):
             trial = Trial(train, held, rank, recipe) if recipe.projects else None
-            value, choice = _mix(train, held, rank, recipe) if trial is None else trial.run(min(TRIAL, recipe.max_iter))
+            value, choice = (
+                _mix(train, held, rank, recipe) if trial is None else trial.run(min(TRIAL_STEPS, recipe.max_iter))
+            )
             tried[rank] = value
             if value > best[0]:
                 best = value, choice, trial
             elif recipe.refine is not None:
                 break
-        if best[2] is not None and recipe.refine is not None and recipe.max_iter > TRIAL:
-            value, choice = best[2].run(recipe.max_iter - TRIAL)
+        if best[2] is not None and recipe.refine is not None and recipe.max_iter > TRIAL_STEPS:
+            value, choice = best[2].run(recipe.max_iter - TRIAL_STEPS)
             tried[choice.rank] = value
             best = value, choice, best[2]
         if best[2] is not None and recipe.smoothing == "ngram":
@@ -116,7 +118,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
     if not recipe.projects:
         return Model(whole.automaton(choice.rank), whole.next_symbol(choice.rank, choice.mixing), [], False)
     if recipe.refine is None:
-        counts = project(whole.tree, whole.next_symbol(choice.rank, LEAST), choice.rank, recipe.seed)
+        counts = project(whole.tree, whole.next_symbol(choice.rank, NGRAM_SHARE), choice.rank, recipe.seed)
         return Model(_automaton(smoothed(counts, choice.strength), whole.symbols), None, [], False)
     if trial is None:
         trial, interrupted = Trial(whole, None, choice.rank, recipe), False
@@ -125,10 +127,10 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         except KeyboardInterrupt:
             interrupted = True
         return trial.model(choice, interrupted)
-    shown = Shown(recipe.verbose, recipe.max_iter)
+    shown = EMProgress(recipe.verbose, recipe.max_iter)
     start = smoothed(trial.best[2], choice.strength)
-    steps = max(choice.steps // AGAIN, 1)
-    fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=SKIP, watch=shown)
+    steps = max(choice.steps // STEPS_PER_FINAL_STEP, 1)
+    fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=MIN_STATE_PROBABILITY, watch=shown)
     shown.close()
     parameters = smoothed(fit.counts, choice.strength)
     mixed = of_probabilities(*parameters, whole.table, choice.mixing) if choice.mixing > 0 else None
@@ -140,7 +142,7 @@ class Trial:
 
     def __init__(self, train: Moments, held: HeldOut | None, rank: int, recipe: Recipe) -> None:
         self.train, self.held, self.rank, self.recipe = train, held, rank, recipe
-        self.start = project(train.tree, train.next_symbol(rank, LEAST), rank, recipe.seed)
+        self.start = project(train.tree, train.next_symbol(rank, NGRAM_SHARE), rank, recipe.seed)
         self.parameters = softened(self.start, START_NOISE)
         self.best: tuple[float, Choice, Expected] = (-math.inf, Choice(rank), self.start)
         self.history: list[EMStep] = []
@@ -152,15 +154,22 @@ class Trial:
             self._look(self.start, 0)
             return self.best[:2]
         done = len(self.history)
-        shown = Shown(self.recipe.verbose, steps)
+        shown = EMProgress(self.recipe.verbose, steps)
 
         def watch(line: EMStep, counts: Expected) -> bool:
             shown(line, counts)
-            if (done + line.iteration) % LOOK == 0:
+            if (done + line.iteration) % STEPS_PER_CHECK == 0:
                 self._look(counts, done + line.iteration)
-            return self.idle >= PATIENCE
+            return self.idle >= MAX_IDLE_CHECKS
 
-        fit = improve(self.train.tree, self.parameters, max_iter=steps, tol=self.recipe.tol, skip=SKIP, watch=watch)
+        fit = improve(
+            self.train.tree,
+            self.parameters,
+            max_iter=steps,
+            tol=self.recipe.tol,
+            skip=MIN_STATE_PROBABILITY,
+            watch=watch,
+        )
         shown.close()
         self._look(fit.counts, done + len(fit.history))
         self.parameters = fit.parameters
@@ -202,8 +211,8 @@ class Trial:
 
 def _mix(train: Moments, held: HeldOut, rank: int, recipe: Recipe) -> tuple[float, Choice]:
     """The best share of the n-gram, and the held-out value with it."""
-    mixings = MIXINGS if recipe.smoothing == "ngram" else np.array([LEAST])
-    values = [held.mean(row) for row in train.next_symbol(rank, LEAST).log_probs(held.strings, mixings)]
+    mixings = MIXINGS if recipe.smoothing == "ngram" else np.array([NGRAM_SHARE])
+    values = [held.mean(row) for row in train.next_symbol(rank, NGRAM_SHARE).log_probs(held.strings, mixings)]
     place = int(np.argmax(values))
     return values[place], Choice(rank, mixing=float(mixings[place]))
 
@@ -212,7 +221,7 @@ def _automaton(parameters: Parameters, symbols: Array) -> WeightedAutomaton:
     return WeightedAutomaton(*parameters, symbols)
 
 
-class Shown:
+class EMProgress:
     """Shows EM steps on a terminal."""
 
     def __init__(self, verbose: int, steps: int) -> None:

@@ -18,7 +18,7 @@ from tacit.spectral.density import StringDensity, read_counts
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import sorting
-from tacit.spectral.selection import LEAST, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
+from tacit.spectral.selection import NGRAM_SHARE, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 AUTO = (2, 5, 10, 20, 40, 60)
@@ -121,7 +121,7 @@ class SpectralAutomaton(StringDensity):
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):
             whole = Moments(strings, symbols, weights, counting, max(ranks), seed)
-            choice, trial, interrupted = Choice(ranks[0], mixing=LEAST), None, False
+            choice, trial, interrupted = Choice(ranks[0], mixing=NGRAM_SHARE), None, False
             if len(ranks) > 1 or recipe.projects or self.smoothing == "ngram":
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
                 choice = Choice(ranks[0])

@@ -16,18 +16,18 @@ from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
 from tacit.spectral.density import StringDensity, read_counts
-from tacit.spectral.hidden_markov import HiddenMarkovModel, check_distributions
+from tacit.spectral.hidden_markov import HiddenMarkovModel, build_automaton, check_distributions, sum_moves
 from tacit.spectral.hidden_states import best_paths, state_proba
 from tacit.spectral.moment_matching import Windows, count_windows, is_small, match
 from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
 from tacit.spectral.recovery import Recovered, recover
-from tacit.spectral.selection import Shown
+from tacit.spectral.selection import EMProgress
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
-RIVALS, SHORT = 2, 5
+MAX_RIVALS, RIVAL_STEPS = 2, 5
 """How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
 
 
@@ -48,7 +48,7 @@ class SpectralHMM(StringDensity):
     length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
         bigrams and trigrams alone
     refine : "em", or None for what the counts of short substrings give, without a step of EM
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per symbol
     smoothing : how often every transition, emission and stop is counted besides the data, all together
     alphabet : the symbols to expect; None is those that occur
     random_state : of the decomposition's starts
@@ -123,7 +123,7 @@ class SpectralHMM(StringDensity):
             start, error, fit = self._start(moments, rng)
             if fit is not None:
                 if not fit.interrupted:
-                    shown = Shown(self.verbose, int(self.max_iter))
+                    shown = EMProgress(self.verbose, int(self.max_iter))
                     fit = improve(
                         tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
                     )
@@ -182,14 +182,14 @@ class SpectralHMM(StringDensity):
         best = _by_likelihood(tree, starts)
         if is_small(int(self.n_states), k):
             windows = count_windows(strings, k, int(self.n_states), moments.weights)
-            rivals = best[: 1 if self.refine is None else RIVALS]
+            rivals = best[: 1 if self.refine is None else MAX_RIVALS]
             matched = [(_matched(windows, start, empty), error) for start, error in rivals]
             best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
-        steps = min(SHORT, int(self.max_iter))
+        steps = min(RIVAL_STEPS, int(self.max_iter))
         fits: list[Fit] = []
-        for start, _ in best[:RIVALS]:
+        for start, _ in best[:MAX_RIVALS]:
             fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol)))
             if fits[-1].interrupted:
                 break
@@ -234,11 +234,12 @@ class SpectralHMM(StringDensity):
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
     """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is spread evenly over each row."""
-    emission = counts.moves[:, :, 1:].sum(axis=1) + (extra / len(counts.moves) + 1e-300)
-    leaving = np.hstack([counts.moves.sum(axis=0)[:, 1:], counts.final[:, None]])
+    moves, emission = sum_moves(counts.moves)
+    emission = emission + (extra / len(counts.moves) + 1e-300)
+    leaving = np.hstack([moves, counts.final[:, None]])
     leaving[1:] += extra / leaving.shape[1] + 1e-300
     leaving /= leaving.sum(axis=1, keepdims=True)
-    return _automaton(leaving[:, :-1], (emission / emission.sum(axis=0)).T, leaving[:, -1])
+    return Parameters(*build_automaton(leaving, (emission / emission.sum(axis=0)).T))
 
 
 def _most_visited_first(parameters: Parameters, counts: Expected) -> Parameters:
@@ -256,28 +257,18 @@ def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> 
 
 def _matched(windows: Windows, start: Parameters, empty: float) -> Parameters:
     """The HMM near this one that fits the windows; the share of empty strings is known and stays."""
-    by_state = start.moves[:, :, 1:].sum(axis=1)
-    leaving = np.hstack([start.moves.sum(axis=0)[:, 1:], start.final[:, None]])
-    leaving, emission = match(windows, leaving, (by_state / by_state.sum(axis=0)).T)
+    moves, emission = sum_moves(start.moves)
+    leaving = np.hstack([moves, start.final[:, None]])
+    leaving, emission = match(windows, leaving, (emission / emission.sum(axis=0)).T)
     leaving[0] = np.append((1 - empty) * leaving[0, :-1] / leaving[0, :-1].sum(), empty)
-    return _automaton(leaving[:, :-1], emission, leaving[:, -1])
+    return Parameters(*build_automaton(leaving, emission))
 
 
 def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
     """The nearest HMM: every row becomes the nearest distribution, with a little of the uniform one."""
-    n = len(found.moves)
     start = np.append((1 - empty) * _nearest(found.start[None], floor)[0], empty)
     leaving = _nearest(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
-    rows = np.vstack([start, leaving])
-    return _automaton(rows[:, :n], _nearest(found.emission, floor), rows[:, n])
-
-
-def _automaton(moves: Array, emission: Array, final: Array) -> Parameters:
-    """The HMM as a probabilistic automaton whose state 0 is the start: ``A_σ[i, j] = moves[i, j]·emission[j, σ]``."""
-    n, k = emission.shape
-    transitions = np.zeros((k, n + 1, n + 1))
-    transitions[:, :, 1:] = moves[None] * emission.T[:, None, :]
-    return Parameters(np.eye(n + 1)[0], transitions, final)
+    return Parameters(*build_automaton(np.vstack([start, leaving]), _nearest(found.emission, floor)))
 
 
 def _nearest(rows: Array, floor: float) -> Array:

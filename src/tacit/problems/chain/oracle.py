@@ -39,7 +39,7 @@ class Marginals(NamedTuple):
 
 
 class ChainOracle:
-    """Viterbi and forward–backward over ragged sequences; a code is one tag a token.
+    """Viterbi and forward–backward over ragged sequences; a code is one tag per token.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ from tacit.ragged import Ragged
 class Chain(Problem):
     """Sequence tagging, ``s(y) = Σ_t w_{y_t}·x_t + Σ_t T[y_{t−1}, y_t]`` (Taskar et al. 2003; Lafferty et al. 2001).
 
-    ``X`` holds one table of token features a sequence, dense or sparse: a list of arrays, a `tacit.Ragged`, ...; ``y``
-    one tag for each token: lists of numbers or strings, or a Ragged. A tag that is −1, None or NaN is missing: it is
-    hidden, costs nothing, and `impute` fills it in. O(tokens · K · (d + K)) a pass.
+    ``X`` holds one table of token features per sequence, dense or sparse: a list of arrays, a `tacit.Ragged`, ...
+    ``y`` holds one tag per token: lists of numbers or strings, or a Ragged. A tag that is −1, None or NaN is missing:
+    it is hidden, costs nothing, and `impute` fills it in. O(tokens · K · (d + K)) per pass.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tags of sequences as users write them: one a token, some of them missing."""
+"""Tags of sequences as users write them: one per token, some of them missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tags(NamedTuple):
 
 
 def read_tags(y: Any, lengths: Array) -> Tags:
-    """One tag a token: lists of lists, arrays, strings, a Ragged, a pandas Series; −1, None and NaN are missing.
+    """One tag per token: lists of lists, arrays, strings, a Ragged, a pandas Series; −1, None and NaN are missing.
 
     >>> tags = read_tags([["a", None], ["b"]], np.array([2, 1]))
     >>> tags.values.tolist(), tags.missing.tolist()
@@ -47,7 +47,7 @@ def read_tags(y: Any, lengths: Array) -> Tags:
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"X[{i}] has {lengths[i]} tokens, y[{i}] has {sizes[i]} tags; give one tag a token, -1 if unknown"
+            f"X[{i}] has {lengths[i]} tokens, y[{i}] has {sizes[i]} tags; give one tag per token, -1 if unknown"
         )
     if flat.ndim != 1:
         raise ValueError(f"a tag is one number or string, y holds rows of shape {flat.shape[1:]}")

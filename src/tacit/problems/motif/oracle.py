@@ -124,7 +124,7 @@ def orient(sequences: Ragged) -> tuple[Ragged, Array]:
 class MotifOracle(EnumerableOracle):
     """Label 0 is background alone, label 1 has a state for every start and strand.
 
-    Sums of words are the whole work: `find_words` numbers them once, two bytes a position for the background and two
+    Sums of words are the whole work: `find_words` numbers them once, two bytes per position for the background and two
     for the motif. The searches (`predict`, `augmented`, `impute`, `score`, `label_scores`) keep the best window while
     they slide and never write the table of scores, which is two to three times as fast.
     O(letters · ⌈width / 5⌉ · strands) a pass.

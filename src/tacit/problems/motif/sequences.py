@@ -75,7 +75,7 @@ def _plain(X: Any) -> Any:
         X = X.to_numpy()
     if isinstance(X, np.ndarray):
         if X.ndim != 1:
-            raise ValueError(f"X has shape {X.shape}; sequences are strings, one a sample: pass X[:, 0] for a column")
+            raise ValueError(f"X has shape {X.shape}; sequences are strings, one per sample: pass X[:, 0] for a column")
         return X if X.dtype.kind in "SU" else X.tolist()
     return list(X)
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from tacit.arrays import Array
 from tacit.problems.motif.sequences import SHARES
 
-_BLOCK = 1 << 20
+_MAX_BLOCK_ENTRIES = 1 << 20
 """Numbers of a dense block while mixtures are written out."""
 
 
@@ -54,7 +54,7 @@ class Words:
 
 
 def find_words(codes: Array, offsets: Array, length: int) -> Words:
-    """The words of sequences given as letter codes, none shorter than a word; two bytes a position.
+    """The words of sequences given as letter codes, none shorter than a word; two bytes per position.
 
     >>> find_words(np.array([0, 1, 2, 3], np.uint8), np.array([0, 4]), 2).ids[:3]
     array([ 1,  6, 11], dtype=uint16)
@@ -86,7 +86,7 @@ def _mixtures(spellings: Array, length: int) -> Any:
     """(spellings, 4^length), sparse: the probability of every plain word given the letters of a word."""
     letters = spellings[:, None] // len(SHARES) ** np.arange(length - 1, -1, -1) % len(SHARES)
     blocks = []
-    step = max(1, _BLOCK >> (2 * length))
+    step = max(1, _MAX_BLOCK_ENTRIES >> (2 * length))
     for first in range(0, len(letters), step):
         block = letters[first : first + step]
         shares = np.ones((len(block), 1))

@@ -191,10 +191,11 @@ def is_scalar(value: Any) -> bool:
 def as_samples(X: Any, what: str = "X") -> list[Any]:
     """Whatever holds one thing a sample, as a list: list, array (its rows), Ragged, pandas Series, sparse rows."""
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) == 0:
-        raise ValueError(f"{what} must hold one entry a sample, got one {type(X).__name__}; give a list or an array")
+        raise ValueError(f"{what} must hold one entry per sample, got one {type(X).__name__}; give a list or an array")
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         raise ValueError(
-            f"{what} is a table whose columns have names; give {what}.to_numpy() (a row a sample), or a list of samples"
+            f"{what} is a table whose columns have names; give {what}.to_numpy() (one row per sample), "
+            "or a list of samples"
         )
     if sparse.issparse(X):
         X = X.tocsr()
@@ -203,7 +204,7 @@ def as_samples(X: Any, what: str = "X") -> list[Any]:
 
 
 def as_labels(y: Any, n: int) -> tuple[list[Any], bool]:
-    """One label a sample, and whether all are single numbers or strings; the error names the first that is wrong."""
+    """One label per sample, and whether all are single numbers or strings; the error names the first that is wrong."""
     plain = isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype != object
     labels = y if plain or y is None else as_samples(y, "y")
     if y is None or plain or all(isinstance(label, _PLAIN) for label in labels):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
@@ -21,7 +20,7 @@ from tacit.oracle.capabilities import ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.oracle.recalling import Recalling
 from tacit.pacing import SelfPaced
-from tacit.parameters import shorten, switch, whole_number
+from tacit.parameters import random_numbers, shorten, switch, whole_number
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
@@ -151,7 +150,7 @@ class LatentSVM(Learner):
         schema, oracle = prepared.schema, prepared.oracle
         self._check_loss(oracle)
         n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(random_numbers(self.random_state).randint(2**31))
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
             one = self._one_run(self._descent(Recalling(shards), prepared))
@@ -332,9 +331,12 @@ def _mark(values: Any) -> str:
     """What tells hidden values from others."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
-    values = np.asarray(values)
+    try:
+        values = np.asarray(values)
+    except ValueError:  # entries of several lengths
+        values = np.array([repr(value) for value in values])
     if values.dtype == object:
-        values = np.array([repr(value) for value in values.tolist()])
+        values = np.array([repr(value) for value in np.ravel(values).tolist()])
     return checksum(values)
 
 

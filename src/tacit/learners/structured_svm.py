@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.loaded_facts import MARGIN_FACTS, check_facts
 from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
+from tacit.parameters import random_numbers
 from tacit.penalties import Penalty
 from tacit.scale import sharded
 from tacit.solvers import Bundle, Solver, Status, Step, Warm, choose, minimise
@@ -115,7 +115,7 @@ class StructuredSVM(Learner):
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         old = self._warm(schema) if self.warm_start else Warm()
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(random_numbers(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()

@@ -12,7 +12,7 @@ from scipy import sparse
 
 INTEGERS = (int, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 FLOATS = (float, np.float16, np.float32, np.float64, np.longdouble)
-TABLES = (np.float64, np.float32, np.float16, np.int64, np.uint8, bool)
+TABLES = (np.float64, np.float64, np.float32, np.float16, np.int64, bool)
 LONG = "x" * 20_000
 
 
@@ -141,7 +141,7 @@ class Draw:
             out[place] = self.odd()
         return tuple(out) if isinstance(value, tuple) and self.chance(0.5) else out
 
-    def spoil_some(self, arguments: dict, share: float = 0.85, most: int = 2) -> dict:
+    def spoil_some(self, arguments: dict, share: float = 0.75, most: int = 2) -> dict:
         """Arguments by name, one or a few of them spoiled; at times none."""
         out = dict(arguments)
         if out and self.chance(share):
@@ -152,7 +152,7 @@ class Draw:
 
     def table(self, n: int, d: int):
         """A table of numbers as users have it."""
-        values = self.rng.standard_normal((n, d)) * self.pick([1, 1, 1, 1e-3, 1e3, 1e-200, 1e20, 0])
+        values = self.rng.standard_normal((n, d)) * self.pick([1, 1, 1, 1, 1, 1e-3, 1e3, 1e-200, 1e20, 0])
         with np.errstate(all="ignore"):
             values = values.astype(self.pick(TABLES))
         form = self.between(0, 6)

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import sparse
 from tests.fuzz.draws import Draw
 from tests.fuzz.registry import target
+from tests.fuzz.verdicts import RAW, judge_error
 
 import tacit
 from tacit import AnyOf, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM, testing
@@ -27,13 +28,13 @@ def multiclass(draw: Draw):
 
 def loss_and_classes(draw: Draw, k: int):
     parameters = {"loss": draw.pick(["0/1", "0/1", (1 - np.eye(k)) * draw.between(1, 3)])}
-    return parameters | {"classes": draw.pick([None, None, list(range(k))]), "fit_intercept": draw.chance(0.5)}
+    return parameters | {"classes": None, "fit_intercept": draw.chance(0.5)}
 
 
 def bags_of(draw: Draw, sizes, d: int):
     """Rows of samples in one of the forms that users have them in."""
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    scale = draw.pick([1, 1, 1, 1e3, 1e20, 0])
+    scale = draw.pick([1, 1, 1, 1, 1e3, 1e20, 0])
     values = (draw.rng.standard_normal((offsets[-1], d)) * scale).astype(draw.pick(["f8", "f4", "i8"]))
     bags = Ragged(values, offsets)
     form = draw.between(0, 5)
@@ -54,10 +55,13 @@ def bags_of(draw: Draw, sizes, d: int):
 def candidates(draw: Draw):
     n, k = draw.between(3, 8), draw.between(2, 3)
     sizes = draw.rng.integers(1, 4, max(n, k))
-    parameters = loss_and_classes(draw, k) | draw.pick([{}, {"loss": "exact"}, {"loss": "overlap"}, {"loss": costs}])
+    bags = bags_of(draw, sizes, draw.between(1, 2))
+    has_boxes = isinstance(bags, Ragged) and bags.boxes is not None
+    losses = [{}, {"loss": "exact"}, {"loss": costs}, *([{"loss": "overlap"}] if has_boxes else [])]
+    parameters = loss_and_classes(draw, k) | draw.pick(losses)
     hidden = [draw.pick([-1, int(h), [int(h)], AnyOf([int(h)]), None]) for h in draw.rng.integers(sizes)]
-    hidden = draw.pick([None, hidden, draw.rng.integers(sizes)])
-    return Candidates, parameters, bags_of(draw, sizes, draw.between(1, 2)), draw.labels(max(n, k), k), hidden
+    hidden = draw.pick([None, hidden, draw.rng.integers(sizes), draw.rng.integers(sizes)])
+    return Candidates, parameters, bags, draw.labels(max(n, k), k), hidden
 
 
 def costs(true, h, label, other):
@@ -67,7 +71,8 @@ def costs(true, h, label, other):
 def chain(draw: Draw):
     lengths = draw.rng.integers(1, 4, draw.between(2, 6))
     tags = draw.pick([[0, 1], ["a", "b"], [0, 1, 2]])
-    y = [[draw.pick([*tags, *tags, None, -1]) for _ in range(length)] for length in lengths]
+    gaps = draw.pick([[], [None, -1]])
+    y = [[draw.pick([*tags, *tags, *gaps]) for _ in range(length)] for length in lengths]
     parameters = {
         "loss": draw.pick(["hamming", 1 - np.eye(len(tags))]),
         "classes": draw.pick([tags, tags, None]),
@@ -111,7 +116,7 @@ def transforms(draw: Draw):
     turns = draw.pick([rotations(-20, 20, 3), Rotations((0.0, 90.0)), [unchanged, mirrored]])
     parameters = loss_and_classes(draw, k) | {"transforms": turns, "n_components": draw.pick([None, draw.whole(1, 2)])}
     parameters["blocks"] = draw.pick(["class", "class and state"])
-    shape = draw.pick([(3, 3), (3, 3), (9,), (2, 3, 2)])
+    shape = draw.pick([(3, 3), (3, 3), (4,), (2, 3, 2)])
     X = draw.rng.random((max(n, k), *shape)).astype(draw.pick(["f8", "f4"]))
     hidden = draw.pick([None, np.zeros(len(X), int)])
     return Transforms, parameters, X, draw.labels(len(X), k), hidden
@@ -159,7 +164,11 @@ def per_sample(draw: Draw):
 PROBLEMS = (multiclass, candidates, chain, motif, transforms, per_sample)
 
 
-def solver(draw: Draw):
+THEMES = ("nothing", "nothing", "problem", "learner", "solver", "pace", "data", "known", "asked")
+"""What of a fit is spoiled: one thing at a time, so that the others are reached."""
+
+
+def solver(draw: Draw, share: float = 0.0):
     """A solver of any kind, its parameters spoiled at times."""
     kinds = {
         Bundle: {"proximal": draw.chance(0.5), "drop_after": draw.whole(1, 9)},
@@ -172,19 +181,21 @@ def solver(draw: Draw):
         Subgradient: {"batch_size": draw.whole(1, 100)},
     }
     kind = draw.pick(kinds)
-    return kind(**draw.spoil_some(kinds[kind], share=0.1))
+    return kind(**draw.spoil_some(kinds[kind], share))
 
 
-def learner(draw: Draw, kind, problem):
-    """A learner of the problem, its parameters spoiled at times."""
+def learner(draw: Draw, kind, problem, theme: str):
+    """A learner of the problem, its parameters or those of its parts spoiled if that is the theme."""
+    is_class = not isinstance(problem, Chain | PerSample)
+    penalty = {"metric": 2.0, "pull": 0.0, "centre": None}
     parameters = {
         "C": draw.pick([1.0, 10, draw.real(0.1, 100)]),
         "tol": draw.pick([1e-3, 0.1, draw.real(1e-3, 0.5)]),
         "max_iter": draw.whole(1, 20),
-        "solver": draw.pick(["auto", None, solver(draw)]),
-        "rescaling": draw.pick(["margin", "margin", "slack"]),
-        "penalty": draw.pick([None, None, Quadratic(**draw.spoil_some({"metric": 2.0, "pull": 0.0}, share=0.1))]),
-        "class_weight": draw.pick([None, None, "balanced", {0: 1.0}]),
+        "solver": solver(draw, 1.0) if theme == "solver" else draw.pick(["auto", None, solver(draw)]),
+        "rescaling": draw.pick(["margin", "margin", "slack"]) if is_class else "margin",
+        "penalty": draw.pick([None, None, None, Quadratic(**draw.spoil_some(penalty, float(theme == "pace")))]),
+        "class_weight": draw.pick([None, None, "balanced"]) if is_class else None,
         "warm_start": draw.chance(0.2),
         "n_jobs": draw.pick([None, 1, 2]),
         "random_state": draw.pick([0, None, draw.whole(0, 100)]),
@@ -192,38 +203,50 @@ def learner(draw: Draw, kind, problem):
     if kind is not StructuredSVM:
         pace = {"mu": draw.real(1.1, 3), "start": 0.5, "warmup": draw.whole(1, 2), "max_rounds": draw.whole(1, 3)}
         parameters |= {
-            "pace": draw.pick([None, SelfPaced(**draw.spoil_some(pace, share=0.1))]),
+            "pace": draw.pick([None, SelfPaced(**draw.spoil_some(pace, float(theme == "pace")))]),
             "n_init": draw.whole(1, 2),
             "init": draw.pick(["auto", "hidden", "weights"]),
             "max_inner": draw.whole(1, 50),
             "escape": draw.chance(0.5),
             "shift": draw.chance(0.5),
         }
-    return kind(problem, **draw.spoil_some(parameters, share=0.2), verbose=0)
+    return kind(problem, **draw.spoil_some(parameters, float(theme == "learner")), verbose=0)
 
 
 def fit_one(draw: Draw, make):
-    """Fit, predict, score and impute: what is learned must be finite, what is answered no NaN."""
+    """Fit, then predict, score and impute: what is learned must be finite, what is answered no NaN."""
+    theme = draw.pick(THEMES)
     kind, parameters, X, y, hidden = make(draw)
-    problem = kind(**draw.spoil_some(parameters, share=0.2))
-    model = learner(draw, draw.pick(LEARNERS), problem)
-    data = draw.spoil_some({"X": X, "y": y}, share=0.25)
-    known = draw.spoil_some({"hidden": hidden, "sample_weight": draw.pick([None, np.ones(len(y))])}, share=0.15)
-    model.fit(data["X"], data["y"], **known)
-    other = draw.spoil_some({"X": data["X"], "y": data["y"]}, share=0.2)
-    answers = [model.coef_, model.objective_, model.bound_, model.predict(other["X"])]
-    for ask in (
-        lambda: model.predict_hidden(other["X"], k=draw.spoil(2) if draw.chance(0.5) else 2),
+    problem = kind(**draw.spoil_some(parameters, float(theme == "problem")))
+    kinds = LEARNERS if hidden is not None or make in (multiclass, chain) else LEARNERS[1:]
+    model = learner(draw, draw.pick(kinds), problem, theme)
+    data = draw.spoil_some({"X": X, "y": y}, float(theme == "data"))
+    known = {"hidden": hidden, "sample_weight": draw.pick([None, np.ones(len(y))])}
+    model.fit(data["X"], data["y"], **draw.spoil_some(known, float(theme == "known")))
+    other = draw.spoil_some(data, float(theme == "asked"))
+    k = draw.spoil(2) if theme == "asked" and draw.chance(0.3) else 2
+    truth = draw.spoil(hidden) if theme == "asked" else hidden
+    questions = (
+        lambda: model.predict(other["X"]),
+        lambda: model.predict_hidden(other["X"], k=k),
         lambda: model.decision_function(other["X"]),
         lambda: model.score(other["X"], other["y"]),
         lambda: model.impute(other["X"], other["y"]),
-        lambda: model.score_hidden(other["X"], other["y"], draw.spoil(hidden)),
-    ):
+        lambda: model.score_hidden(other["X"], other["y"], truth),
+    )
+    return [model.coef_, model.objective_, model.bound_, *answers(questions)]
+
+
+def answers(questions):
+    """What is answered to several questions; a clear error is an answer too, a raw one is not."""
+    found = []
+    for ask in questions:
         try:
-            answers.append(ask())
-        except tacit.oracle.CapabilityError:
-            continue
-    return answers
+            found.append(ask())
+        except Exception as error:
+            if judge_error(error).kind == RAW:
+                raise
+    return found
 
 
 def _enter(make):
@@ -244,8 +267,8 @@ def constructors(draw: Draw):
     """Constructors only store: whatever they are given, they, their `repr` and their clones do not fail."""
     kind, parameters, *_ = draw.pick(PROBLEMS)(draw)
     thing = kind(**{name: draw.odd() if draw.chance(0.5) else value for name, value in parameters.items()})
-    solver(draw)
-    learner(draw, draw.pick(LEARNERS), thing)
+    solver(draw, 1.0)
+    learner(draw, draw.pick(LEARNERS), thing, draw.pick(THEMES))
     return thing.get_params(deep=False) and None
 
 
@@ -282,5 +305,5 @@ def solves(draw: Draw):
     names = ("tol", "gap", "max_iter")
     arguments |= draw.spoil_some({name: arguments[name] for name in names})
     choose(task, 0.1)
-    solution = minimise(task, solver(draw), **arguments)
+    solution = minimise(task, solver(draw, 0.2), **arguments)
     return solution.w, solution.objective, solution.bound

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from tests.fuzz.draws import Draw
+from tests.fuzz.fits import answers
 from tests.fuzz.registry import target
 
 from tacit import Ragged
@@ -24,20 +25,33 @@ def sequences(draw: Draw):
 
 def ask(draw: Draw, model, words):
     """What a fitted density answers; log-probabilities may be −inf, and nothing is NaN."""
-    return [
-        model.score_samples(words),
-        model.next_symbol_proba(words),
-        model.predict_next(words) and None,
-        float(len(model.sample(**draw.spoil_some({"n_samples": 3, "random_state": 0, "max_length": 500})))),
+    drawn = draw.spoil_some({"n_samples": 3, "random_state": 0, "max_length": 500}, 0.3)
+    questions = [
+        lambda: model.score_samples(words),
+        lambda: model.next_symbol_proba(words),
+        lambda: model.predict_next(words) and None,
+        lambda: float(len(model.sample(**drawn))),
     ]
+    if hasattr(model, "decode"):
+        questions += [lambda: model.decode(words)[0], lambda: model.predict_proba(words)]
+    return answers(questions)
+
+
+def fit_density(draw: Draw, kind, parameters):
+    """Fit to strings, parameters or strings spoiled, or what is asked."""
+    theme = draw.pick(["nothing", "parameters", "data", "asked"])
+    words = sequences(draw)
+    model = kind(**draw.spoil_some(parameters, float(theme == "parameters")), verbose=0)
+    data = {"X": words, "sample_weight": draw.pick([None, np.ones(len(words))])}
+    model.fit(**draw.spoil_some(data, float(theme == "data")))
+    return ask(draw, model, draw.spoil(words) if theme == "asked" else words)
 
 
 @target("SpectralAutomaton")
 def spectral_automata(draw: Draw):
-    words = sequences(draw)
     parameters = {
         "n_states": draw.pick([2, draw.whole(1, 3), [1, 2], "auto"]),
-        "basis": draw.pick(["frequent", "all", (["", "a"], ["", "b"])]),
+        "basis": draw.pick(["frequent", "all", "frequent", (["", "a"], ["", "b"])]),
         "length": draw.whole(1, 4),
         "size": draw.whole(5, 100),
         "statistics": draw.pick(["string", "prefix", "substring"]),
@@ -47,18 +61,14 @@ def spectral_automata(draw: Draw):
         "max_iter": draw.whole(1, 5),
         "tol": 1e-3,
         "validation": draw.real(0.1, 0.5),
-        "alphabet": draw.pick([None, None, ["a", "b", "z"]]),
+        "alphabet": draw.pick([None, None, None, ["a", "b", "z"]]),
         "random_state": 0,
     }
-    model = SpectralAutomaton(**draw.spoil_some(parameters, share=0.4), verbose=0)
-    data = draw.spoil_some({"X": words, "sample_weight": draw.pick([None, np.ones(len(words))])}, share=0.4)
-    model.fit(**data)
-    return ask(draw, model, draw.spoil(words) if draw.chance(0.4) else words)
+    return fit_density(draw, SpectralAutomaton, parameters)
 
 
 @target("SpectralHMM")
 def spectral_hmms(draw: Draw):
-    words = sequences(draw)
     parameters = {
         "n_states": draw.whole(1, 2),
         "length": draw.whole(1, 3),
@@ -70,10 +80,7 @@ def spectral_hmms(draw: Draw):
         "alphabet": None,
         "random_state": 0,
     }
-    model = SpectralHMM(**draw.spoil_some(parameters, share=0.5), verbose=0)
-    model.fit(draw.spoil(words) if draw.chance(0.4) else words)
-    asked = draw.spoil(words) if draw.chance(0.4) else words
-    return [*ask(draw, model, asked), model.decode(asked)[0], model.predict_proba(asked), model.emissionprob_]
+    return fit_density(draw, SpectralHMM, parameters)
 
 
 def parts(draw: Draw, n: int, k: int):

@@ -223,7 +223,7 @@ def checked_table(table: Any) -> BoxTable:
     for name, part, shape in (("y", names[1], (n,)), ("boxes", boxes, (n, 4)), ("sizes", sizes, (n, 2))):
         if part.shape != shape:
             raise ValueError(f"{name} has shape {part.shape} for {n} files, not {shape}")
-    if not (np.abs(sizes) <= _MOST_PIXELS).all():
+    if not (np.abs(sizes) <= _MAX_PIXELS).all():
         raise ValueError(f"sizes are pixels, −1 where unknown, got {shorten(table.sizes)}")
     return BoxTable(names[0], names[1], boxes, sizes.astype(np.int64))
 

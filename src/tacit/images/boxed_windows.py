@@ -11,10 +11,11 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.boxes import nearest
-from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, match_rows
+from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, checked_table, match_rows
 from tacit.datasets.images import MAX_PIXELS, image_folder, image_size, is_image
 from tacit.datasets.location import find_folder, find_place
 from tacit.images.windows import windows
+from tacit.inputs.parameters import switch
 from tacit.ragged import Ragged
 
 
@@ -76,7 +77,8 @@ def boxed_windows(
     >>> data.y, data.hidden
     (array(['cat', 'dog'], dtype='<U3'), array([-1,  1]))
     """
-    boxes = table if isinstance(table, BoxTable) else _read_table(table)
+    check_classes = switch("check_classes", check_classes)
+    boxes = checked_table(table if isinstance(table, BoxTable) else _read_table(table))
     place = find_folder(folder, "images")
     flat = sorted(file for file in place.iterdir() if is_image(file))
     files, y = (flat, None) if flat else image_folder(place)

@@ -140,6 +140,20 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
     raise ValueError(f"{name} must be {listed}, got {name}={shorten(value)}")
 
 
+def random_numbers(random_state: Any) -> np.random.RandomState:
+    """Where random numbers come from: a seed, a generator of scikit-learn's kind, or None for others each time.
+
+    >>> random_numbers(np.uint8(7)).randint(100) == random_numbers(7).randint(100)
+    True
+    """
+    from sklearn.utils import check_random_state
+
+    if is_whole(random_state):
+        random_state = whole_number("random_state", random_state, 0, 2**32 - 1)
+    found: np.random.RandomState = check_random_state(random_state)
+    return found
+
+
 def file_path(name: str, value: Any) -> Path:
     """A parameter that is a path: a string or a path object that a file can have.
 
@@ -156,6 +170,10 @@ def file_path(name: str, value: Any) -> Path:
         raise TypeError(f"{name} must be a path, such as 'model.tacit', got {name}={shorten(value)}")
     if "\0" in text:
         raise ValueError(f"{name}={shorten(text)} holds a NUL character, which no path has; name another file")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{name}={shorten(text)} holds what is no character; name another file") from error
     return Path(text)
 
 

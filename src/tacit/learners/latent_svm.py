@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, shorten, switch, whole_number
+from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record, Run, Runs
@@ -167,7 +166,7 @@ class LatentSVM(Learner):
         schema, oracle = prepared.schema, prepared.oracle
         self._check_loss(oracle)
         n_starts = 1 if self._is_fixed(oracle) else int(self.n_init)
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(random_numbers(self.random_state).randint(2**31))
         self.unknown_weight_ = self._choose_unknown_weight(prepared, seed)
         if self.unknown_weight_ != 1.0:
             factor = np.ones(oracle.n_samples)
@@ -395,9 +394,12 @@ def _digest_values(values: Any) -> str:
     """A checksum of hidden values as the user gives them."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
-    values = np.asarray(values)
+    try:
+        values = np.asarray(values)
+    except ValueError:  # entries of several lengths
+        values = np.array([repr(value) for value in values])
     if values.dtype == object:
-        values = np.array([repr(value) for value in values.tolist()])
+        values = np.array([repr(value) for value in np.ravel(values).tolist()])
     return checksum(values)
 
 

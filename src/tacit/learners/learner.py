@@ -20,6 +20,7 @@ from tacit.inputs.parameters import numbers, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
+from tacit.problems.per_sample.user_functions import key_of
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace", "penalty")
@@ -117,7 +118,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         known = [i for i, h in enumerate(truth) if _is_known(h)]
         if not known:
             raise ValueError("no hidden value is known: there is nothing to score")
-        return float(np.mean([np.array_equal(found[i], truth[i]) for i in known]))
+        return float(np.mean([_is_same(found[i], truth[i]) for i in known]))
 
     def impute(self, X: Any, y: Any) -> Any:
         """The hidden value of every sample given its label; for sequences with gaps in y, the completed tags."""
@@ -217,6 +218,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
             f"at most {share:.2g} of the objective above the optimum"
         )
+
+
+def _is_same(found: Any, truth: Any) -> bool:
+    """Whether two hidden values are one; what cannot be compared is not."""
+    answer = key_of(found) == key_of(truth)
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _is_known(h: Any) -> bool:

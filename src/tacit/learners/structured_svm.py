@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
+from tacit.inputs.parameters import random_numbers
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import check_margin, prepare, require_hidden
@@ -116,7 +116,7 @@ class StructuredSVM(Learner):
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
         previous = self._previous_solution(schema) if self.warm_start else WarmStart()
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = int(random_numbers(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.labels import is_missing, kind_of_label
-from tacit.inputs.parameters import shorten
+from tacit.inputs.labels import is_missing
+from tacit.inputs.parameters import is_whole, shorten
 from tacit.ragged import Ragged
 
 
@@ -105,13 +104,10 @@ def read_positions(hidden: Any, shape: tuple[int, ...]) -> Array:
         raise ValueError(f"hidden has shape {given.shape} for {shape[0]} samples; give one value each, -1 if unknown")
     if given.dtype == object or given.dtype.kind == "f":
         values = [-1 if is_missing(v) else v for v in given.ravel().tolist()]
-        kinds = {kind_of_label(v) for v in values} or {"number"}
-        given = np.array(values if kinds == {"number"} else ["no number"], dtype=None if values else np.int64)
-        given = given.reshape(shape) if given.size == math.prod(shape) else given
-    is_number = given.dtype.kind in "iuf" and bool((np.abs(given.astype(np.float64)) < 2**53).all())
-    if not is_number or not np.array_equal(given, given.astype(np.int64)):
+        given = np.array(values if all(map(_is_whole_number, values)) else "none").reshape(-1)
+    if given.dtype.kind not in "iuf" or not (np.abs(given.astype(np.float64)) < 2**53).all():
         raise ValueError(f"hidden values are positions (integers, -1 if unknown), got {shorten(hidden)}")
-    return given.astype(np.int64)
+    return given.astype(np.int64).reshape(shape)
 
 
 def from_masks(masks: list[Array | None], sizes: Array) -> KnownHidden:
@@ -165,12 +161,18 @@ def _is_position(entry: Any, size: int, i: int, name: str) -> bool:
     """Whether a single entry is a position, or unknown; an error that names the sample for anything else."""
     if is_missing(entry):
         return False
-    is_number = kind_of_label(entry) == "number" and not isinstance(entry, bool | np.bool_)
-    if not is_number or not np.isfinite(float(entry)) or entry != int(entry):
+    if not _is_whole_number(entry):
         raise ValueError(f"hidden values are positions (integers, -1 if unknown), hidden[{i}] is {shorten(entry)}")
     if not -1 <= entry < size:
         raise ValueError(f"hidden[{i}] is {shorten(entry)}, sample {i} has {name} 0 to {size - 1} (-1 for unknown)")
     return True
+
+
+def _is_whole_number(value: Any) -> bool:
+    """Whether a value is an integer, or a float that is one."""
+    return is_whole(value) or (
+        isinstance(value, float | np.floating) and bool(np.isfinite(value) and value == int(value))
+    )
 
 
 def _is_plain(hidden: Any) -> bool:

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, numbers, one_of, shorten, whole_number
+from tacit.inputs.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton_kernels import states_along, values_of_strings
 from tacit.spectral.hankel import STATISTICS, Hankel
@@ -204,7 +203,7 @@ class WeightedAutomaton:
             return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
 
         start = (np.tile(self.to_string().initial, (n_samples, 1)),)
-        strings = draw(start, chances, follow, n_samples, check_random_state(random_state), max_length)
+        strings = draw(start, chances, follow, n_samples, random_numbers(random_state), max_length)
         return decode(strings, self.symbols)
 
     def to_string(self) -> WeightedAutomaton:

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.inputs.parameters import shorten, whole_number
+from tacit.inputs.parameters import random_numbers, shorten, whole_number
 from tacit.learners.learner import read_weights
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
@@ -64,7 +63,7 @@ class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
         """Sequences drawn from the distribution."""
         check_is_fitted(self)
         n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
-        strings = self._next().sample(n_samples, check_random_state(random_state), max_length)
+        strings = self._next().sample(n_samples, random_numbers(random_state), max_length)
         return decode(strings, self.symbols_)
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, is_whole, number, one_of, shorten, whole_number
+from tacit.inputs.parameters import is_not_negative, is_whole, number, one_of, random_numbers, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts
@@ -116,7 +115,7 @@ class SpectralAutomaton(StringDensity):
         strings = encode(sequences, symbols)
         order = sorting(strings)
         strings, weights = strings[order], _at(weights, order)
-        rng = check_random_state(self.random_state)
+        rng = random_numbers(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)
         with threadpool_limits(1):

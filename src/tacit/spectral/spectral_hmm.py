@@ -6,12 +6,11 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, number, one_of, shorten, switch, whole_number
+from tacit.inputs.parameters import is_not_negative, number, one_of, random_numbers, shorten, switch, whole_number
 from tacit.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.baum_welch import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
@@ -115,7 +114,7 @@ class SpectralHMM(StringDensity):
                 f"all {len(strings)} sequences are empty, so no hidden state shows; add others, or use "
                 "SpectralAutomaton, which learns from alphabet= alone"
             )
-        rng = check_random_state(self.random_state)
+        rng = random_numbers(self.random_state)
         counting = Counting("substring", int(self.length), int(self.size), None, SCALINGS[0])
         with threadpool_limits(1):
             moments = Moments(strings, symbols, weights, counting, int(self.n_states), 0)

@@ -290,7 +290,7 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path, start_process, kind):
         process.kill()
         process.join()
     process = start_process(KILLED, kind=kind, state=state, result=resumed)
-    process.join()
+    process.join(300)
     assert process.exitcode == 0
     assert resumed.read_text() == whole.read_text()
 

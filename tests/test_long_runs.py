@@ -94,7 +94,8 @@ def test_a_killed_run_resumes_to_the_same_result(tmp_path, start_process):
         process.join()
         assert process.exitcode == -signal.SIGKILL
     process = start_process(RUN, state=tmp_path / "killed", result=tmp_path / "killed.npz", seconds=0, reached=reached)
-    process.join()
+    process.join(300)
+    assert process.exitcode == 0
     straight, killed = (np.load(tmp_path / f"{name}.npz") for name in ("straight", "killed"))
     assert straight["first"] == 0 < killed["first"]
     np.testing.assert_allclose(killed["model"], straight["model"], rtol=1e-6, atol=1e-9)

@@ -16,15 +16,7 @@ from tacit.inputs.parameters import whole_number
 INPUTS = 400
 """Of the short run: about ten for each target."""
 
-HOMES = [f"tacit.{room}" for room in ("boxes", "datasets", "learners", "problems", "solvers", "spectral")]
-    "tacit",
-    "tacit.boxes",
-    "tacit.datasets",
-    "tacit.learners",
-    "tacit.problems",
-    "tacit.solvers",
-    "tacit.spectral",
-)
+HOMES = ("tacit", *(f"tacit.{room}" for room in ("boxes", "datasets", "learners", "problems", "solvers", "spectral")))
 
 NOT_CALLED_BY_USERS = {"EMStep", "Solution", "Solver", "State", "Status", "Step", "WarmStart"}
 """Records and protocols: what comes out, and what nobody builds from input."""
@@ -37,7 +29,7 @@ def test_nothing_raw_comes_of_bad_input():
     assert report.total == INPUTS
 
 
-@pytest.mark.parametrize("home", ["tacit", *HOMES])
+@pytest.mark.parametrize("home", HOMES)
 def test_every_public_function_and_class_has_a_target(home):
     module = importlib.import_module(home)
     named = [name for name in module.__all__ if callable(getattr(module, name)) and not inspect.ismodule(name)]

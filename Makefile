@@ -9,7 +9,7 @@ THREADS ?= 1 2
 TESTS ?= $(addprefix tests/test_,$(addsuffix .py,common_checks bundle frank_wolfe reference_optimum latent_svm \
 	hidden_losses spectral_automaton spectral_learning spectral_matching docs))
 
-.PHONY: demo test test-processors lint docs bench clean
+.PHONY: demo test test-processors lint docs bench clean fuzz
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
@@ -25,6 +25,9 @@ test-processors: .venv/installed  ## the tests that rounding could upset, as on 
 		OPENBLAS_CORETYPE=$$processor OPENBLAS_NUM_THREADS=$$threads \
 			$(BIN)/python -m pytest -q -n 2 --dist worksteal $(TESTS); \
 	done; done
+
+fuzz: .venv/installed  ## a hundred thousand bad inputs: none may end in a crash, a hang, a NaN or a raw error
+	$(BIN)/python -m tests.fuzz --inputs 100000
 
 lint: .venv/installed  ## style and types
 	$(BIN)/ruff check .

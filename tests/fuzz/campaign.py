@@ -108,7 +108,12 @@ def run_case(name: str, seed: int, *, shows_error: bool = False) -> tuple[str, s
     from tests.fuzz.verdicts import judge
 
     for attempt in range(2):
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), contextlib.redirect_stdout(None):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.chdir(folder),  # an odd name is a path too, and may be written to
+            contextlib.redirect_stdout(None),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore")
             draw = Draw(name, seed, Path(folder))
             began = time.monotonic()

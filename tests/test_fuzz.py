@@ -1,0 +1,76 @@
+"""A short run of the fuzz harness (`make fuzz` is the long one), and that it covers everything and judges well."""
+
+import importlib
+import inspect
+
+import numpy as np
+import pytest
+from tests.fuzz.campaign import CRASH, HANG, Report, cases, run, run_case
+from tests.fuzz.draws import Draw
+from tests.fuzz.targets import COVERED, TARGETS
+from tests.fuzz.verdicts import CLEAN, CLEAR, RAW, judge
+
+from tacit import Ragged
+from tacit.inputs.parameters import whole_number
+
+INPUTS = 400
+"""Of the short run: about ten for each target."""
+
+HOMES = ("tacit", *(f"tacit.{room}" for room in ("boxes", "datasets", "learners", "problems", "solvers", "spectral")))
+
+NOT_CALLED_BY_USERS = {"EMStep", "Solution", "Solver", "State", "Status", "Step", "WarmStart"}
+"""Records and protocols: what comes out, and what nobody builds from input."""
+
+
+def test_nothing_raw_comes_of_bad_input():
+    report = run(cases(list(TARGETS), 1_000_000, INPUTS))
+    assert report.raw == []
+    assert report.counts[CLEAN] > INPUTS // 10  # some get through: what lies behind the checks is reached
+    assert report.total == INPUTS
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_every_public_function_and_class_has_a_target(home):
+    module = importlib.import_module(home)
+    named = [name for name in module.__all__ if callable(getattr(module, name)) and not inspect.ismodule(name)]
+    assert sorted(set(named) - COVERED - NOT_CALLED_BY_USERS) == []
+
+
+def test_a_case_is_the_same_every_time(tmp_path):
+    first, again = (Draw("load", 7, tmp_path).rng.random(5) for _ in range(2))
+    assert np.array_equal(first, again)
+    assert run_case("turns", 3) == run_case("turns", 3)
+
+
+def test_errors_are_judged_by_who_raised_them():
+    assert judge(lambda: Ragged([1, 2], [0, 2])).kind == CLEAN
+    assert judge(lambda: Ragged.of(3)).kind == CLEAR
+    assert judge(lambda: whole_number("k", 2.5)).kind == CLEAR
+    for raw in (
+        lambda: {}["key"],
+        lambda: int("x"),
+        lambda: np.zeros(3).reshape(2, 2),
+        lambda: Ragged([1, 2], [0, 2]).map(lambda rows: rows[5]),
+        lambda: [1.0, {"score": np.array([np.nan])}],
+        lambda: _raise(ValueError("tacit did not raise this")),
+    ):
+        assert judge(raw).kind == RAW
+
+
+def _raise(error):
+    raise error
+
+
+def test_a_process_that_dies_costs_one_case():
+    report = run([("no such target", 0), ("turns", 1)])
+    assert report.total == 2
+    assert [case for case, _ in report.raw] == ["no such target:0"]
+    assert report.counts[CRASH] == 1
+
+
+def test_a_report_names_what_is_not_well():
+    report = Report()
+    for kind in (CLEAN, CLEAR, RAW, CRASH, HANG):
+        report.add(f"x:{kind}", kind, "")
+    assert [case for case, _ in report.raw] == [f"x:{kind}" for kind in (RAW, CRASH, HANG)]
+    assert str(report) == "5 inputs: 1 clean, 1 clear, 1 raw, 1 crash, 1 hang"

@@ -39,21 +39,29 @@ def test_public_names():
         _ = tacit.nonsense
 
 
-def test_demo_finds_the_motif_and_writes_the_picture(tmp_path, capsys, monkeypatch):
+def test_demo_finds_motifs_and_turns_and_writes_pictures(tmp_path, capsys, monkeypatch):
     """On half of its sequences, from half of its starts."""
     monkeypatch.setattr("tacit.demo.motif.N", 1000)
     monkeypatch.setattr("tacit.demo.motif.STARTS", 4)
-    assert main(["demo", "--out", str(tmp_path / "new" / "out")]) == 0
-    text = capsys.readouterr().out
-    rows = {line[:24].strip(): line[24:].split() for line in text.splitlines() if line.rstrip()[-1:].isdigit()}
+    plt.close("all")
+    folder = tmp_path / "new" / "out"
+    assert main(["demo", "--out", str(folder)]) == 0
+    motifs, turns = capsys.readouterr().out.split("Digits at a hidden turn")
+    rows = {line[:24].strip(): line[24:].split() for line in motifs.splitlines() if line.rstrip()[-1:].isdigit()}
     test_error = {name: float(row[-3 if len(row) > 4 else -2].rstrip("%")) for name, row in rows.items()}
     for name in ("latent SVM, CCCP", "latent SVM, self-paced"):
         assert test_error[name] < test_error["words of 6 letters"] < test_error["words of 3 letters"]
         assert float(rows[name][-2].rstrip("%")) > 90  # places found
-    image = plt.imread(tmp_path / "new" / "out" / "motif.png")
+    image = plt.imread(folder / "motif.png")
     assert image.shape[1] > 1000
     assert image.std() > 0.05
-    plt.close("all")
+    accuracy = {line[:26].strip(): float(line.split()[-1][:-1]) for line in turns.splitlines() if line.endswith("%")}
+    for name in ("hidden turn, CCCP", "hidden turn, self-paced"):
+        assert accuracy[name] > accuracy["no hidden turn"] + 8
+    for name in ("turns.png", "mean_digits.png"):
+        assert name in turns
+        assert plt.imread(folder / name).std() > 0.1
+    assert not plt.get_fignums()
 
 
 def test_errors_on_the_command_line_are_one_line(tmp_path, capsys):

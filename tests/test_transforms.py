@@ -1,6 +1,5 @@
 """Hidden turns: SciPy's numbers, plain multiclass when there is one turn, planted turns found."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +9,6 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
 from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
-from tacit.demo.turns import turned_digits
 from tacit.problems import Multiclass, Transforms, rotations
 from tacit.problems.image_rotations import Rotations
 from tacit.testing import Enumeration, check_problem
@@ -161,18 +159,6 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
     with pytest.raises(ValueError, match="pass it"):
         load(tmp_path / "own")
     assert np.array_equal(load(tmp_path / "own", problem=own).predict(images), model.predict(images))
-
-
-def test_the_demonstration_turns_digits_back(tmp_path):
-    plt.close("all")
-    text = turned_digits(tmp_path)
-    rows = {line[:26].strip(): float(line.split()[-1].rstrip("%")) for line in text.splitlines() if line.endswith("%")}
-    assert rows["hidden turn, CCCP"] > rows["no hidden turn"] + 8
-    assert rows["hidden turn, self-paced"] > rows["no hidden turn"] + 8
-    for name in ("turns.png", "mean_digits.png"):
-        assert name in text
-        assert plt.imread(tmp_path / name).std() > 0.1
-    assert not plt.get_fignums()
 
 
 def test_wrong_settings_and_inputs_are_named(pair):

@@ -58,7 +58,9 @@ def hidden_motif(folder: Path) -> str:
         lines.append(f"{name:<24}{_row(model, train, test)}{seconds:>9.2f}")
     path = folder / "motif.png"
     paces = {"CCCP": models["latent SVM, CCCP"], "self-paced": models["latent SVM, self-paced"]}
-    picture(paces, train).savefig(path, dpi=110)
+    figure = picture(paces, train)
+    figure.savefig(path, dpi=110)
+    plot.pyplot().close(figure)
     lines += ["", NOTES, f"Picture: {path}"]
     return "\n".join(lines)
 

@@ -1,103 +1,223 @@
-"""Fits that are killed at random moments, and inside the writing of a checkpoint: do they end as if never killed?"""
+"""Fits that are killed, at random moments and inside the writing of their own checkpoints, and resumed."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import time
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-
-from benchmarks.harness import Page
-
-KILLS = 60
-"""Kills per learner."""
-
-SCRIPT = """
-import os, signal, sys, time
-import numpy as np
-from tacit import LatentSVM, SelfPaced, StructuredSVM
-from tacit.datasets import planted_motif
-from tacit.problems import Motif, Multiclass
 from sklearn.datasets import load_digits
 
-kind, folder, where = sys.argv[1:]
-if where != "-":  # die inside the writing of the checkpoint, after so many written bytes
-    left = [int(where)]
-    fsync = os.fsync
-    def dying(handle):
-        left[0] -= 1
-        if left[0] <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return fsync(handle)
-    os.fsync = dying
-shared = {"checkpoint": os.path.join(folder, "state"), "resume": True, "verbose": 0}
-shared["callbacks"] = [lambda line: time.sleep(0.02)]
-if kind == "structured":
+from benchmarks.harness import Page, Skipped
+from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM
+from tacit.datasets import planted_motif
+from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
+from tacit.solvers import Bundle, FrankWolfe, Subgradient
+
+KILLS = 179
+STAGES = ("while its parts are written", "before it reaches the disk", "before it takes its place", "after that")
+"""Where inside the writing of a checkpoint a process is killed."""
+
+PAUSE = 0.004
+"""Seconds that a fit waits after every step, so that there is time to kill it."""
+
+RUNS_AT_THE_MOST = 12
+"""Starts of one fit: a kill needs a step to come first, so that the fit ends at last."""
+
+
+def digits() -> tuple[Any, Any]:
     X, y = load_digits(return_X_y=True)
-    model = StructuredSVM(Multiclass(), C=100, **shared).fit(X / 16, y)
-else:
-    X, y, _ = planted_motif(400, 40, "TGACTCAG", noise=0.2, seed=1)
-    pace = SelfPaced() if kind == "paced" else None
-    model = LatentSVM(Motif(8), C=30, n_init=3, init="hidden", pace=pace, **shared).fit(X, y)
-np.save(os.path.join(folder, "result.npy"), np.append(model.coef_, model.objective_))
-"""
+    return X[:300] / 16, y[:300]
+
+
+def bags() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    values = rng.standard_normal((60, 4, 5))
+    values[np.arange(60), rng.integers(0, 4, 60), y] += 2
+    boxes = np.tile([[0, 0, 4, 4], [2, 0, 6, 4], [0, 2, 4, 6], [5, 5, 9, 9]], (60, 1))
+    return Ragged.of(values).with_boxes(boxes), y
+
+
+def sentences() -> tuple[Any, Any]:
+    X, y = digits()
+    return X.reshape(60, 5, -1), y.reshape(60, 5)
+
+
+def sequences() -> tuple[Any, Any]:
+    X, y, _ = planted_motif(120, 30, "TGACTCA", noise=0.1, seed=1)
+    return X, y
+
+
+def joint_feature(x: Any, y: Any) -> Any:
+    return np.outer(np.eye(3)[int(y)], x).ravel()
+
+
+def signals() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    y = np.arange(45) % 3
+    return rng.standard_normal((45, 3)) + np.eye(3)[y], y
+
+
+def structured(problem: Any, solver: Any, **settings: Any) -> Callable[..., Any]:
+    return lambda **keeping: StructuredSVM(problem, solver=solver, tol=1e-4, verbose=0, **settings, **keeping)
+
+
+FITS: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]] = {
+    "StructuredSVM, Bundle": (structured(Multiclass(), Bundle()), digits),
+    "StructuredSVM, FrankWolfe": (structured(Multiclass(), FrankWolfe(gap_sampling=True), C=10), digits),
+    "StructuredSVM, FrankWolfe on planes": (structured(Multiclass(), FrankWolfe(block_size=20), C=1), digits),
+    "StructuredSVM, FrankWolfe on chains": (structured(Chain(), FrankWolfe(), C=10), sentences),
+    "StructuredSVM, Subgradient": (structured(Multiclass(), Subgradient(), C=1, max_iter=60), digits),
+    "StructuredSVM of functions": (structured(PerSample(joint_feature, outputs=[0, 1, 2]), Bundle()), signals),
+    "LatentSVM, motifs": (
+        lambda **keeping: LatentSVM(Motif(7), C=20, n_init=2, random_state=0, verbose=0, **keeping),
+        sequences,
+    ),
+    "LatentSVM, self-paced": (
+        lambda **keeping: LatentSVM(Candidates(), C=20, pace=SelfPaced(), n_init=2, verbose=0, **keeping),
+        bags,
+    ),
+    "IterativeLatentSVM": (
+        lambda **keeping: IterativeLatentSVM(Candidates(loss="overlap"), C=20, n_init=2, verbose=0, **keeping),
+        bags,
+    ),
+}
+
+
+def fit(name: str, folder: str, result: str, stage: str | None, number: int, connection: Any) -> None:
+    """In a process of its own: resume a fit, tell of every step, and die while writing a checkpoint if asked to."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    if stage is not None:
+        _die_while_writing(STAGES.index(stage), number)
+
+    def tell(step: Any) -> None:
+        connection.send(step.iteration)
+        time.sleep(PAUSE)
+
+    make, data = FITS[name]
+    model = make(checkpoint=Path(folder) / "state", resume=True, callbacks=[tell]).fit(*data())
+    objectives = [line.objective for line in model.history_]
+    np.save(result, np.concatenate([model.coef_, [model.objective_, model.bound_, model.n_iter_], objectives]))
+
+
+def _die_while_writing(stage: int, number: int) -> None:
+    """Replace a function that the writing of archives calls by one that kills this process at its n-th call."""
+    calls = 0
+
+    def dying(function: Callable[..., Any], is_after: bool = False) -> Callable[..., Any]:
+        def call(*positional: Any, **named: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            answer = function(*positional, **named) if is_after or calls < number else None
+            if calls >= number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return answer
+
+        return call
+
+    if stage == 0:
+        number *= 5  # an archive has several parts
+        zipfile.ZipFile.writestr = dying(zipfile.ZipFile.writestr)  # type: ignore[method-assign]
+    elif stage == 1:
+        os.fsync = dying(os.fsync)
+    else:
+        os.replace = dying(os.replace, is_after=stage == 3)
+
+
+class Trial:
+    """One fit that is killed now and then until it ends."""
+
+    def __init__(self, context: Any, name: str, rng: np.random.Generator) -> None:
+        self.context, self.name, self.rng = context, name, rng
+        self.kills = {"moment": 0, "writing": 0}
+
+    def run(self, kinds: list[str], folder: str) -> Any:
+        """What the fit ends with, killed once for every kind that there is time for."""
+        result = Path(folder) / "result.npy"
+        for start in range(RUNS_AT_THE_MOST):
+            kind = kinds[start] if start < len(kinds) else None
+            stage = str(self.rng.choice(STAGES)) if kind == "writing" else None
+            ours, theirs = self.context.Pipe()
+            arguments = (self.name, folder, str(result), stage, int(self.rng.integers(1, 6)), theirs)
+            process = self.context.Process(target=fit, args=arguments)
+            process.start()
+            theirs.close()
+            if kind == "moment":
+                self._wait_for_a_step(ours)
+                time.sleep(float(self.rng.uniform(0, 0.12)))
+                process.kill()
+            self._listen(ours)
+            process.join()
+            if process.exitcode == 0:
+                break
+            if process.exitcode != -signal.SIGKILL:
+                raise RuntimeError(f"{self.name} ended by itself with exit code {process.exitcode}")
+            self.kills[str(kind)] += 1
+        return np.load(result)
+
+    @staticmethod
+    def _wait_for_a_step(connection: Any) -> None:
+        try:
+            connection.recv()
+        except EOFError:
+            return
+
+    @staticmethod
+    def _listen(connection: Any) -> None:
+        try:
+            while True:
+                connection.recv()
+        except (EOFError, ConnectionResetError):
+            return
 
 
 def run() -> Page:
+    if os.name != "posix":
+        raise Skipped("there is no SIGKILL here")
     page = Page(
-        "Killed fits",
-        "Fits with a checkpoint, killed (SIGKILL) at random moments, or while the checkpoint is being written to disk, "
-        "and started again with the same call until they end. The weights and the objective are compared, to the bit, "
-        "with those of a fit that was never killed.",
-        ["learner", "kills", "of them inside a write", "fits that ended", "with the same bits"],
+        "Killed and resumed",
+        f"{KILLS} times SIGKILL: at a random moment after the first step, or inside the writing of a checkpoint "
+        f"({', '.join(STAGES)}). After each the same fit is started with resume=True. Must reach: the weights, the "
+        "objective, the bound, the number of steps and the objective after every step of a fit that nobody killed, bit "
+        "by bit.",
+        ["fit", "killed at a moment", "killed while writing", "resumed to the same bits", "files left behind"],
     )
-    for kind in ("structured", "latent", "paced"):
-        page.rows.append(_row(kind))
-    return page
-
-
-def _row(kind: str) -> tuple[str, int, int, int, int]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.kill"])
     rng = np.random.default_rng(0)
-    with tempfile.TemporaryDirectory() as folder:
-        whole = _until_it_ends(kind, Path(folder), rng, 0)[0]
-    kills, inside, ended, same = 0, 0, 0, 0
-    while kills < KILLS:
-        with tempfile.TemporaryDirectory() as folder:
-            found, killed, written = _until_it_ends(kind, Path(folder), rng, min(6, KILLS - kills))
-        kills, inside, ended = kills + killed, inside + written, ended + 1
-        same += bool(np.array_equal(found, whole))
-    return kind, kills, inside, ended, same
-
-
-def _until_it_ends(kind: str, folder: Path, rng: np.random.Generator, kills: int) -> tuple[np.ndarray, int, int]:
-    """What a fit ends with that is killed so often, how often it was, and how often inside a write."""
-    killed = inside = 0
-    while not (folder / "result.npy").exists():
-        is_inside = killed < kills and rng.random() < 0.5
-        where = str(int(rng.integers(1, 6))) if is_inside else "-"
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, kind, str(folder), where])
-        if killed < kills and not is_inside:
-            _wait_for_work(process, folder)
-            time.sleep(float(rng.uniform(0.0, 0.6)))
-            process.send_signal(signal.SIGKILL)
-        code = process.wait(timeout=600)
-        if code == -signal.SIGKILL:
-            killed, inside = killed + 1, inside + is_inside
-        elif code:
-            raise RuntimeError(f"a {kind} fit ended with code {code} after {killed} kills")
-    return np.load(folder / "result.npy"), killed, inside
-
-
-def _wait_for_work(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Until the process has imported everything and has written once."""
-    began = time.monotonic()
-    before = os.stat(folder / "state").st_mtime_ns if (folder / "state").exists() else 0
-    while process.poll() is None and time.monotonic() - began < 120:
-        if (folder / "state").exists() and os.stat(folder / "state").st_mtime_ns != before:
-            return
-        time.sleep(0.01)
+    expected: dict[str, Any] = {}
+    rows = {name: [0, 0, 0, 0] for name in FITS}
+    total = 0
+    while total < KILLS:
+        for name in FITS:
+            if name not in expected:
+                with tempfile.TemporaryDirectory() as folder:
+                    expected[name] = Trial(context, name, rng).run([], folder)
+            with tempfile.TemporaryDirectory() as folder:
+                trial = Trial(context, name, rng)
+                kinds = ["moment", "writing", "moment", "writing"][: KILLS - total]
+                ended = trial.run(kinds, folder)
+                left = len(list(Path(folder).glob(".tacit-*")))
+            count = sum(trial.kills.values())
+            is_same = np.array_equal(ended, expected[name])
+            for column, value in enumerate((*trial.kills.values(), count * is_same, left)):
+                rows[name][column] += value
+            total += count
+    page.rows = [(name, *counts) for name, counts in rows.items()]
+    sums = np.sum(list(rows.values()), axis=0).tolist()
+    page.rows.append(("all", *sums))
+    page.notes.append(
+        f"{sums[2]} of {total} kills were resumed to the same bits. Files left behind are those of kills inside the "
+        "writing; the next fit, save or cache in the folder removes them when they are ten minutes old."
+    )
+    return page

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.labels import read_labels
-from tacit.inputs.parameters import is_whole, number, numbers, shorten
+from tacit.inputs.parameters import number, numbers, shorten, whole_number
 from tacit.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -259,8 +259,9 @@ def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
     0.625
     """
     values, right = numbers("scores", scores), numbers("is_right", is_right, "True or False for each") != 0
-    if not is_whole(n_objects) or not np.isfinite(values).all():
-        raise ValueError(f"scores are finite, and n_objects a whole number, got n_objects={shorten(n_objects)}")
+    n_objects = whole_number("n_objects", n_objects, 0, 1 << 53)
+    if not np.isfinite(values).all():
+        raise ValueError(f"scores are finite numbers, got {shorten(scores)}")
     if values.shape != right.shape or values.ndim != 1 or n_objects < max(int(right.sum()), 1):
         raise ValueError(
             f"scores {values.shape} and is_right {right.shape} must be two equal vectors, and "

@@ -242,7 +242,7 @@ class Ragged:
         >>> len(Ragged.concatenate([Ragged([1, 2], [0, 2]), Ragged([3], [0, 1])]))
         2
         """
-        if isinstance(parts, Ragged) or not isinstance(parts, Iterable):
+        if isinstance(parts, Ragged) or not isinstance(parts, Iterable) or getattr(parts, "ndim", 1) == 0:
             raise TypeError(f"a list of Ragged expected, got {shorten(parts)}; write [first, second]")
         bags = [Ragged.of(part) for part in parts]
         if not bags:

@@ -51,7 +51,7 @@ def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_b
     >>> data.train, data.solution, data.n_symbols
     (Ragged(3 samples, 0–2 rows each; 3 int64), array([0.25, 0.5 ]), 2)
     """
-    number = whole_number("number", number)
+    number = whole_number("number", number, 1, 10**6)
     place = find_folder(folder, "pautomac")
     train, of_train = read_pautomac(_file(place, f"{number}.pautomac.train"), max_bytes)
     test, of_test = read_pautomac(_file(place, f"{number}.pautomac.test"), max_bytes)

@@ -148,7 +148,7 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
     """
     from sklearn.utils import check_random_state
 
-    if is_whole(random_state):
+    if is_whole(random_state) or isinstance(random_state, np.timedelta64):
         random_state = whole_number("random_state", random_state, 0, 2**32 - 1)
     found: np.random.RandomState = check_random_state(random_state)
     return found

@@ -45,6 +45,8 @@ def recover(
     scaling : power of their frequency by which contexts are divided
     """
     block, shifted = hankel.block[:, 1:], hankel.shifted[:, 1:]
+    if not block.shape[1]:
+        raise ValueError("the basis holds the empty string alone, which tells no states apart; raise size or length")
     rows, columns = weigh(block, scaling)
     weighted = sparse.diags_array(rows) @ block @ sparse.diags_array(columns)
     left, singular, right = thin_svd(weighted, n_states, 0)

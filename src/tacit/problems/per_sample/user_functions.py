@@ -13,7 +13,7 @@ from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, read_labels
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import reason, shorten
 
 Output = tuple[Any, Any]
 """A label and a hidden value; the hidden value is None in problems without any."""
@@ -147,6 +147,12 @@ class UserFunctions:
         try:
             answer = self.functions[name](*arguments)
         except Exception as error:
+            is_inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
+            if isinstance(error, TypeError) and not is_inside:
+                raise TypeError(
+                    f"{name} cannot be called with {len(arguments)} arguments, as PerSample(hidden={self.hidden}) does: "
+                    f"{reason(error)}"
+                ) from error
             error.add_note(f"raised in {name} of PerSample, called for sample {i}")
             raise
         self._calls[name] += 1

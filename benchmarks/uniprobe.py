@@ -40,9 +40,9 @@ def run(full: bool = False) -> Page:
     folds = range(1, 6) if full else range(1, 3)
     page = Page(
         "Motifs: the proteins of Kumar (2013)",
-        f'`LatentSVM(Motif(width, features="literature"), C={C:g}, tol={EPSILON}, init="hidden")`, background words of 3 letters, one strand, {STARTS} '
-        f"random starts on each of folds {folds[0]} to {folds[-1]}, the same for both learners, the best by objective "
-        "kept. Width: the lowest loss of CCCP by 3-fold cross-validation inside the training half of fold 1, then "
+        f'`LatentSVM(Motif(width, features="literature"), C={C:g}, tol={EPSILON}, init="hidden")`, '
+        f"background words of 3 letters, one strand, {STARTS} random starts on each of folds {folds[0]} to "
+        f"{folds[-1]}, the same for both learners, the best by objective kept. Width: the lowest loss of CCCP by 3-fold cross-validation inside the training half of fold 1, then "
         "fixed. Mean ± standard deviation over folds; in brackets what Kumar (2013) reports (table 3.1 for errors).",
         [
             "protein",

@@ -42,7 +42,7 @@ def run(full: bool = False) -> Page:
         "Motifs: the proteins of Kumar (2013)",
         f'`LatentSVM(Motif(width, features="literature"), C={C:g}, tol={EPSILON}, init="hidden")`, '
         f"background words of 3 letters, one strand, {STARTS} random starts on each of folds {folds[0]} to "
-        f"{folds[-1]}, the same for both learners, the best by objective kept. Width: the lowest loss of CCCP by 3-fold "
+        f"{folds[-1]}, the same for both learners, the best by objective kept. Width: lowest loss of CCCP by 3-fold "
         "cross-validation inside the training half of fold 1, then fixed. Mean ± standard deviation over folds; in "
         "brackets what Kumar (2013) reports (table 3.1 for errors).",
         [

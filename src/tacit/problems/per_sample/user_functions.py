@@ -150,8 +150,8 @@ class UserFunctions:
             is_inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
             if isinstance(error, TypeError) and not is_inside:
                 raise TypeError(
-                    f"{name} cannot be called with {len(arguments)} arguments, as PerSample(hidden={self.hidden}) does: "
-                    f"{reason(error)}"
+                    f"{name} cannot be called with {len(arguments)} arguments, as PerSample(hidden={self.hidden}) "
+                    f"does: {reason(error)}"
                 ) from error
             error.add_note(f"raised in {name} of PerSample, called for sample {i}")
             raise

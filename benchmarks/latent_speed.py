@@ -51,7 +51,7 @@ def run() -> Page:
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, pace in (("CCCP", None), ("self-paced", SelfPaced())):
-            model = LatentSVM(Motif(10), C=150.0, pace=pace, verbose=0)
+            model = LatentSVM(Motif(10, features="literature"), C=150.0, pace=pace, init="hidden", verbose=0)
             measure(page, f"motif, {name}", model, [(data.X_train, data.y_train)] * STARTS, AUTHORS[name])
         model = LatentSVM(Candidates(fit_intercept=False), C=100.0, verbose=0)
         measure(page, "bags, CCCP", model, [bags(seed) for seed in range(STARTS)], PYSTRUCT)

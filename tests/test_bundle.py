@@ -15,8 +15,9 @@ from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status, WarmStart, minimise
 from tacit.solvers.bundle import MAX_PLANES
 from tacit.solvers.simplex_qp import maximise_by_active_set, maximise_on_simplex
+from tacit.testing.reference_optimum import bracket_optimum
 
-OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
+OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100, to four digits after the point
 
 
 @pytest.fixture(scope="module")
@@ -284,9 +285,9 @@ def test_the_small_program_survives_singular_matrices():
             assert heights.max() - alpha @ heights <= 1e-7 * scale
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(40))
 def test_the_small_program_keeps_its_digits(seed):
-    """Duplicates, zero planes, steepness from 1e-3 to 1e6: no plane may lie above the answer."""
+    """Duplicates, zero planes, steepness from 1e-3 to 1e6: the answer is as near to the maximum as was asked for."""
     rng = np.random.default_rng(seed)
     m, d = int(rng.integers(2, 40)), int(rng.integers(1, 30))
     slopes = rng.standard_normal((m, d)) * 10 ** rng.uniform(-3, 6, (m, 1))
@@ -295,15 +296,14 @@ def test_the_small_program_keeps_its_digits(seed):
     f = 10 * rng.random(m)
     root = rng.uniform(0.5, 2, d)
     V = slopes / root
-    alpha = maximise_on_simplex(slopes, root, V @ V.T, f, 1.0, 1e-8)
-    heights = f - V @ (alpha @ V)
-    rounding = 1e-14 * (np.linalg.norm(V, axis=1).max() * (alpha @ np.linalg.norm(V, axis=1)))
-    assert alpha.sum() == pytest.approx(1)
-    assert alpha.min() >= 0
-    assert heights.max() - alpha @ heights <= 1e-6 + rounding
-    again = maximise_by_active_set(V, f, 1.0, 1e-12, np.zeros(m))
-    value, other = (alpha @ f - 0.5 * (alpha @ V) @ (alpha @ V) for alpha in (alpha, again))
-    assert value == pytest.approx(other, abs=1e-6 + rounding)
+    highest = bracket_optimum([V], [f], np.ones(1), precision=1e-9)
+    quick = maximise_on_simplex(slopes, root, V @ V.T, f, 1.0, 1e-8)
+    careful = maximise_by_active_set(V, f, 1.0, 1e-12, np.zeros(m))
+    for alpha, room in ((quick, 1e-8), (careful, 1e-12)):
+        value = alpha @ f - 0.5 * (alpha @ V) @ (alpha @ V)
+        assert alpha.sum() == pytest.approx(1)
+        assert alpha.min() >= 0
+        assert highest.bound - room <= value <= highest.objective + 1e-12 * abs(value)
 
 
 def test_the_small_program_equals_a_fine_grid():

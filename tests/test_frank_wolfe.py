@@ -14,7 +14,7 @@ from tacit.problems import Candidates, Chain, Multiclass
 from tacit.problems.chain import dual as chain_dual
 from tacit.solvers import Bundle, FrankWolfe, Status, Subgradient, WarmStart, minimise
 
-OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100
+OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100, to four digits after the point
 KINDS = [Multiclass, Candidates, Chain]
 
 
@@ -30,7 +30,7 @@ def digits_task(digits):
 def test_every_solver_is_within_a_thousandth_on_the_digits(digits_task, solver):
     solution = minimise(digits_task, solver, tol=1e-3)
     assert solution.status is Status.CONVERGED
-    assert solution.objective >= OPTIMUM >= solution.bound
+    assert solution.bound - 5e-5 <= OPTIMUM <= solution.objective + 5e-5
     assert solution.objective <= 1.001 * OPTIMUM
 
 
@@ -93,8 +93,8 @@ def test_block_sizes_and_caches_do_not_change_the_optimum(kind, block_size, cach
         tol = 1e-4 if cache else 1e-2
         solution = minimise(task, FrankWolfe(block_size=block_size, cache=cache), tol=tol, max_iter=200)
         assert solution.status is Status.CONVERGED or not cache
-        assert solution.bound <= optimum.objective
-        assert solution.objective == pytest.approx(optimum.objective, rel=tol)
+        assert solution.bound <= optimum.objective * (1 + 1e-9)
+        assert solution.objective == pytest.approx(optimum.objective, rel=2 * tol)
 
 
 def test_blocks_take_other_penalties():
@@ -128,7 +128,7 @@ def test_weights_are_the_sum_of_the_dual_variables(digits):
     truth = np.eye(10)[y] * (100 / 1797)
     np.testing.assert_allclose(model.weights_["weights"], (truth - alpha).T @ X, atol=1e-9)
     bound = (alpha * (1 - np.eye(10)[y])).sum() - 0.5 * model.coef_ @ model.coef_
-    assert bound <= OPTIMUM
+    assert bound <= OPTIMUM + 5e-5
 
 
 def test_weights_are_the_sum_of_the_dual_variables_with_hidden_states(bags):

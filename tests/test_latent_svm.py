@@ -33,7 +33,7 @@ def test_with_all_hidden_values_given_it_is_a_structured_svm(planted):
     X, y, hidden = planted
     latent = LatentSVM(Candidates(), C=10, tol=1e-5).fit(X, y, hidden=hidden)
     convex = StructuredSVM(Candidates(), C=10, tol=1e-5).fit(X, y, hidden=hidden)
-    assert latent.objective_ == pytest.approx(convex.objective_, rel=1e-4)
+    assert latent.objective_ == pytest.approx(convex.objective_, abs=10 * 1e-5)  # C · tol, the larger gap of the two
     assert np.array_equal(latent.hidden_, hidden)
 
 
@@ -43,8 +43,8 @@ def test_with_one_candidate_a_bag_it_is_a_structured_svm(digits):
     latent = LatentSVM(Candidates(fit_intercept=False), C=10, tol=1e-5).fit(single, y)
     plain = LatentSVM(Multiclass(fit_intercept=False), C=10, tol=1e-5).fit(X, y)
     convex = StructuredSVM(Multiclass(fit_intercept=False), C=10, tol=1e-5).fit(X, y)
-    assert latent.objective_ == pytest.approx(convex.objective_, rel=1e-4)
-    assert plain.objective_ == pytest.approx(convex.objective_, rel=1e-4)
+    for model in (latent, plain):
+        assert model.objective_ == pytest.approx(convex.objective_, abs=10 * 1e-5)  # C · tol
 
 
 @pytest.mark.parametrize("pace", [None, SelfPaced()], ids=str)
@@ -291,7 +291,7 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path, start_process, kind):
         process.kill()
         process.join()
     process = start_process(KILLED, kind=kind, state=state, result=resumed)
-    process.join()
+    process.join(300)
     assert process.exitcode == 0
     assert resumed.read_text() == whole.read_text()
 

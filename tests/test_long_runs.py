@@ -1,6 +1,5 @@
 """Ctrl-C, checkpoints and kill -9: the best model is never lost."""
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -27,10 +26,11 @@ steps = []
 def pause(step):
     steps.append(step.iteration)
     if step.iteration > 0:  # then there is a checkpoint
-        reached.set()
+        (folder / "reached").touch()
     time.sleep(seconds)
-model = StructuredSVM(Multiclass(), checkpoint=state, resume=True, callbacks=[pause]).fit(X / 16, y)
-np.savez(result, first=steps[0], model=np.append(model.coef_, [model.objective_, model.bound_, model.n_iter_]))
+model = StructuredSVM(Multiclass(), checkpoint=folder / "state", resume=True, callbacks=[pause]).fit(X / 16, y)
+found = np.append(model.coef_, [model.objective_, model.bound_, model.n_iter_])
+np.savez(folder / "result.npz", first=steps[0], model=found)
 """
 
 
@@ -75,30 +75,25 @@ def test_a_real_signal_in_the_middle_of_a_step(data):
 def test_a_killed_run_resumes_to_the_same_result(tmp_path, start_process):
     """Killed at three random moments, and resumed: the result of an uninterrupted run."""
     rng = np.random.default_rng(0)
-    exec(
-        RUN,
-        {
-            "state": tmp_path / "straight",
-            "result": tmp_path / "straight.npz",
-            "seconds": 0,
-            "reached": threading.Event(),
-        },
-    )
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    straight.mkdir()
+    killed.mkdir()
+    exec(RUN, {"folder": straight, "seconds": 0})
     for _ in range(3):
-        reached = multiprocessing.get_context("forkserver").Event()
-        process = start_process(
-            RUN, state=tmp_path / "killed", result=tmp_path / "killed.npz", seconds=0.02, reached=reached
-        )
-        assert reached.wait(60)
+        process = start_process(RUN, folder=killed, seconds=0.02)
+        while process.is_alive() and not (killed / "reached").exists():
+            time.sleep(0.002)
         time.sleep(float(rng.uniform(0.05, 0.4)))
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    process = start_process(RUN, state=tmp_path / "killed", result=tmp_path / "killed.npz", seconds=0, reached=reached)
-    process.join()
-    straight, killed = (np.load(tmp_path / f"{name}.npz") for name in ("straight", "killed"))
-    assert straight["first"] == 0 < killed["first"]
-    np.testing.assert_allclose(killed["model"], straight["model"], rtol=1e-6, atol=1e-9)
+        (killed / "reached").unlink()
+    process = start_process(RUN, folder=killed, seconds=0)
+    process.join(300)
+    assert process.exitcode == 0
+    whole, resumed = (np.load(folder / "result.npz") for folder in (straight, killed))
+    assert whole["first"] == 0 < resumed["first"]
+    np.testing.assert_allclose(resumed["model"], whole["model"], rtol=1e-6, atol=1e-9)
 
 
 def test_a_stopped_run_resumes_where_it_was(data, tmp_path):

@@ -43,8 +43,9 @@ def test_grey_images_in_colour_are_learned_as_they_are(pair):
     images, y = pair
     colours = np.stack([images, images, images], axis=3) / np.sqrt(3)  # of the same length, hence the same model
     problem = Transforms(rotations(-20, 20, 3), n_components=5)
-    grey, colour = (LatentSVM(problem, C=20, tol=1e-5).fit(X, y) for X in (images, colours))
-    assert colour.objective_ == pytest.approx(grey.objective_, rel=1e-3)
+    turns = np.arange(len(y)) % 3  # given, so that there is one optimum
+    grey, colour = (StructuredSVM(problem, C=20, tol=1e-6).fit(X, y, hidden=turns) for X in (images, colours))
+    assert colour.objective_ == pytest.approx(grey.objective_, rel=2e-6)
     assert np.array_equal(colour.predict(colours), colour.predict(colours.reshape(len(y), -1)))
 
 
@@ -86,7 +87,7 @@ def test_turning_by_nothing_is_plain_multiclass(pair, blocks, components):
     problem = Transforms(rotations(0, 0, 1), n_components=components, blocks=blocks)
     for learner in (StructuredSVM, LatentSVM, IterativeLatentSVM):
         model = learner(problem, C=50, tol=1e-6).fit(images, y)
-        assert model.objective_ == pytest.approx(convex.objective_, rel=1e-4)
+        assert model.objective_ == pytest.approx(convex.objective_, abs=50 * 1e-6)  # C · tol
         assert np.mean(model.predict(images) == convex.predict(plain)) > 0.99
 
 

@@ -351,7 +351,9 @@ class LatentSVM(Learner):
     def check(self) -> None:
         self._check()
         check_margin(self)
-        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_", "inner_gap_"))
+        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_", "inner_gap_", "unknown_weight_"))
+        if hasattr(self, "unknown_weight_"):
+            number("unknown_weight_", self.unknown_weight_, "a number from 0 to 1", lambda u: 0 <= u <= 1)
 
     def _check(self) -> None:
         whole_number("n_init", self.n_init)

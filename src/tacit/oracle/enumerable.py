@@ -170,12 +170,12 @@ class EnumerableOracle(ABC):
         labels = self._known_labels(rows)
         n = labels.size
         known = _take(self._hidden, rows)
-        wish = np.full(n, -1) if prefer is None else self._wishes(prefer, labels, rows)
+        preferred = np.full(n, -1) if prefer is None else self._preferred_states(prefer, labels, rows)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
             allowed = self._allowed_states(part)
             scores = self._scored(w, part, starts)
-            cells.best_states(scores, starts, labels[out], known[out], allowed, wish[out], state[out], value[out])
+            cells.best_states(scores, starts, labels[out], known[out], allowed, preferred[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def expectations(
@@ -476,7 +476,7 @@ class EnumerableOracle(ABC):
             raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
         return self._losses
 
-    def _wishes(self, prefer: Array, labels: Array, rows: Rows) -> Array:
+    def _preferred_states(self, prefer: Array, labels: Array, rows: Rows) -> Array:
         wished, state = self.split(np.maximum(prefer, 0), rows)
         return np.where((np.asarray(prefer) >= 0) & (wished == labels), state, -1)
 

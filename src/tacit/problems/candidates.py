@@ -21,7 +21,7 @@ class Candidates(TableProblem):
 
     The hidden value is the position of the candidate within its bag. Bags come as a list of arrays, an object array, a
     pandas Series, a pyarrow list column, a 3-D array or a `tacit.Ragged`; candidates are dense or sparse rows.
-    O(rows·K·d) a pass.
+    O(rows·K·d) per pass.
 
     Parameters
     ----------

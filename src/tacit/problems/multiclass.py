@@ -18,7 +18,7 @@ from tacit.problems.classes.problem import TableProblem
 class Multiclass(TableProblem):
     """Multi-class classification, ``s(y) = w_y·x + b_y`` (Crammer & Singer 2001).
 
-    ``X`` is a dense or scipy-sparse table. O(n·K·d) a pass. Intercepts are weights of a constant feature 1, so they
+    ``X`` is a dense or scipy-sparse table. O(n·K·d) per pass. Intercepts are weights of a constant feature 1, so they
     are penalised like the others.
 
     Parameters

@@ -27,8 +27,8 @@ class Transforms(ClassProblem):
 
     ``φ(x, h)`` is the input under transformation h, reduced to `n_components` principal components. The hidden value is
     the position of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
-    every sample are kept, reduced: O(n·T·K·components) a pass and as much memory. Rotations are linear, so turning and
-    reducing is one matrix product; no turned image is ever made. Images to turn are (n, height, width), with
+    every sample are kept, reduced: O(n·T·K·components) per pass and as much memory. Rotations are linear, so turning
+    and reducing is one matrix product; no turned image is ever made. Images to turn are (n, height, width), with
     channels in a last dimension if they have colours, or flat rows (see `rotations`).
 
     The principal components are those of the training inputs *as they come*, untransformed, in double precision; the

@@ -4,7 +4,7 @@ from tacit.running import Status
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.choice import choose
 from tacit.solvers.frank_wolfe import FrankWolfe
-from tacit.solvers.loop import Solution, Solver, State, Step, Warm, WarmStart, minimise
+from tacit.solvers.loop import Solution, Solver, State, Step, Warm, WarmStart, minimise  # noqa: F401 (former name)
 from tacit.solvers.subgradient import Subgradient
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "Status",
     "Step",
     "Subgradient",
-    "Warm",
     "WarmStart",
     "choose",
     "minimise",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 
@@ -56,8 +55,9 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
         objectives = [step.objective for step in solution.history]
         assert_that(bounds == sorted(bounds), f"{where}: the lower bound fell")
         assert_that(objectives == sorted(objectives, reverse=True), f"{where}: the best objective rose")
-        left: dict[str, Any] = {"start": solution.w, "planes": solution.planes, "dual": solution.dual}
-        again = minimise(task, solver, tol=tol, max_iter=most, **left)
+        again = minimise(
+            task, solver, tol=tol, max_iter=most, start=solution.w, planes=solution.planes, dual=solution.dual
+        )
         assert_that(
             again.objective <= solution.objective + room,
             f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",

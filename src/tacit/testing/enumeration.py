@@ -49,8 +49,8 @@ class Enumeration:
     def optimum(self, weights: Array, precision: float = 1e-9) -> Optimum:
         """The optimum of ½‖w‖² + Σ c_i ξ_i with every constraint written out, between two certified numbers.
 
-        Neither oracles nor solvers of tacit take part. An ArithmeticError says if the numbers are further apart than
-        ``precision`` times the objective.
+        ``bound`` ≤ optimum ≤ ``objective``, the value at ``w``. Neither oracles nor solvers of tacit take part. An
+        ArithmeticError says if the two are further apart than ``precision`` times the objective.
 
         >>> from tacit.problems import Multiclass
         >>> table = Enumeration(Multiclass().example(np.random.default_rng(0)))

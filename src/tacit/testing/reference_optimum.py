@@ -68,7 +68,7 @@ def bracket_optimum(differences: list[Array], losses: list[Array], weights: Arra
     z = slope - multiplier @ totals
     best = certify(alpha)
     for _ in range(MAX_STEPS):
-        if abs(best.gap) <= precision * best.objective:  # below zero, it is the size of the rounding
+        if abs(best.gap) <= precision * abs(best.objective):  # below zero, it is the size of the rounding
             return best
         # Newton's equations: hessian dα − totalsᵀ dλ − dz = residual, totals dα = c − totals α, z dα + α dz = aim − α z
         aim = NEXT_PRODUCT * (alpha @ z) / alpha.size

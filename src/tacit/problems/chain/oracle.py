@@ -94,9 +94,9 @@ class ChainOracle:
         rivals: bool = False,
     ) -> Assignment:
         if rescaling != "margin" or rivals:
-            wish = "rivals" if rivals else f"{rescaling} rescaling"
+            asked = "rivals" if rivals else f"{rescaling} rescaling"
             raise ValueError(
-                f"Chain has no exact inference for {wish}: its outputs cannot be listed; use margin rescaling"
+                f"Chain has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
             )
         return self._viterbi(w, rows, losses=self._loss_table())
 

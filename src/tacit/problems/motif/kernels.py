@@ -32,15 +32,15 @@ def best_windows(
     places: Array,
     shape: Array,
     given: Array,
-    wish: Array,
+    preferred: Array,
     work: Array,
-    nowhere: Array,
+    background_only: Array,
     value: Array,
     state: Array,
 ) -> None:
-    """The best window of every sequence and its score, and the score ``nowhere`` of background alone.
+    """The best window of every sequence and its score, and the score ``background_only`` of background alone.
 
-    A ``given`` state (≥ 0) is scored as it is. Ties go to ``wish`` where that is ≥ 0, else to the first state.
+    A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to the first state.
     ``work`` has two rows for the longest sequence and one number more.
     """
     strands = tables.shape[0]
@@ -99,15 +99,15 @@ def best_windows(
             if best > top or (best == top and s < where):
                 top = best
                 where = s
-        if wish[i] >= 0 and given[i] < 0:
-            h, strand = wish[i] // strands, wish[i] % strands
+        if preferred[i] >= 0 and given[i] < 0:
+            h, strand = preferred[i] // strands, preferred[i] % strands
             v = total - (after[h] - sums[h])
             for j in range(2, places.size):
                 v += tables[strand, j, pieces[first + places[j] + h]]
             v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
             if v >= top:
-                where = wish[i]
-        nowhere[i] = total
+                where = preferred[i]
+        background_only[i] = total
         value[i] = top
         state[i] = where
 
@@ -255,7 +255,7 @@ def add_all_windows(
         first = starts[i]
         n_words = stops[i] - first - shape[1]
         n_starts = stops[i] - first - width + 1 - shape[2]
-        nowhere = V[0, cell]
+        background_only = V[0, cell]
         total = 0.0
         sums[0] = 0.0
         for h in range(n_starts):
@@ -268,8 +268,8 @@ def add_all_windows(
             sums[h + 1] = total
         for p in range(n_words):  # a word counts unless it starts inside the window, or ends there read backwards
             inside = sums[min(p + 1, n_starts)] - sums[min(max(0, p - width + 1), n_starts)]
-            word_sums[words[first + p]] += nowhere + (total - inside)
+            word_sums[words[first + p]] += background_only + (total - inside)
             if reverse_sums.size > 0:
                 q = p + lag
                 inside = sums[min(q + 1, n_starts)] - sums[min(max(0, q - width + 1), n_starts)]
-                reverse_sums[words[first + p]] += nowhere + (total - inside)
+                reverse_sums[words[first + p]] += background_only + (total - inside)

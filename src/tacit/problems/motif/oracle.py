@@ -127,7 +127,7 @@ class MotifOracle(EnumerableOracle):
     Sums of words are the whole work: `find_words` numbers them once, two bytes per position for the background and two
     for the motif. The searches (`predict`, `augmented`, `impute`, `score`, `label_scores`) keep the best window while
     they slide and never write the table of scores, which is two to three times as fast.
-    O(letters · ⌈width / 5⌉ · strands) a pass.
+    O(letters · ⌈width / 5⌉ · strands) per pass.
 
     Parameters
     ----------
@@ -242,14 +242,14 @@ class MotifOracle(EnumerableOracle):
             return super().impute(w, rows, prefer)
         labels = self._known_labels(rows)
         given = np.where(labels == 1, _take(self._hidden, rows), 0)  # background alone has one state: nothing to search
-        wish = None if prefer is None else self._wishes(prefer, labels, rows)
-        nowhere, value, state = self._search(w, rows, given, wish)
-        return Assignment(self._join(labels, state), np.where(labels == 1, value, nowhere))
+        preferred = None if prefer is None else self._preferred_states(prefer, labels, rows)
+        background_only, value, state = self._search(w, rows, given, preferred)
+        return Assignment(self._join(labels, state), np.where(labels == 1, value, background_only))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         labels, states = self.split(code, rows)
-        nowhere, value, _ = self._search(w, rows, states)
-        return np.where(labels == 1, value, nowhere)
+        background_only, value, _ = self._search(w, rows, states)
+        return np.where(labels == 1, value, background_only)
 
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
         if np.isfinite(power):
@@ -316,14 +316,14 @@ class MotifOracle(EnumerableOracle):
     ) -> Assignment:
         if losses.column is None:
             return super()._argmax(w, rows, losses, anchor=anchor, rivals=rivals)
-        nowhere, value, state = self._search(w, rows)
+        background_only, value, state = self._search(w, rows)
         column = _take(losses.column, rows)
         background, motif = losses.table[0].take(column), losses.table[1].take(column)
         if anchor is None:
-            background += nowhere
+            background += background_only
             motif += value
         else:
-            background *= 1 + nowhere - anchor
+            background *= 1 + background_only - anchor
             motif *= 1 + value - anchor
         has_motif = motif > background
         if rivals:
@@ -332,25 +332,25 @@ class MotifOracle(EnumerableOracle):
         return Assignment(self._join(has_motif.astype(np.int64), np.where(has_motif, state, 0)), best)
 
     def _search(
-        self, w: Array, rows: Rows, given: Array | None = None, wish: Array | None = None
+        self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
     ) -> tuple[Array, Array, Array]:
         """Score of background alone, and score and state of the best window, of every row."""
         n = self._count(rows)
         free = np.full(n, TARGET)
-        nowhere, value, state = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        background_only, value, state = np.empty(n), np.empty(n), np.empty(n, np.int64)
         kernels.best_windows(
             *self._cut_words(rows),
             *self._tables(w),
             self._pieces.places,
             self._shape,
             free if given is None else given,
-            free if wish is None else wish,
+            free if preferred is None else preferred,
             self._work(),
-            nowhere,
+            background_only,
             value,
             state,
         )
-        return nowhere, value, state
+        return background_only, value, state
 
     def _cut_words(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
         return self._words.ids, self._parts.ids, _take(self._starts, rows), _take(self._stops, rows)

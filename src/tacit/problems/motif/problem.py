@@ -41,7 +41,7 @@ class Motif(Problem):
 
     Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
     of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
-    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) a pass.
+    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) per pass.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class News(NamedTuple):
 class CalledOracle(FunctionCalls):
     """Outputs as the user's functions return them, numbered for each sample in the order in which they are seen.
 
-    O(n) calls of a user's function a pass, and one of `joint_feature` for every output that was never seen.
+    O(n) calls of a user's function per pass, and one of `joint_feature` for every output that was never seen.
     """
 
     rescalings: tuple[str, ...] = ("margin",)

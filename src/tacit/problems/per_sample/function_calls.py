@@ -136,11 +136,11 @@ class FunctionCalls:
         value = self.score(w, code, rows)
         if prefer is None:
             return Assignment(code, value)
-        wish = self._wished(np.asarray(prefer), code, rows_)
-        wanted = self.score(w, wish, rows)
-        self._refuse("impute", w, code, value, wish, wanted, rows, "the hidden value held before")
+        preferred = self._wished(np.asarray(prefer), code, rows_)
+        wanted = self.score(w, preferred, rows)
+        self._refuse("impute", w, code, value, preferred, wanted, rows, "the hidden value held before")
         kept = wanted >= value
-        return Assignment(np.where(kept, wish, code), np.where(kept, wanted, value))
+        return Assignment(np.where(kept, preferred, code), np.where(kept, wanted, value))
 
     def _wished(self, prefer: Array, code: Array, rows: Array) -> Array:
         """The preferred codes, where they have the true label and its hidden value is not given."""

@@ -19,7 +19,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit import (
+        apps,
+        boxes,
+        datasets,
+        oracle,
+        penalties,
+        plot,
+        problems,
+        report,
+        solvers,
+        spectral,
+        storage,
+        testing,
+    )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
@@ -38,6 +51,7 @@ __all__ = [
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "apps",
     "boxed_windows",
     "boxes",
     "datasets",
@@ -47,6 +61,7 @@ __all__ = [
     "penalties",
     "plot",
     "problems",
+    "report",
     "solvers",
     "spectral",
     "storage",

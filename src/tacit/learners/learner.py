@@ -152,9 +152,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
         check_is_fitted(self)
+        storage.save(path, self, self.learned_attributes())
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
         attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         attributes.pop("dual_", None)  # as large as the training data, and prediction does without
-        storage.save(path, self, attributes)
+        return attributes
 
     def check(self) -> None:
         """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""

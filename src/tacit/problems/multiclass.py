@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
-from tacit.inputs.parameters import one_line
+from tacit.inputs.lines import one_line
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.problem import TableProblem

@@ -57,9 +57,11 @@ class SumsOutputs(Protocol):
 class GivesPosteriors(Protocol):
     """Probabilities of single hidden values."""
 
-    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+    def hidden_posterior(
+        self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
+    ) -> Array:
         """P(h | x_i, y_i) ∝ exp(power·s(y_i, h)) for every state of the rows, one after the other; 0 where the hidden
-        value is known to be another."""
+        value is known to be another. Or under other ``labels``, one position among the classes per row."""
 
 
 class ScoresLabels(Protocol):

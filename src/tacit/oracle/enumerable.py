@@ -215,18 +215,34 @@ class EnumerableOracle(ABC):
                 features += self.adjoint(V, part)
         return Expectations(logs[0], logs[1], logs[2], features)
 
-    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+    def hidden_posterior(
+        self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
+    ) -> Array:
         """See `tacit.oracle.capabilities.GivesPosteriors`."""
-        labels, known = self._known_labels(rows), _take(self._hidden, rows)
+        is_true = labels is None
+        labels = self._known_labels(rows) if labels is None else np.asarray(labels, dtype=np.int64)
+        known = _take(self._hidden, rows) if is_true else np.full(labels.size, -1)
         parts = [np.empty(0)]
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
             sizes = np.diff(starts)
             V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
-            allowed, ones = self._allowed_states(part), np.ones(sizes.size)
+            allowed, ones = self._allowed_states(part) if is_true else _NOTHING, np.ones(sizes.size)
             cells.weigh_states(scores, starts, power, labels[out], known[out], allowed, ones, log, V)
             parts.append(V[np.repeat(labels[out], sizes), np.arange(V.shape[1])])
         return np.concatenate(parts)
+
+    def known_labels(self) -> Array:
+        """The position of every true label among the classes; an error where there is none."""
+        return self._known_labels(None)
+
+    def labels_of(self, code: Array) -> Array:
+        """The position of the label of every output of a code among the classes."""
+        return self.split(code)[0]
+
+    def in_user_order(self, values: Array, labels: Array) -> Array:
+        """Numbers by state as numbers by hidden value, in the order in which users count these under the labels."""
+        return values
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Codes with the true labels, hidden values drawn uniformly from those that are possible; known ones stay."""

@@ -67,9 +67,11 @@ def add_in_order(parts: Sequence[Array]) -> Array:
 
 
 def join_expectations(parts: Sequence[Expectations]) -> Expectations:
+    """Log-sums row by row, and one sum of features: of a block whose coefficients are all 0 there are none to add."""
+
     def joined(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
-        answers = [getattr(part, kind) for part in parts]
-        return None if answers[0] is None else join(answers)
+        answers = [getattr(part, kind) for part in parts if getattr(part, kind) is not None]
+        return join(answers) if answers else None
 
     free, label, truth = (joined(kind, join_arrays) for kind in ("free", "label", "truth"))
     return Expectations(free, label, truth, joined("features", add_in_order))
@@ -87,7 +89,8 @@ BATCHES: Mapping[str, Batch] = {
     "best_under": Batch(join_tuples, ("w", "labels", "rows"), per_row=("labels",)),
     "ranked": Batch(join_tuples, ("w", "code", "k", "rows"), codes=("code",)),
     "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
-    "hidden_posterior": Batch(join_arrays, ("w", "rows")),
+    "hidden_posterior": Batch(join_arrays, ("w", "rows"), per_row=("labels",)),
+    "tag_posterior": Batch(join_arrays, ("w", "rows")),
     "log_partition": Batch(join_arrays, ("w", "rows")),
     "marginals": Batch(join_tuples, ("w", "rows")),
 }
@@ -98,7 +101,7 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 """Methods that return an oracle of the same samples, to be cut in the same way."""
 
 WHOLE = (
-    "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
+    "accepts", "known_labels", "labels_of", "in_user_order", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
     "proposals", "units", "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go

@@ -152,6 +152,19 @@ class ChainOracle:
         """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
 
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(tokens, K): the probability of every tag; where ``is_given``, given the tags of y that are not missing."""
+        given = self._known(rows) if is_given else None
+        nodes = np.zeros((int(self._starts(rows)[-1]), self.n_labels))
+        transition, log = self._transition(w), np.empty(self._starts(rows).size - 1)
+        nothing = np.zeros((0, self.n_labels, self.n_labels)), np.zeros(0), np.zeros((self.n_labels, self.n_labels))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if given is not None:
+                _clamp(unary, given[tokens])
+            kernels.forward_backward(unary, cuts, transition, log[out], nodes[tokens], *nothing)
+        return nodes
+
     def expectations(
         self,
         w: Array,
@@ -188,8 +201,7 @@ class ChainOracle:
         for out, tokens, part, cuts in self._blocks(rows):
             unary = power * self._unary(w, part)
             if given is not None:
-                own = given[tokens]
-                unary[(own[:, None] >= 0) & (own[:, None] != np.arange(self.n_labels))] = -np.inf
+                _clamp(unary, given[tokens])
             nodes = np.zeros((len(unary) if has_features else 0, self.n_labels))
             weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
             kernels.forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
@@ -436,6 +448,11 @@ class ChainOracle:
         if code.size and code.max() >= self.n_labels:
             raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} tags")
         return code
+
+
+def _clamp(unary: Array, given: Array) -> None:
+    """Rule out the tags other than those that are given (≥ 0)."""
+    unary[(given[:, None] >= 0) & (given[:, None] != np.arange(unary.shape[1]))] = -np.inf
 
 
 def _extended(sequences: Ragged, schema: Schema) -> Any:

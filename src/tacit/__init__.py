@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -35,6 +35,7 @@ __all__ = [
     "AnyOf",
     "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
     "Ragged",
     "SelfPaced",
@@ -59,6 +60,7 @@ _HOME = {
     "AnyOf": "tacit.oracle",
     "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",

@@ -2,7 +2,8 @@
 
 from tacit.learners.hidden_crf import HiddenCRF
 from tacit.learners.iterative_latent_svm import IterativeLatentSVM
+from tacit.learners.latent_perceptron import LatentPerceptron
 from tacit.learners.latent_svm import LatentSVM
 from tacit.learners.structured_svm import StructuredSVM
 
-__all__ = ["HiddenCRF", "IterativeLatentSVM", "LatentSVM", "StructuredSVM"]
+__all__ = ["HiddenCRF", "IterativeLatentSVM", "LatentPerceptron", "LatentSVM", "StructuredSVM"]

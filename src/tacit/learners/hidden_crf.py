@@ -79,7 +79,7 @@ class HiddenCRF(SmoothLearner):
         rule: str = "sum",
         n_init: int = 1,
         init: str = "auto",
-        tol: float = 1e-5,
+        tol: float = 1e-4,
         max_iter: int = 1000,
         class_weight: Any = None,
         warm_start: bool = False,

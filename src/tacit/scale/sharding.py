@@ -101,8 +101,9 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 """Methods that return an oracle of the same samples, to be cut in the same way."""
 
 WHOLE = (
-    "accepts", "known_labels", "labels_of", "in_user_order", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "units", "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
+    "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
+    "proposals", "units", "known_labels", "labels_of", "in_user_order", "block_starts", "costs", "learn", "loss_rows",
+    "news", "recipe", "split", "states",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go
 through the samples one after the other."""

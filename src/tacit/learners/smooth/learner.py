@@ -17,11 +17,10 @@ from tacit.learners.learner import Learner
 from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
-from tacit.learners.smooth.starts import Record, Starts, finish
+from tacit.learners.smooth.starts import Record, Starts, run_starts
 from tacit.oracle import completes_labels, hidden_values, require
 from tacit.ragged import Ragged
-from tacit.running import Progress, Status, run
-from tacit.running.checkpoint import Checkpoint
+from tacit.running import Status
 from tacit.scale import sharded
 
 INITS = ("auto", "zero", "hidden", "weights")
@@ -80,14 +79,8 @@ class SmoothLearner(Learner, ABC):
             objective = self._objective(shards, weights)
             first = FirstWeights(objective, shards, weights, self.init, int(self.n_init), self._previous(schema))
             starts = Starts(self._method(objective, shards), first, n_starts, int(self.max_iter))
-            record, status = run(
-                starts,
-                _first_record(starts, seed, checkpoint),
-                callbacks=self.callbacks or (),
-                progress=Progress(self.verbose, None),
-                checkpoint=checkpoint,
-            )
-            self._keep(finish(starts, record, status), schema, shards)
+            record, status = run_starts(self, starts, seed, checkpoint)
+            self._keep(record, schema, shards)
         if status is not Status.CONVERGED:  # cut short: stopped or interrupted
             self.status_ = status
         if self.status_ is not Status.CONVERGED:
@@ -158,16 +151,7 @@ class SmoothLearner(Learner, ABC):
 
 _ADVICE = {
     Status.MAX_ITER: "not converged: {}; raise max_iter or tol",
-    Status.STALLED: "no step gained anything more, and the slope is not yet small: {}; raise tol, or scale the features",
+    Status.STALLED: "no step gains any more, and the slope is not yet small: {}; raise tol, or scale the features",
     Status.STOPPED: "stopped by a callback: {}",
     Status.INTERRUPTED: "interrupted: {}; the best model so far is kept",
 }
-
-
-def _first_record(starts: Starts, seed: int, checkpoint: Checkpoint | None) -> Record:
-    """The first record, or the one that a checkpoint holds."""
-    saved = None if checkpoint is None else checkpoint.read()
-    if saved is None or checkpoint is None:
-        return starts.begin(seed)
-    with checkpoint.restoring():
-        return starts.begin(seed, saved)

@@ -12,8 +12,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.learners.latent.runs import Run
 from tacit.learners.smooth.places import Method, Place, SmoothStep
-from tacit.running import Status
-from tacit.running.checkpoint import stored, stored_number
+from tacit.running import Progress, Status, run
+from tacit.running.checkpoint import Checkpoint, stored, stored_number
 
 _NUMBERS = ("objective", "slope", "iteration", "evaluations", "samples_in", "is_done", "is_solved")
 
@@ -40,7 +40,7 @@ class Record:
             self.place if following is None else following,
             self.seed,
             runs=(*self.runs, Run(self.place.objective, status, list(self.history))),  # type: ignore[arg-type]
-            best=replace(self.place, memory={}) if is_better else self.best,
+            best=self.place if is_better else self.best,
         )
 
 
@@ -108,7 +108,6 @@ class Starts:
 
     def _restored(self, saved: Mapping[str, Any]) -> Record:
         place = self._place(saved, "now.")
-        self.method.check(place.memory)
         histories: list[list[Any]] = [[] for _ in range(len(saved["statuses"]) + 1)]
         for owner, numbers in zip(saved["owners"].tolist(), saved["lines"].tolist(), strict=True):
             iteration, seconds, objective, slope, evaluations, samples_in = numbers
@@ -131,10 +130,24 @@ class Starts:
         for name in ("is_done", "is_solved"):
             numbers[name] = bool(numbers[name])
         memory = {name.removeprefix("memory."): value for name, value in parts.items() if name.startswith("memory.")}
+        self.method.check(memory)
         return Place(stored(parts, "w", (self.method.n_params,)), memory=memory, **numbers)
 
 
-def finish(starts: Starts, record: Record, status: Status) -> Record:
+def run_starts(learner: Any, starts: Starts, seed: int, checkpoint: Checkpoint | None) -> tuple[Record, Status]:
+    """Run all starts, from the checkpoint where there is one: the record with the best of them, and why it ended."""
+    saved = None if checkpoint is None else checkpoint.read()
+    if saved is None or checkpoint is None:
+        record = starts.begin(seed)
+    else:
+        with checkpoint.restoring():
+            record = starts.begin(seed, saved)
+    kept = {"callbacks": learner.callbacks or (), "progress": Progress(learner.verbose, None)}
+    record, status = run(starts, record, checkpoint=checkpoint, **kept)
+    return _finish(starts, record, status), status
+
+
+def _finish(starts: Starts, record: Record, status: Status) -> Record:
     """The record of a fit that ended; a start that was cut short counts as it is."""
     if status not in (Status.STOPPED, Status.INTERRUPTED) or not record.history:
         if not record.runs:

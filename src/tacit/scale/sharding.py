@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
-from tacit.oracle.capabilities import Expectations
+from tacit.oracle.capabilities import Expectations, Slacks
 
 BLOCK_OPERATIONS = 6_000_000
 """Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
@@ -77,6 +77,16 @@ def join_expectations(parts: Sequence[Expectations]) -> Expectations:
     return Expectations(free, label, truth, joined("features", add_in_order))
 
 
+def join_slacks(parts: Sequence[Slacks]) -> Slacks:
+    value, rival, features = zip(*parts, strict=True)
+    return Slacks(join_arrays(value), join_arrays(rival), add_in_order(features))
+
+
+def join_expected_losses(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
+    sums = [features for _, features in parts if features is not None]
+    return join_arrays([losses for losses, _ in parts]), add_in_order(sums) if sums else None
+
+
 BATCHES: Mapping[str, Batch] = {
     "predict": Batch(join_tuples, ("w", "rows")),
     "impute": Batch(join_tuples, ("w", "rows", "prefer"), codes=("prefer",)),
@@ -91,6 +101,12 @@ BATCHES: Mapping[str, Batch] = {
     "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
     "hidden_posterior": Batch(join_arrays, ("w", "rows"), per_row=("labels",)),
     "tag_posterior": Batch(join_arrays, ("w", "rows")),
+    "output_posterior": Batch(join_arrays, ("w", "rows")),
+    "expected_losses": Batch(join_expected_losses, ("w", "rows"), per_row=("coef",)),
+    "renyi_scores": Batch(join_arrays, ("w", "alpha", "rows")),
+    "renyi_weights": Batch(join_arrays, ("w", "alpha", "rows")),
+    "renyi_slacks": Batch(join_slacks, ("w", "coef", "alpha", "rows"), per_row=("coef",)),
+    "visit_cells": Batch(add_in_order, ("w", "visit", "rows")),
     "log_partition": Batch(join_arrays, ("w", "rows")),
     "marginals": Batch(join_tuples, ("w", "rows")),
 }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -46,7 +46,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
     "Ragged",
     "SelfPaced",
@@ -71,7 +73,9 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",

@@ -68,6 +68,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """How scores become an answer, in `predict`, `score`, `predict_hidden` and `decision_function`."""
         return BestOutput()
 
+    def _rule(self) -> Rule:
+        """The `rule`; a learner that has a parameter of this name says here which rule that is."""
+        return self.rule
+
     @property
     def classes_(self) -> Array:
         """The labels, in the order of `decision_function`'s columns."""
@@ -135,7 +139,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, ["label_scores"], way_out)
         with sharded(oracle, self.n_jobs) as shards:
-            scores = self.rule.label_scores(shards, self.coef_)
+            scores = self._rule().label_scores(shards, self.coef_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
@@ -181,8 +185,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _answer(self, oracle: Any) -> Array:
         """The code of what is predicted."""
-        require(type(self).__name__, self.problem, oracle, self.rule.needs)
-        return self.rule.answer(oracle, self.coef_)
+        require(type(self).__name__, self.problem, oracle, self._rule().needs)
+        return self._rule().answer(oracle, self.coef_)
 
     def _bind(self, X: Any, y: Any = None, hidden: Any = None) -> Any:
         check_is_fitted(self)

@@ -41,8 +41,8 @@ class Solution(NamedTuple):
     """What `minimise` returns: the optimum lies between ``bound`` and ``objective``, the value at ``w``.
 
     ``planes`` are codes that warm-start another task. So does ``dual``, the last dual point of a solver that keeps one
-    (`FrankWolfe`). ``variables`` are the dual variables of ``w`` itself, None if it has none. ``in_single_precision`` says
-    that the passes of the solver rounded to single precision.
+    (`FrankWolfe`). ``variables`` are the dual variables of ``w`` itself, None if it has none.
+    ``in_single_precision`` says that the passes of the solver rounded to single precision.
     """
 
     w: Array

@@ -66,7 +66,7 @@ class Multiclass(TableProblem):
 
     @classmethod
     def variants(cls) -> list[Self]:
-        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        costs = [[0, 1, 3], [2, 0, 0.75], [1, 1, 0]]
         return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=["cat", "ant", "bee"])]
 
     def __sklearn_tags__(self) -> Any:

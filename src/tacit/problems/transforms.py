@@ -118,7 +118,7 @@ class Transforms(ClassProblem):
         try:
             X = np.asarray(X)
         except ValueError as error:
-            shapes = [np.shape(x) if isinstance(x, np.ndarray) else len(x) for x in X if hasattr(x, "__len__")]
+            shapes = [x.shape if hasattr(x, "shape") else len(x) for x in X if hasattr(x, "__len__")]
             other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
             raise ValueError(
                 f"inputs must all have one shape, and input {other} has {shapes[other]} where input 0 has {shapes[0]}; "

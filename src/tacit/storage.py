@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import file_path, reason, shorten
+from tacit.inputs.parameters import file_path, is_list, reason, shorten
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
 
 def _handed_over(classes: Iterable[type]) -> dict[str, type]:
     """The user's classes by name."""
-    if isinstance(classes, type) or not isinstance(classes, Iterable):
+    if isinstance(classes, type) or not is_list(classes):
         raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
     listed = list(classes)
     wrong = [kind for kind in listed if not isinstance(kind, type)]

@@ -24,7 +24,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
-from tacit.inputs.parameters import numbers, one_line, one_of, reason, shorten
+from tacit.inputs.parameters import is_list, numbers, one_line, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
@@ -160,7 +160,7 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     table = checked_table(table)
     if not isinstance(files, list | tuple | np.ndarray):
         raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
-    if y is not None and not (isinstance(y, Iterable) and hasattr(y, "__len__")):
+    if y is not None and not (is_list(y) and hasattr(y, "__len__")):
         raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
     labels = None if y is None else [str(label) for label in y]
     if labels is not None and len(labels) != len(files):

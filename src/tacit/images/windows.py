@@ -7,7 +7,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import Array, is_table
 from tacit.datasets.images import MAX_PIXELS, image_folder, is_image, read_image
 from tacit.datasets.location import find_place
-from tacit.inputs.parameters import file_path, reason, shorten, whole_number
+from tacit.inputs.parameters import file_path, is_list, reason, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.running import Progress
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
@@ -114,7 +114,7 @@ def _sources(images: Any) -> list[Any]:
             return [place]
         flat = sorted(file for file in place.iterdir() if is_image(file))
         return list(flat) or list(image_folder(place).files)
-    if not isinstance(images, Iterable):
+    if not is_list(images):
         raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
     sources = list(images)
     wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Number
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.arrays import Array, find_uneven
-from tacit.inputs.parameters import reason, shorten
+from tacit.inputs.parameters import is_list, reason, shorten
 
 
 def is_missing(value: Any) -> bool:
@@ -84,7 +83,7 @@ def read_listed(classes: Any, word: str = "labels") -> Array:
     >>> read_listed(["cat", "ant"])
     array(['cat', 'ant'], dtype='<U3')
     """
-    items = [] if isinstance(classes, str | bytes) or not isinstance(classes, Iterable) else _plain(classes).tolist()
+    items = [] if isinstance(classes, str | bytes) or not is_list(classes) else _plain(classes).tolist()
     kinds = {kind_of_label(item) for item in items} if isinstance(items, list) else {""}
     listed = np.array(items) if len(kinds) == 1 and "" not in kinds else np.zeros(0)
     if listed.size < 2 or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:

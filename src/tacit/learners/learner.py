@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit import storage
 from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, kind_of_label
-from tacit.inputs.parameters import numbers, whole_number
+from tacit.inputs.parameters import is_list, numbers, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
@@ -112,7 +111,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         found = self.impute(X, y)
         if found is None:
             raise ValueError(f"{type(self.problem).__name__} has no hidden value: there is nothing to score")
-        truth = list(hidden) if isinstance(hidden, Iterable) else []
+        truth = list(hidden) if is_list(hidden) else []
         if len(truth) != len(found):
             raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
         known = [i for i, h in enumerate(truth) if _is_known(h)]
@@ -222,13 +221,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
 def _is_same(found: Any, truth: Any) -> bool:
     """Whether two hidden values are one; what cannot be compared is not."""
-    answer = key_of(found) == key_of(truth)
+    try:
+        answer = key_of(found) == key_of(truth)
+    except ValueError:  # NumPy cannot make an array of what it is compared with
+        return False
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _is_known(h: Any) -> bool:
     """Whether a hidden value is given: not −1, and nothing of it missing."""
-    entries = list(h) if isinstance(h, Iterable) and not isinstance(h, str | bytes | dict) else [h]
+    entries = list(h) if is_list(h) and not isinstance(h, str | bytes | dict) else [h]
     is_open = all(kind_of_label(entry) == "number" and entry == -1 for entry in entries)
     return not is_open and not any(is_missing(entry) for entry in entries)
 

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, is_whole, number, one_of, random_numbers, shorten, whole_number
+from tacit.inputs.parameters import (
+    is_list,
+    is_not_negative,
+    is_whole,
+    number,
+    one_of,
+    random_numbers,
+    shorten,
+    whole_number,
+)
 from tacit.ragged import Ragged
 from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts
@@ -209,7 +217,7 @@ class SpectralAutomaton(StringDensity):
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""
         ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
-        ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+        ranks = list(ranks) if is_list(ranks) else [ranks]
         if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
             raise ValueError(
                 f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"

@@ -65,7 +65,7 @@ class UserFunctions:
         answer = self._call("joint_feature", i, x, *self._output(y, h))
         try:
             vector = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"joint_feature of sample {i} returned {shorten(answer)}, which is not a vector of numbers ({error})"
             ) from error
@@ -90,7 +90,7 @@ class UserFunctions:
         answer = self._call("loss", i, true, *self._output(y, h))
         try:
             loss = float(answer)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"loss of sample {i} returned {shorten(answer)}, which is not a number") from error
         if not 0 <= loss < math.inf:
             raise ValueError(

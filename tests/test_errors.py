@@ -385,7 +385,11 @@ def test_what_has_one_method_of_a_part_is_not_that_part(parameters):
 
 def test_codes_to_prefer_are_one_per_sample():
     problem = PerSample(
-        lambda x, y, h: [x * (y == h)], argmax=lambda x, w: (0, 0), impute=lambda x, y, w: 0, hidden=True
+        lambda x, y, h: [x * (y == h)],
+        argmax=lambda x, w: (0, 0),
+        impute=lambda x, y, w: 0,
+        hidden=True,
+        blocks={"w": (1,)},
     )
     oracle = problem.bind([1.0, 2.0], [0, 1], problem.schema([1.0, 2.0], [0, 1]))
     with pytest.raises(ValueError, match=r"prefer has shape \(1,\) for 2 samples"):

@@ -124,7 +124,9 @@ def check_margin(learner: Any) -> None:
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )
     one_of("rescaling", learner.rescaling, ("margin", "slack"))
-    if learner.penalty is not None and (isinstance(learner.penalty, type) or offered(learner.penalty, Penalty) is None):
+    methods = ("value", "primal", "near", "products", "dual_offsets", "check")
+    is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
+    if learner.penalty is not None and not is_penalty:
         raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
 
 

@@ -16,6 +16,7 @@ from tacit.inputs.labels import kind_of_label
 from tacit.inputs.parameters import is_list, numbers, shorten
 from tacit.learners.learner import Learner
 from tacit.ragged import Ragged
+from tacit.running import Status
 
 
 class Path(Sequence[Any]):
@@ -67,7 +68,8 @@ def path(
     """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
 
     A convex learner gives the same results as separate fits, within their gaps, for a fraction of the oracle passes. A
-    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others.
+    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others. Ctrl-C
+    ends the path.
 
     Parameters
     ----------
@@ -122,6 +124,8 @@ def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) 
     models: list[Any] = [None] * len(Cs)
     for place in np.argsort(Cs, kind="stable"):
         model.set_params(C=float(Cs[place])).fit(X, y, **given)
+        if getattr(model, "status_", None) is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
         models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
     return models
 

@@ -63,7 +63,7 @@ def windows(
         computes them anew
     max_pixels : larger image files are refused before they are unpacked; more than 100,000 windows of an image, or
         2^28 numbers to describe them, are refused too
-    verbose : 1 shows progress on a terminal when it takes longer than a second
+    verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
 
     >>> bags = windows(np.eye(40), sizes=[(32, 32)], stride=8)
     >>> bags

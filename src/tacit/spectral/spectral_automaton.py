@@ -59,7 +59,7 @@ class SpectralAutomaton(StringDensity):
     validation : share of the strings that is held out for choices; the model is then learned anew from all
     alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
     random_state : of the split, the groups and large SVDs
-    verbose : 1 shows progress of EM on a terminal
+    verbose : 1 shows progress of EM on a terminal or in a notebook, 2 writes plain lines
 
     Attributes
     ----------

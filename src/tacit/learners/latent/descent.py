@@ -324,8 +324,10 @@ class Descent:
         weights *= float(self.weights.sum()) / float(weights.sum())
         target = oracle.impute(np.zeros(oracle.n_params)).code
         task = Task(oracle, weights, target, self.penalty, self.rescaling)
-        solver = self.solver(task)
-        return minimise(task, solver, tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve")).w
+        solution = minimise(task, self.solver(task), tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve"))
+        if solution.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return solution.w
 
     # measure
 

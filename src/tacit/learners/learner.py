@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
@@ -20,6 +21,7 @@ from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
 from tacit.problems.per_sample.user_functions import key_of
+from tacit.ragged import Ragged
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace", "penalty")
@@ -43,6 +45,15 @@ class Traits:
     is_convex: bool = False
     is_certified: bool = False
     needs_hidden: bool = False
+
+
+def _has_marginals(learner: Any) -> bool:
+    if not getattr(learner.problem, "has_marginals", False):
+        raise AttributeError(
+            f"probabilities are for problems whose outputs have parts, such as Chain; {type(learner.problem).__name__} "
+            "has scores: use decision_function"
+        )
+    return True
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -105,6 +116,43 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         values = np.stack(columns, axis=1)
         values[codes < 0] = -1
         return values, scores
+
+    def predict_best(self, X: Any, k: int = 3) -> tuple[list[Array], list[Array]]:
+        """The best k taggings of every sequence and their scores, the best first.
+
+        Returns two lists with an entry per sequence: a table of tags, one row per tagging, and the scores of its rows.
+        A sequence with fewer than k taggings has fewer rows.
+        """
+        k = whole_number("k", k, 1, 10_000)
+        oracle = self._bind(X)
+        way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
+        require(f"{type(self).__name__}.predict_best", self.problem, oracle, ["best_outputs"], way_out)
+        with sharded(oracle, self.n_jobs) as shards:
+            codes, scores = shards.best_outputs(self.coef_, k)
+        counts = np.isfinite(scores).sum(axis=1)
+        bounds = zip(oracle.offsets[:-1], oracle.offsets[1:], counts, strict=True)
+        tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
+        return tags, [row[:count] for row, count in zip(scores, counts, strict=True)]
+
+    @available_if(_has_marginals)
+    def predict_proba(self, X: Any) -> Ragged:
+        """For sequences: the probability of each tag at each token, (tokens, tags) per sequence, as in `classes_`.
+
+        These are the marginals of the Gibbs distribution ``p(y) ∝ exp s(y)`` over all taggings, by forward–backward. A
+        margin learner does not fit that distribution: the numbers order tags by how sure the model is, but they are not
+        calibrated.
+        """
+        oracle = self._bind(X)
+        with sharded(oracle, self.n_jobs) as shards:
+            found = shards.marginals(self.coef_, pairs=False)
+        return Ragged(found.nodes, oracle.offsets)
+
+    @available_if(_has_marginals)
+    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+        """`predict_proba` as crfsuite writes it: per sequence a list with a dict per token, from tag to probability."""
+        tags = self.classes_.tolist()
+        tables = self.predict_proba(X)
+        return [[dict(zip(tags, row, strict=True)) for row in table.tolist()] for table in tables]
 
     def score_hidden(self, X: Any, y: Any, hidden: Any) -> float:
         """The share of hidden values that `impute` gets right, of those that are known (not −1 or None)."""

@@ -80,6 +80,21 @@ class RanksHidden(Protocol):
         last."""
 
 
+class GivesMarginals(Protocol):
+    """Probabilities of the parts of an output, such as the tags of a sequence."""
+
+    def marginals(self, w: Array, rows: Rows = None, *, pairs: bool = True) -> Any:
+        """A named tuple with ``nodes``: (parts of the rows, n_labels) probabilities under ``p(y) ∝ exp s(y)``."""
+
+
+class RanksOutputs(Protocol):
+    """The best few outputs, where an output has several parts."""
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """The best k outputs of every row, the best first: codes (parts of the rows, k), scores (rows, k); −1 and −inf
+        where a row has fewer."""
+
+
 class DrawsHidden(Protocol):
     """Random hidden values to start from."""
 

@@ -26,6 +26,10 @@ EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
 
 
+MAX_WAYS = 1 << 26
+"""Numbers that the search for the best few taggings may keep (0.5 GB)."""
+
+
 class Marginals(NamedTuple):
     """What forward–backward gives: log Σ_y exp s(y) a sequence, and the probabilities of single tags and of pairs.
 
@@ -148,9 +152,28 @@ class ChainOracle:
         """log Σ_y exp s(y) of every sequence."""
         return self._forward_backward(w, rows, nodes=False, edges=False).log_partition
 
-    def marginals(self, w: Array, rows: Rows = None) -> Marginals:
-        """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
-        return self._forward_backward(w, rows, nodes=True, edges=True)
+    def marginals(self, w: Array, rows: Rows = None, *, pairs: bool = True) -> Marginals:
+        """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs.
+
+        Without ``pairs`` the table of edges is empty.
+        """
+        return self._forward_backward(w, rows, nodes=True, edges=pairs)
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory."""
+        starts = self._starts(rows)
+        tokens, longest = int(starts[-1]), int(np.diff(starts).max())
+        most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
+        if k > most:
+            raise ValueError(
+                f"the best {k} taggings of {tokens} tokens with {self.n_labels} tags are more than fit into memory; "
+                f"ask for at most {most}, or for fewer sequences at a time"
+            )
+        code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
+        transition = self._transition(w)
+        for out, own, part, cuts in self._blocks(rows):
+            kernels.best_paths(self._unary(w, part), cuts, transition, code[own], value[out])
+        return Assignment(code, value)
 
     def expectations(
         self,

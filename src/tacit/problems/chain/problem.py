@@ -42,6 +42,7 @@ class Chain(Problem):
     """
 
     reads_once = True
+    has_marginals = True
 
     def __init__(
         self,

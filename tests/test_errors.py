@@ -293,6 +293,11 @@ def test_what_pandas_writes_for_a_missing_value_is_missing():
         ),
         (lambda: StructuredSVM(Multiclass()).fit(X, [[0], [1, 2], 0, 0, 1, 1]), ValueError, "one label per sample"),
         (lambda: SpectralHMM(1).fit([["b", [], "b"]]), ValueError, r"mix 'b' and \[\]"),
+        (
+            lambda: SpectralHMM(1).fit(["ab", "ba"], sample_weight=[1.7e308, 1.0]),
+            ValueError,
+            r"1.7e\+308 times is too often for sums of products; scale the weights",
+        ),
         (lambda: WeightedAutomaton([1.0], {}, [1.0], ["a"]), ValueError, "transitions must be an array of numbers"),
         (lambda: WeightedAutomaton([1.0], [[[0.5]]], [1.0], [None]), ValueError, "symbols are strings or integers"),
         (lambda: rotations(0, 1, 10**30), ValueError, "count must be a whole number from 1 to 10000"),

@@ -39,6 +39,13 @@ def kind_of_label(value: Any) -> str:
     return "number" if is_number else ""
 
 
+UNLABELLED = (
+    "drop the sample or label it. To use samples without a label, fit on the others, label these with predict, and fit "
+    "again on all, with a sample_weight below 1 for them"
+)
+"""What to do about samples without a label: a loss is measured against the label, so alone they teach nothing."""
+
+
 def read_labels(y: Any, n: int) -> Array:
     """One label per sample, as an array; the error names what is wrong and where.
 
@@ -56,7 +63,7 @@ def read_labels(y: Any, n: int) -> Array:
         raise ValueError(f"labels are numbers or strings, y holds {labels.dtype}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; drop the sample or label it")
+        raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; {UNLABELLED}")
     return np.asarray(labels)
 
 
@@ -127,7 +134,7 @@ def _of_one_kind(labels: Array) -> Array:
     """Labels that came as Python objects, as numbers or as strings."""
     missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
-        raise ValueError(f"y[{missing[0]}] is missing; drop the sample or label it")
+        raise ValueError(f"y[{missing[0]}] is missing; {UNLABELLED}")
     kinds = {kind_of_label(label): i for i, label in reversed(list(enumerate(labels)))}
     if "" in kinds:
         i = kinds[""]

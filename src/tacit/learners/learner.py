@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from tacit import storage
 from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, kind_of_label
-from tacit.inputs.parameters import is_list, numbers, whole_number
+from tacit.inputs.parameters import is_list, numbers, switch, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
@@ -196,12 +197,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         weights = read_weights(sample_weight, oracle.n_samples)
         return float(1 - weights @ losses / (weights @ _units(oracle)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+    def save(self, path: str | os.PathLike[str], history: bool = True) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle.
+
+        ``history=False`` leaves out how it was learned, which can be much larger than the model: the lines of
+        `history_` and those of each of `runs_`. A model from such a file has empty lists in their place.
+        """
         check_is_fitted(self)
+        switch("history", history)
         attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         attributes.pop("dual_", None)  # as large as the training data, and prediction does without
-        storage.save(path, self, attributes)
+        storage.save(path, self, attributes if history else without_history(attributes))
 
     def check(self) -> None:
         """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""
@@ -265,6 +271,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "
             f"at most {share:.2g} of the objective above the optimum"
         )
+
+
+def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Learned attributes, the lines of their histories left out."""
+    kept = dict(attributes)
+    if "history_" in kept:
+        kept["history_"] = []
+    if "runs_" in kept:
+        kept["runs_"] = type(kept["runs_"])(run._replace(history=[]) for run in kept["runs_"])
+    return kept
 
 
 def _is_same(found: Any, truth: Any) -> bool:

@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.inputs.parameters import numbers, random_numbers, shorten, whole_number
-from tacit.learners.learner import read_weights
+from tacit.inputs.parameters import numbers, random_numbers, shorten, switch, whole_number
+from tacit.learners.learner import read_weights, without_history
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences
@@ -69,11 +69,15 @@ class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
         strings = self._next().sample(n_samples, random_numbers(random_state), max_length)
         return decode(strings, self.symbols_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+    def save(self, path: str | os.PathLike[str], history: bool = True) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle.
+
+        ``history=False`` leaves out the lines of `history_`.
+        """
         check_is_fitted(self)
+        switch("history", history)
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        storage.save(path, self, facts)
+        storage.save(path, self, facts if history else without_history(facts))
 
     def check(self) -> None:
         """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""

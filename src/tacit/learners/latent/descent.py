@@ -48,6 +48,12 @@ class Iteration(NamedTuple):
     is_in: Array
     hidden: Any
 
+    def __repr__(self) -> str:
+        return (
+            f"Iteration({self.iteration}: objective {self.objective:.6g}, gap {self.gap:.2g}, {self.changed} changed, "
+            f"{self.samples_in} samples in, {self.seconds:.2f} s)"
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Iteration):
             return False

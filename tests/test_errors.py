@@ -7,7 +7,7 @@ from scipy import sparse
 
 from tacit import LatentSVM, Ragged, StructuredSVM, path, windows
 from tacit.boxes import overlap
-from tacit.datasets import BoxTable, join_boxes, write_idx
+from tacit.datasets import BoxTable, boxes_voc, join_boxes, write_idx
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
 from tacit.solvers import Bundle, FrankWolfe
@@ -305,6 +305,11 @@ def test_what_pandas_writes_for_a_missing_value_is_missing():
         (lambda: overlap([0, 0, 1], [0, 0, 1, 1]), ValueError, r"first has shape \(3,\)"),
         (lambda: write_idx("digits.idx", [1, [2, 3]]), ValueError, r"array must have rows of one length, got \[1, \["),
         (lambda: Ragged.from_list([[[10**400]]]), ValueError, "bag 0 is not a table of numbers"),
+        (lambda: Ragged.from_list(BAGS).map(float), TypeError, "map needs a transformer with .* got <class"),
+        (lambda: StructuredSVM(Multiclass()).fit([[10**400], [1]], [0, 1]), ValueError, "X is not a table of numbers"),
+        (lambda: SpectralAutomaton(1, scaling=2**63).fit(["ab"]), ValueError, "scaling must be a number from 0 to"),
+        (lambda: windows("x" * 5000, [(4, 4)], stride=2), OSError, "xxx...xxx"),
+        (lambda: boxes_voc("x" * 5000), FileNotFoundError, "is missing, and should be a VOC annotation"),
         (lambda: Ragged.from_frame(FRAME, np.timedelta64(3)), ValueError, "no column .* in the frame"),
         (
             lambda: path(StructuredSVM(Multiclass()), X, Y, [1], cv="x" * 9999),

@@ -189,7 +189,7 @@ class Ragged:
         array([[-6.]])
         """
         if not hasattr(transformer, "transform"):
-            if not callable(transformer):
+            if not callable(transformer) or isinstance(transformer, type):
                 raise TypeError(
                     f"map needs a transformer with transform(), or a function of the rows; got {shorten(transformer)}"
                 )

@@ -87,7 +87,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     array([[ 0.,  0., 10., 20.]])
     """
     place = find_place(path)
-    files = sorted(place.glob("*.xml")) if place.is_dir() else [find_file(place, "a VOC annotation")]
+    files = sorted(place.glob("*.xml")) if os.path.isdir(place) else [find_file(place, "a VOC annotation")]
     if not files:
         raise FileNotFoundError(f"{named(place)} has no *.xml files")
     return _table(place, [row for file in files for row in _voc_rows(file)])

@@ -130,6 +130,6 @@ def write_idx(path: str | os.PathLike[str], array: Array) -> None:
 
 def _file(folder: Path, name: str) -> Path:
     for candidate in (folder / f"{name}.gz", folder / name):
-        if candidate.is_file():
+        if os.path.isfile(candidate):
             return candidate
     raise FileNotFoundError(f"{named(folder)} has neither {name}.gz nor {name}; fetch the four files of MNIST")

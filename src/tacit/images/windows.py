@@ -110,7 +110,7 @@ def _sources(images: Any) -> list[Any]:
         return [images]
     if isinstance(images, (str, os.PathLike)):
         place = find_place(images)
-        if not place.is_dir():
+        if not os.path.isdir(place):
             return [place]
         flat = sorted(file for file in place.iterdir() if is_image(file))
         return list(flat) or list(image_folder(place).files)
@@ -133,7 +133,7 @@ def _described(source: Any, name: str, setting: _Setting, folder: Path | None, m
         return _describe(pixels, setting, name)
     key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
     kept = folder / f"{key}.windows"
-    if kept.exists():
+    if os.path.exists(kept):
         try:
             return _checked_cache(read_archive(kept, "windows")[1], setting.cells)
         except (StorageError, KeyError) as error:

@@ -28,6 +28,9 @@ from tacit.spectral.prefix_tree import sorting
 from tacit.spectral.selection import NGRAM_SHARE, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
+MAX_SCALING = 10.0
+"""The largest power of a frequency: beyond, rare contexts overflow."""
+
 AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
 
@@ -227,8 +230,8 @@ class SpectralAutomaton(StringDensity):
         for name in ("length", "size", "max_iter"):
             whole_number(name, getattr(self, name))
         number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
-        for name in ("scaling", "tol"):
-            number(name, getattr(self, name), "a number from 0", is_not_negative)
+        number("scaling", self.scaling, f"a number from 0 to {MAX_SCALING:g}", lambda power: 0 <= power <= MAX_SCALING)
+        number("tol", self.tol, "a number from 0", is_not_negative)
         if isinstance(self.basis, str):
             if self.basis not in ("frequent", "all"):
                 raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")

@@ -19,10 +19,23 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit import (
+        apps,
+        boxes,
+        datasets,
+        oracle,
+        penalties,
+        plot,
+        problems,
+        report,
+        solvers,
+        spectral,
+        storage,
+        testing,
+    )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -33,11 +46,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "apps",
     "boxed_windows",
     "boxes",
     "datasets",
@@ -47,6 +63,7 @@ __all__ = [
     "penalties",
     "plot",
     "problems",
+    "report",
     "solvers",
     "spectral",
     "storage",
@@ -56,7 +73,9 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",

@@ -24,7 +24,8 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
-from tacit.inputs.parameters import is_list, numbers, one_line, one_of, reason, shorten
+from tacit.inputs.lines import one_line
+from tacit.inputs.parameters import is_list, numbers, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000

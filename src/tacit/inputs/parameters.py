@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.inputs.lines import one_line
+
 if TYPE_CHECKING:
     from tacit.arrays import Array
 
@@ -244,16 +246,3 @@ def reason(error: BaseException, most: int = 200) -> str:
     ('no such', 'MemoryError')
     """
     return one_line(str(error), most) or type(error).__name__
-
-
-def one_line(text: str, most: int = 200) -> str:
-    """Text on one line, its middle left out where it is long.
-
-    >>> one_line("far  too long a line", 12)
-    'far ... line'
-    """
-    text = " ".join(text.split())
-    if len(text) <= most:
-        return text
-    half = max(0, most - 3) // 2
-    return f"{text[:half]}...{text[-(most - 3 - half) :]}"

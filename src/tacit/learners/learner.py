@@ -79,6 +79,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """How scores become an answer, in `predict`, `score`, `predict_hidden` and `decision_function`."""
         return BestOutput()
 
+    def _rule(self) -> Rule:
+        """The `rule`; a learner that has a parameter of this name says here which rule that is."""
+        return self.rule
+
     @property
     def classes_(self) -> Array:
         """The labels, in the order of `decision_function`'s columns."""
@@ -145,8 +149,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         oracle = self._bind(X)
         with sharded(oracle, self.n_jobs) as shards:
-            found = shards.marginals(self.coef_, pairs=False)
-        return Ragged(found.nodes, oracle.offsets)
+            return Ragged(shards.tag_posterior(self.coef_), oracle.offsets)
 
     @available_if(_has_marginals)
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -183,7 +186,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, ["label_scores"], way_out)
         with sharded(oracle, self.n_jobs) as shards:
-            scores = self.rule.label_scores(shards, self.coef_)
+            scores = self._rule().label_scores(shards, self.coef_)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
@@ -205,9 +208,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         switch("history", history)
+        attributes = self.learned_attributes()
+        storage.save(path, self, attributes if history else without_history(attributes))
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
         attributes = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
         attributes.pop("dual_", None)  # as large as the training data, and prediction does without
-        storage.save(path, self, attributes if history else without_history(attributes))
+        return attributes
 
     def check(self) -> None:
         """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""
@@ -230,8 +238,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _answer(self, oracle: Any) -> Array:
         """The code of what is predicted."""
-        require(type(self).__name__, self.problem, oracle, self.rule.needs)
-        return self.rule.answer(oracle, self.coef_)
+        require(type(self).__name__, self.problem, oracle, self._rule().needs)
+        return self._rule().answer(oracle, self.coef_)
 
     def _bind(self, X: Any, y: Any = None, hidden: Any = None) -> Any:
         check_is_fitted(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
+
+MIN_COST_SPREAD = 5.0
+"""Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
 
 
 class Prepared(NamedTuple):
@@ -66,6 +70,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     check_margin(learner)
     schema, oracle = bind_samples(learner, X, y, hidden, MARGIN_LEARNERS_NEED)
     _check_rescaling(learner, oracle)
+    _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
     penalty = Quadratic() if learner.penalty is None else learner.penalty
@@ -181,6 +186,22 @@ def _check_rescaling(learner: Any, oracle: Any) -> None:
         raise CapabilityError(
             f"rescaling={learner.rescaling!r} needs outputs that can be listed, and {type(learner.problem).__name__} "
             f"offers only {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
+        )
+
+
+def _warn_of_unequal_costs(learner: Any, oracle: Any) -> None:
+    """Say when a cost matrix is better served by slack rescaling (benchmarks/results/costs.md)."""
+    costs = np.asarray(getattr(learner.problem, "loss", "0/1"))
+    is_matrix = costs.ndim == 2 and len(costs) > 2 and bool((costs > 0).any())
+    if learner.rescaling != "margin" or "slack" not in getattr(oracle, "rescalings", ()) or not is_matrix:
+        return
+    spread = float(costs.max() / costs[costs > 0].min())
+    if spread >= MIN_COST_SPREAD:
+        warnings.warn(
+            f"{type(learner).__name__}: the costs of wrong labels differ by a factor of {spread:.3g}, and "
+            "rescaling='margin' asks for margins as wide as the costs, which often ends at a higher cost than to ignore "
+            "them; try rescaling='slack' (the page 'Which solver?' shows both)",
+            stacklevel=4,
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.oracle import completes_labels
 
 
 class Rule(Protocol):
@@ -48,3 +49,12 @@ class SummedHidden:
     def label_scores(self, oracle: Any, w: Array) -> Array:
         scores: Array = oracle.label_scores(w, power=1.0)
         return scores
+
+
+class LikeliestLabel(SummedHidden):
+    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+
+    needs: tuple[str, ...] = ("predict",)
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)

@@ -34,7 +34,8 @@ class StructuredSVM(Learner):
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
     solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
         `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
-    rescaling : "margin", or "slack" for problems whose outputs can be listed
+    rescaling : "margin", or "slack" for problems whose outputs can be listed; with a cost matrix as loss, "slack"
+        usually ends at lower costs
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : steps at the most

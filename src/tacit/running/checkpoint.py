@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import file_path, number, one_line, reason, shorten
+from tacit.inputs.lines import one_line
+from tacit.inputs.parameters import file_path, number, reason, shorten
 from tacit.running.archive import StorageError, kind_of, read_archive, remove_unfinished, write_archive
 
 MAX_TIME_SHARE = 0.05

@@ -30,11 +30,9 @@ class Run(NamedTuple):
     def __repr__(self) -> str:
         n = len(self.history)
         head = f"Run: objective {self.objective:.6g}, {self.status.value} after {n} iteration{'' if n == 1 else 's'}"
-        lines = [
-            (f"{i}", f"{line.seconds:.2f}", f"{line.objective:.6g}", f"{line.gap:.2g}", f"{line.changed}", f"{line[5]}")
-            for i, line in enumerate(self.history, 1)
-        ]
-        return head + _table(("iteration", "seconds", "objective", "gap", "changed", "samples in"), lines)
+        names = [name for name in self.history[0]._fields if name not in ("is_in", "hidden")] if n else []
+        lines = [tuple(_short(name, getattr(line, name)) for name in names) for line in self.history]
+        return head + _table(tuple(name.replace("_", " ") for name in names), lines)
 
 
 class RunTable(list[Run]):
@@ -67,6 +65,10 @@ class RunTable(list[Run]):
             for i, run in enumerate(self, 1)
         ]
         return head + _table(("start", "objective", "status", "iterations", "seconds"), lines)
+
+
+def _short(name: str, value: float) -> str:
+    return f"{value}" if isinstance(value, int) else f"{value:.2f}" if name == "seconds" else f"{value:.6g}"
 
 
 def _seconds(run: Run) -> float:

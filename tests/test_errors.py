@@ -37,7 +37,7 @@ def hole(value, dtype=float):
         (Multiclass(), sparse.csr_matrix(hole(np.nan)), Y, "nan in row 4, column 1"),
         (Multiclass(), X, [1, "a", 2.5, 1, "a", 2.5], r"y mixes kinds: y\[0\] is 1, y\[1\] is 'a'"),
         (Multiclass(loss=[[0, 1], [1]]), X, Y, "rows of equal length"),
-        (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing"),
+        (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing; .* fit on the others, label these with predict"),
         (Multiclass(), X, [0, 1, np.nan, 0, 1, 2], r"y\[2\] is nan"),
         (Multiclass(), X, np.linspace(0, 1, 6), "Unknown label type"),
         (Multiclass(classes=[0, 1]), X, Y, r"y\[2\] is 2, which is none of the classes \[0, 1\]"),

@@ -139,7 +139,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
         return tags, [row[:count] for row, count in zip(scores, counts, strict=True)]
 
-    @available_if(_has_marginals)
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Ragged:
         """For sequences: the probability of each tag at each token, (tokens, tags) per sequence, as in `classes_`.
 
@@ -151,7 +151,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         with sharded(oracle, self.n_jobs) as shards:
             return Ragged(shards.tag_posterior(self.coef_), oracle.offsets)
 
-    @available_if(_has_marginals)
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
         """`predict_proba` as crfsuite writes it: per sequence a list with a dict per token, from tag to probability."""
         tags = self.classes_.tolist()

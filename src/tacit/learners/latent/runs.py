@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -75,7 +75,7 @@ def _seconds(run: Run) -> float:
     return run.history[-1].seconds if run.history else 0.0
 
 
-def _table(names: tuple[str, ...], lines: list[tuple[str, ...]]) -> str:
+def _table(names: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
     """Lines under their names, numbers to the right and words to the left; nothing where there are no lines."""
     if not lines:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
 from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import numbers, shorten
+from tacit.inputs.parameters import is_list, numbers, shorten
 from tacit.learners.learner import Learner
 from tacit.ragged import Ragged
+from tacit.running import Status
 
 
 class Path(Sequence[Any]):
@@ -67,7 +68,8 @@ def path(
     """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
 
     A convex learner gives the same results as separate fits, within their gaps, for a fraction of the oracle passes. A
-    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others.
+    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others. Ctrl-C
+    ends the path.
 
     Parameters
     ----------
@@ -103,7 +105,9 @@ def path(
 def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
     """Which samples train and which test, fold by fold."""
     told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
-    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+    if isinstance(cv, str | bytes):  # which have a method split
+        raise ValueError(told)
+    if is_list(cv) and not hasattr(cv, "split"):
         cv = list(cv)
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
             raise ValueError(told)
@@ -120,6 +124,8 @@ def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) 
     models: list[Any] = [None] * len(Cs)
     for place in np.argsort(Cs, kind="stable"):
         model.set_params(C=float(Cs[place])).fit(X, y, **given)
+        if getattr(model, "status_", None) is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
         models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
     return models
 
@@ -142,8 +148,7 @@ def _plain_labels(y: Any) -> Array | None:
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:
-    is_list = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and not sparse.issparse(values)
-    if not is_list or len(values) != n:
+    if not is_list(values) or not hasattr(values, "__len__") or sparse.issparse(values) or len(values) != n:
         raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 

@@ -18,12 +18,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import file_path, reason, shorten
+from tacit.inputs.parameters import file_path, is_list, reason, shorten
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "SmoothStep", "Step")
+_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "RunTable", "SmoothStep", "Step")
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
@@ -108,7 +108,7 @@ def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) 
 
 def _handed_over(classes: Iterable[type]) -> dict[str, type]:
     """The user's classes by name."""
-    if isinstance(classes, type) or not isinstance(classes, Iterable):
+    if isinstance(classes, type) or not is_list(classes):
         raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
     listed = list(classes)
     wrong = [kind for kind in listed if not isinstance(kind, type)]

@@ -12,6 +12,7 @@ from tacit.arrays import Array
 from tacit.inputs.labels import find_labels, read_labels
 from tacit.inputs.parameters import (
     file_path,
+    is_list,
     is_not_negative,
     is_positive,
     number,
@@ -26,7 +27,7 @@ from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale.threads import check_jobs
-from tacit.solvers import Bundle
+from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
@@ -110,9 +111,7 @@ def check_running(learner: Any) -> None:
     if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
         raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
     callbacks = getattr(learner, "callbacks", None)
-    if callbacks is not None and not (
-        isinstance(callbacks, Iterable) and all(callable(callback) for callback in callbacks)
-    ):
+    if callbacks is not None and not (is_list(callbacks) and all(callable(callback) for callback in callbacks)):
         raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
 
 
@@ -125,12 +124,14 @@ def check_margin(learner: Any) -> None:
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )
-    if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
+    if learner.solver is not None and not isinstance(learner.solver, str) and offered(learner.solver, Solver) is None:
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )
     one_of("rescaling", learner.rescaling, ("margin", "slack"))
-    if learner.penalty is not None and (isinstance(learner.penalty, type) or not hasattr(learner.penalty, "primal")):
+    methods = ("value", "primal", "near", "products", "dual_offsets", "check")
+    is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
+    if learner.penalty is not None and not is_penalty:
         raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
 
 

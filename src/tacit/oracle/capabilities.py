@@ -119,6 +119,22 @@ class RanksHidden(Protocol):
         last."""
 
 
+class GivesTagPosteriors(Protocol):
+    """Probabilities of the parts of an output, such as the tags of a sequence."""
+
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(parts of the rows, n_labels) probabilities under ``p(y) ∝ exp s(y)``; where ``is_given``, given the parts of
+        y that are known."""
+
+
+class RanksOutputs(Protocol):
+    """The best few outputs, where an output has several parts."""
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """The best k outputs of every row, the best first: codes (parts of the rows, k), scores (rows, k); −1 and −inf
+        where a row has fewer."""
+
+
 class DrawsHidden(Protocol):
     """Random hidden values to start from."""
 

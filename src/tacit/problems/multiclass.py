@@ -44,7 +44,8 @@ class Multiclass(TableProblem):
             X = check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, input_name="X")
         except (ValueError, TypeError, OverflowError) as error:
             why = find_uneven(X) or one_line(str(error), 500)
-            raise type(error)(f"X is not a table of numbers: {why}") from error
+            kind = ValueError if isinstance(error, OverflowError) else type(error)
+            raise kind(f"X is not a table of numbers: {why}") from error
         place = first_non_finite(X)
         if place:
             raise ValueError(

@@ -109,6 +109,7 @@ BATCHES: Mapping[str, Batch] = {
     "visit_cells": Batch(add_in_order, ("w", "visit", "rows")),
     "log_partition": Batch(join_arrays, ("w", "rows")),
     "marginals": Batch(join_tuples, ("w", "rows")),
+    "best_outputs": Batch(join_tuples, ("w", "k", "rows")),
 }
 """All methods that answer for many rows. An oracle that has others declares them in ``batches``, a mapping like
 this."""

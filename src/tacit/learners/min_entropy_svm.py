@@ -42,9 +42,9 @@ class MinEntropySVM(SmoothLearner):
     C : weight of the mean loss against ½‖w‖²; with ``alpha="cv"`` also a list of values to choose from
     pace : None for all samples at once, or `tacit.SelfPaced()`
     solver : "lbfgs" descends on the exact subgradient, and leaves kinks by a step of the trust region. "trust-region"
-        minimises a convex model of all Rényi scores inside a ball; "cccp" one of the concave parts alone (not at α = 1). At α = ∞, "cccp" imputes hidden values
-        and solves a convex task to a certified gap, as algorithm 5 of Kumar (2013). "auto" is "lbfgs" for finite α and
-        "cccp" for α = ∞
+        minimises a convex model of all Rényi scores inside a ball; "cccp" one of the concave parts alone (not near
+        α = 1). At α = ∞, "cccp" imputes hidden values and solves a convex task to a certified gap, as algorithm 5 of
+        Kumar (2013). "auto" is "lbfgs" for finite α and "cccp" for α = ∞
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
     init : where a start begins, as in `HiddenCRF`
     tol : a run ends when ten steps of L-BFGS, or one of the other methods, gain less than C · tol
@@ -201,9 +201,10 @@ class MinEntropySVM(SmoothLearner):
             if self.solver == "trust-region" or (self.solver == "cccp" and np.isfinite(alphas).any()):
                 raise ValueError(f"a pace goes with solver='lbfgs' (or 'cccp' at alpha=inf), got {self.solver!r}")
         if self.solver == "cccp" and (abs(alphas - 1) < NEAR_ONE).any():
-            raise ValueError(f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1: R is a difference of two convex parts "
-                "which grow beyond all bounds there; "
-                             "use 'lbfgs' or 'trust-region'")  # fmt: skip
+            raise ValueError(
+                f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1: R is a difference of two convex parts, "
+                "which grow beyond all bounds there; use 'lbfgs' or 'trust-region'"
+            )
 
 
 NEAR_ONE = 0.1

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -50,6 +50,7 @@ __all__ = [
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
@@ -77,6 +78,7 @@ _HOME = {
     "IterativeLatentSVM": "tacit.learners",
     "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",

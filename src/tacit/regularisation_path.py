@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
-from tacit.inputs.labels import kind_of_label
 from tacit.inputs.parameters import is_list, numbers, shorten
+from tacit.learners.folds import plain_labels, splits
 from tacit.learners.learner import Learner
-from tacit.ragged import Ragged
 from tacit.running import Status
 
 
@@ -97,25 +95,9 @@ def path(
         size = X.shape[0] if getattr(X, "shape", ()) else len(X) if isinstance(X, list | tuple) else -1
         if size != n:
             raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
-        splits = _splits(cv, _plain_labels(y), n)
-        scores = np.array([_fold(estimator, X, y, Cs, known, *split) for split in splits]).T
+        folds = splits(cv, plain_labels(y), n)
+        scores = np.array([_fold(estimator, X, y, Cs, known, *fold) for fold in folds]).T
     return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
-
-
-def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
-    """Which samples train and which test, fold by fold."""
-    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
-    if isinstance(cv, str | bytes):  # which have a method split
-        raise ValueError(told)
-    if is_list(cv) and not hasattr(cv, "split"):
-        cv = list(cv)
-        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
-            raise ValueError(told)
-    try:
-        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
-        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
-    except (TypeError, IndexError) as error:
-        raise ValueError(told) from error
 
 
 def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
@@ -137,14 +119,6 @@ def _fold(
     models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside)
     held_out = _safe_indexing(X, test), _safe_indexing(y, test)
     return [model.score(*held_out) for model in models]
-
-
-def _plain_labels(y: Any) -> Array | None:
-    """The labels if each is a single number or string, so that folds can be stratified; else None."""
-    if isinstance(y, Ragged):
-        return None
-    values = list(y)
-    return np.array(values) if all(kind_of_label(value) for value in values) else None
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:

@@ -23,7 +23,7 @@ from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "RunTable", "SmoothStep", "Step")
+_CHECKED_BY_OWNER = ("CurvePoint", "EMStep", "Iteration", "Quadratic", "Run", "RunTable", "SmoothStep", "Step")
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
@@ -33,6 +33,7 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.learners.smooth.entropy_choice",
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",

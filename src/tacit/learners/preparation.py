@@ -199,8 +199,8 @@ def _warn_of_unequal_costs(learner: Any, oracle: Any) -> None:
     if spread >= MIN_COST_SPREAD:
         warnings.warn(
             f"{type(learner).__name__}: the costs of wrong labels differ by a factor of {spread:.3g}, and "
-            "rescaling='margin' asks for margins as wide as the costs, which often ends at a higher cost than to ignore "
-            "them; try rescaling='slack' (the page 'Which solver?' shows both)",
+            "rescaling='margin' asks for margins as wide as the costs, which often ends at a higher cost than to "
+            "ignore them; try rescaling='slack' (the page 'Which solver?' shows both)",
             stacklevel=4,
         )
 

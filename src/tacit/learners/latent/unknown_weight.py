@@ -28,8 +28,8 @@ def choose_unknown_weight(
 ) -> float:
     """The one of `CHOICES` with the lowest error on hidden values that were held back.
 
-    It is 0, and the known part is all there is, unless another one is better by more than `CLEAR_GAIN` standard errors: few
-    held back values say little. Fewer than two per fold say nothing.
+    It is 0, and the known part is all there is, unless another one is better by more than `CLEAR_GAIN` standard errors:
+    few held back values say little. Fewer than two per fold say nothing.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,11 @@ class SmoothLearner(Learner, ABC):
 
     _needs: tuple[str, ...] = ()
     _instead = ""
+    _skips_zero = False
+    _chooses_C = False
+
+    def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
+        """Choose parameters that are to be chosen in `fit`; here there are none."""
 
     @abstractmethod
     def _objective(self, oracle: Any, weights: Array) -> Any:
@@ -72,13 +78,18 @@ class SmoothLearner(Learner, ABC):
         require(type(self).__name__, self.problem, oracle, self._needs, self._instead)
         if self.class_weight is not None and completes_labels(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
-        weights = sample_weights(self, y, schema.classes, oracle.n_samples, sample_weight)
+        self._choose(X, y, hidden, sample_weight)
+        asked = SimpleNamespace(C=getattr(self, "C_", self.C), class_weight=self.class_weight)
+        weights = sample_weights(asked, y, schema.classes, oracle.n_samples, sample_weight)
         seed = int(random_numbers(self.random_state).randint(2**31))
         n_starts = 1 if self.init == "zero" or not oracle.hidden_unknown().size else int(self.n_init)
         checkpoint = open_checkpoint(self, oracle)
         with sharded(oracle.exact(), self.n_jobs) as shards:
             objective = self._objective(shards, weights)
-            first = FirstWeights(objective, shards, weights, self.init, int(self.n_init), self._previous(schema))
+            previous = self._previous(schema)
+            first = FirstWeights(
+                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero
+            )
             starts = Starts(self._method(objective, shards), first, n_starts, int(self.max_iter))
             record, status = run_starts(self, starts, seed, checkpoint)
             self._keep(record, schema, shards)
@@ -143,7 +154,8 @@ class SmoothLearner(Learner, ABC):
         check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_"))
 
     def _check_parameters(self) -> None:
-        number("C", self.C, "a positive number", is_positive)
+        if not self._chooses_C:
+            number("C", self.C, "a positive number", is_positive)
         number("tol", self.tol, "a positive number", is_positive)
         whole_number("n_init", self.n_init)
         one_of("init", self.init, INITS)

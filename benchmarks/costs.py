@@ -17,8 +17,8 @@ def run() -> Page:
     X, y = load_digits(return_X_y=True)
     page = Page(
         "Cost matrices: margin or slack rescaling?",
-        f"`load_digits()/16`, `StructuredSVM(Multiclass(loss=costs))`, tol 0.01, the mean cost of predictions on held-out "
-        f"digits over {FOLDS} folds. 'Costs ignored' trains with 0/1 loss and pays the same costs. Nothing was chosen: "
+        f"`load_digits()/16`, `StructuredSVM(Multiclass(loss=costs))`, tol 0.01, the mean cost of predictions on "
+        f"held-out digits over {FOLDS} folds. 'Costs ignored' trains with 0/1 loss and pays the same costs. Nothing was chosen: "
         "every C is shown.",
         ["costs", "largest / smallest", "C", "costs ignored", "margin", "margin, costs with mean 1", "slack"],
     )

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         testing,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.map_making import window_maps
     from tacit.images.windows import windows
     from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
@@ -69,6 +70,7 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "window_maps",
     "windows",
 ]
 
@@ -85,6 +87,7 @@ _HOME = {
     "boxed_windows": "tacit.images.boxed_windows",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "window_maps": "tacit.images.map_making",
     "windows": "tacit.images.windows",
 }
 

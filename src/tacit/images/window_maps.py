@@ -96,7 +96,7 @@ class WindowMaps(Ragged):
 
     >>> one = WindowMaps.of_maps([np.ones((3, 4, 2))], sizes=[(40, 30)], stride=10)
     >>> one
-    WindowMaps(1 images, 12–12 cells each of 2 numbers, 192–192 windows)
+    WindowMaps(1 images, 12–12 cells each of 2 numbers, 438–438 windows)
     """
 
     def __init__(
@@ -221,9 +221,7 @@ class WindowMaps(Ragged):
 
     def with_values(self, values: Any) -> Self:
         """The same windows on maps of other numbers, one row per cell."""
-        return type(self)(
-            values, self.offsets, self.grids, self.sizes, self.strides, self.windows, self.window_offsets
-        )
+        return type(self)(values, self.offsets, self.grids, self.sizes, self.strides, self.windows, self.window_offsets)
 
     @staticmethod
     def concatenate(parts: Iterable[Any]) -> WindowMaps:

@@ -45,9 +45,7 @@ class WindowScores(EnumerableOracle):
     supervision : as in `EnumerableOracle`
     """
 
-    def __init__(
-        self, maps: WindowMaps, schema: Schema, contrast: str | None, parts: int, **supervision: Any
-    ) -> None:
+    def __init__(self, maps: WindowMaps, schema: Schema, contrast: str | None, parts: int, **supervision: Any) -> None:
         self._types = schema.blocks["window"][1]
         self._table = np.ascontiguousarray(maps.values)
         self._means = maps.means()

@@ -60,6 +60,7 @@ class Detection(ClassProblem):
     """
 
     hidden_losses = ("overlap",)
+    min_classes = 1
 
     def __init__(
         self,
@@ -99,7 +100,7 @@ class Detection(ClassProblem):
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
         maps = self.checked(X)
-        classes = read_classes(self.classes, y, len(maps))
+        classes = read_classes(self.classes, y, len(maps), self.min_classes)
         self.check_loss(classes)
         facts: dict[str, Any] = {}
         width = maps.values.shape[1]

@@ -22,8 +22,8 @@ from tacit.arrays import Array
 from tacit.kernels import kernel
 
 CONTRASTS = ("ring", "image", None)
-RING = 0.35
-"""How much wider than the window the outer edge of its ring is, on either side, as a share of the window's side."""
+RING = 0.175
+"""How far the ring reaches beyond the window on either side, as a share of the window's side: it is 35 % wider."""
 
 
 class Pooling(NamedTuple):

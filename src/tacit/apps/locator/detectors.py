@@ -19,9 +19,10 @@ from tacit.problems.detection.problem import Detection, nearest_windows
 
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
-LATENT_C = 1.0
+LATENT_C = 10.0
 """Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
-SHARED_C = (1.0, 10.0, 100.0)
+SHARED_C = (3.0, 10.0, 30.0, 100.0)
+TOLERANCE = 1e-2
 
 
 def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:
@@ -79,7 +80,7 @@ def learn_latent(
     maps: WindowMaps, y: Array, start: Array, *, known: Array | None = None, C: float = LATENT_C, **settings: Any
 ) -> LatentWindows:
     """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
-    model = LatentSVM(Detection(), C=C, init=start, **settings)
+    model = LatentSVM(Detection(), C=C, init=start, tol=TOLERANCE, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=known)
@@ -92,7 +93,7 @@ def learn_shared(maps: WindowMaps, windows: Array, C: float, **settings: Any) ->
     """(d,): one detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
     y = np.zeros(len(maps), int)
     problem = Detection(loss="overlap", classes=[0], fit_intercept=False)
-    model = StructuredSVM(problem, C=C, **settings)
+    model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=windows)

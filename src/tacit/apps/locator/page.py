@@ -148,10 +148,10 @@ def _confusion(locator: Any) -> list[Section]:
     true, said, classes = locator.found_labels_, locator.held_out_labels_, locator.classes_
     if not np.isfinite(locator.accuracy_):
         return []
-    rows = [
-        (str(name), *(int(np.sum((true == name) & (said == other))) for other in classes), float(np.mean(said[true == name] == name)))
-        for name in classes
-    ]  # fmt: skip
+    rows = []
+    for name in classes:
+        own = said[true == name]
+        rows.append((str(name), *(int(np.sum(own == other)) for other in classes), float(np.mean(own == name))))
     columns = [Column("is"), *(Column(f"said {name}", True) for name in classes), Column("right", True)]
     return [Section("Labels", [Table(columns, rows, "What cross-validation said of photos that it had not seen.")])]
 

@@ -100,12 +100,10 @@ class _Network:
         shape = inputs[0].shape if len(inputs) == 1 else None
         if shape is None or len(shape) != 4 or shape[1] not in (3, None) or inputs[0].type != "tensor(float)":
             found = "; ".join(f"{one.name} {one.shape} {one.type}" for one in inputs)
-            raise ValueError(
-                f"{named(place)} takes {found}; a network that takes one image (1, 3, height, width) of floats is needed"
-            )
+            raise ValueError(f"{named(place)} takes {found}; one image (1, 3, height, width) of floats is needed")
         if any(isinstance(side, int) for side in shape[2:]):
             raise ValueError(
-                f"{named(place)} takes images of {shape[2]} × {shape[3]} pixels only; export it with free height and width"
+                f"{named(place)} takes only {shape[2]} × {shape[3]} pixels; export it with free height and width"
             )
         self._input = inputs[0].name
         self._output: str | None = None

@@ -82,7 +82,7 @@ def known_window(known: KnownHidden, offsets: Array, types: int) -> Array:
 
 
 class WindowLoss:
-    """``Δ = 1`` under a wrong label, else 1 − overlap with the true window, whatever the types; 0 where that is unknown.
+    """1 under a wrong label, else 1 − overlap with the true window, whatever the types; 0 where that is unknown.
 
     Parameters
     ----------

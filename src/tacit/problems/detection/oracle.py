@@ -1,8 +1,8 @@
 """Scores of all windows of all images, from maps of scores.
 
-``s(y, h) = a_y·g(x) + b_{y,t} + Σ_p (u_p + v_{y,t,p})·φ_p(x, window)``, ``h = (window, type)``, where φ_p is what piece p
-of the window pools of the map (`tacit.images.pooling`) and g is the mean of the map. Pooling is linear, so the weights
-are applied to the cells, and the resulting maps are pooled: O(cells·K·T·P·d + windows·K·T) per pass instead of
+``s(y, h) = a_y·g(x) + b_{y,t} + Σ_p (u_p + v_{y,t,p})·φ_p(x, window)``, ``h = (window, type)``, where φ_p is what piece
+p of the window pools of the map (`tacit.images.pooling`) and g is the mean of the map. Pooling is linear, so
+weights are applied to the cells, and the resulting maps are pooled: O(cells·K·T·P·d + windows·K·T) per pass instead of
 O(windows·K·T·P·d), and no row of features per window is ever made.
 """
 

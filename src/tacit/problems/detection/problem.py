@@ -26,9 +26,9 @@ MAX_PCA_CELLS = 60_000
 class Detection(ClassProblem):
     """An image has a label, and a window that shows what it says; which window, and of which type, is hidden.
 
-    ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``: φ is what the window pools
-    of a feature map (its contrast to the surroundings), u is shared by all classes and types, v belongs to one, and
-    a_y sees the mean g of the whole map. Images come as `tacit.images.window_maps.WindowMaps`. The hidden value is the
+    ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``: φ is what the window
+    pools of a feature map (its contrast to the surroundings), u is shared by all classes and types, v belongs to
+    one, and a_y sees the mean g of the whole map. Images come as `WindowMaps`. The hidden value is the
     position of the window, with several types the pair (window, type); −1 where one of them is unknown. O(cells·K·T·d +
     windows·K·T) per pass.
 

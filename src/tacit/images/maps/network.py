@@ -76,8 +76,12 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
 
     def __call__(self, pixels: Array) -> Array:
         mean, deviation = self._scale()
-        image = ((pixels.astype(np.float32) - mean) / deviation).transpose(2, 0, 1)[None]
-        return _opened(str(self.path)).run(image.astype(np.float32))
+        network = _opened(str(self.path))
+        height, width = pixels.shape[:2]
+        # whole cells: where a side is odd in some layer, padding would move the map against the image
+        room = [(0, -side % network.cell) for side in (height, width)]
+        padded = np.pad(pixels, [*room, (0, 0)], mode="edge").astype(np.float32)
+        return network.run(np.ascontiguousarray(((padded - mean) / deviation).transpose(2, 0, 1)[None]))
 
 
 class _Network:

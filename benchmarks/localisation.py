@@ -83,15 +83,15 @@ def run() -> Page:
 
 NOTES = [
     "`tacit.apps.Locator` is what `tacit locate` runs. From labels alone it is the latent SVM, on windows shaped "
-    "as the photo; the principal component beside it only says where to look twice. With boxes it takes one detector for all classes, its C chosen on "
-    "held-out boxes of the training part, and the latent step only where held-out boxes say so.",
+    "as the photo; the principal component beside it only says where to look twice. With boxes it takes one detector "
+    "for all classes, its C chosen on held-out boxes of the training part, and the latent step only where held-out boxes say so.",
     "`best fixed box`: the box, relative to the photo, with the most hits in the training boxes. Caltech is nearly "
     "degenerate: a centre box of a good size is right in most photos. An earlier version of this page had 42 % for it, "
     "because its size was badly chosen.",
-    "Settings (the ring, C = 10 on features of mean length one, the sizes and shapes of windows with and without boxes) "
+    "Settings (the ring, C = 10 on features of mean length one, sizes and shapes of windows with and without boxes) "
     "were chosen on 120 photos of pets and 75 of caltech with their boxes, about twelve looks, before this table was "
-    "made. These photos are among those of the splits, so the numbers are somewhat optimistic. Nothing was changed after "
-    "the table was made.",
+    "made. These photos are among those of the splits, so the numbers are somewhat optimistic. Nothing was changed "
+    "after the table was made.",
 ]
 
 

@@ -33,9 +33,9 @@ def run() -> Page:
     page = Page(
         "Hidden types of an object",
         "All photos are one object, its box is drawn in training, and its type is hidden: caltech's planes, faces and "
-        f"motorbikes as one, six breeds of pets as one. HOG maps, {PARTS} × {PARTS} pieces per window, one weight block "
+        f"motorbikes as one, six breeds of pets as one. HOG maps, {PARTS} × {PARTS} pieces per window, a weight block "
         f"per type beside a shared one, loss 1 − IoU, C = {C:g}; 60 % to learn from and 40 % to test on, "
-        f"{SPLITS['caltech']} and {SPLITS['pets']} splits, stratified. *Types given* is a structured SVM whose types in "
+        f"{SPLITS['caltech']} and {SPLITS['pets']} splits, stratified. *Types given*: a structured SVM whose types in "
         "training are the classes; otherwise a latent SVM learns them, from clusters of boxes, from aspect ratios, or "
         "at random. Adjusted Rand index of types and classes. Mean ± half of a 95 % interval over the splits; p of a "
         "paired t-test of the mean IoU against one type.",

@@ -26,6 +26,8 @@ from tacit.running import Status
 MIN_DRAWN = 4
 """Drawn boxes from which on some are held out to choose by."""
 FOLDS = 4
+MAX_CHOOSING = 60
+"""Drawn boxes that the choice is made on at the most, evenly spread: more take long and change little."""
 ENOUGH_GAIN = 0.01
 """Mean overlap by which the latent step must help on held-out boxes to be taken."""
 
@@ -130,9 +132,10 @@ def _from_boxes(
     evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
     C, takes_latent = SHARED_C[1], False
     if known.size >= MIN_DRAWN:
-        C, by_C = _choose_C(maps, drawn, windows, known, quiet)
+        some = known[:: -(-known.size // MAX_CHOOSING)]
+        C, by_C = _choose_C(maps, drawn, windows, some, quiet)
         evidence |= by_C
-        helped = _held_out_latent(maps, y, labels, drawn, windows, known, start, C, latent_C, quiet)
+        helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
         evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
         takes_latent = helped[1] > helped[0] + ENOUGH_GAIN
     shared = learn_shared(maps[known], windows[known], C, **quiet)
@@ -185,7 +188,6 @@ def _held_out_latent(
     drawn: Array,
     windows: Array,
     known: Array,
-    start: Array,
     C: float,
     latent_C: float,
     quiet: dict[str, Any],

@@ -15,7 +15,7 @@ from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
 from tacit.inputs.lines import one_line
 
 COMMANDS = {
-    "locate": "Find the object in every photo of labelled folders, and draw a box around it.",
+    "locate": "Find the object in every photo, from labels and a few boxes.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "completion": "Print the script that completes commands and options in your shell.",
 }

@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit import boxes, datasets, oracle, penalties, plot, problems, ranking, solvers, spectral, storage, testing
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
     from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
@@ -47,6 +47,7 @@ __all__ = [
     "penalties",
     "plot",
     "problems",
+    "ranking",
     "solvers",
     "spectral",
     "storage",

@@ -35,6 +35,7 @@ _HOMES = (
     "tacit.learners.latent_svm",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.ranking",
 )
 
 

@@ -11,6 +11,7 @@ the better one, and in how many the worse; features and losses need no more. Cou
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -127,6 +128,21 @@ class RankingOracle:
         active = np.zeros(own.n_samples, dtype=np.int64)
         count_active(_without_target(code), own.triplets.offsets, own._better, active)
         return active.astype(np.float64)
+
+    def with_table(self, table: Array) -> RankingOracle:
+        """The same triplets with other features of the rows."""
+        twin = copy.copy(self)
+        twin.table, twin.shares, twin._parts = table, None, {}
+        twin.n_classes, twin.n_params = 1, table.shape[1]
+        return twin
+
+    def slopes(self, weights: Array) -> tuple[float, Array]:
+        """Σ of all hinges where every query has weights of its own, (queries, columns), and the slope for each."""
+        scores = np.empty(self.table.shape[0])
+        score_rows(self.table, self.triplets.offsets, weights, scores)
+        code, active = self.count(scores, 1.0)
+        slopes = self.features_by_query(code)
+        return float(active.sum() + (slopes * weights).sum()), slopes
 
     def features_by_query(self, code: Array) -> Array:
         """(queries, m) Ψ of every query, before it is shared among classes."""

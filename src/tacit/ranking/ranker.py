@@ -145,12 +145,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if group is None and y is None:
             y = self.items_
         training = read_training(self, X, y, triplets, group, query_features, self.scale_)
-        weights = self._checked_weights(self.query_weights(training.queries) * self.scale_)
-        scores = np.empty(len(training.features))
-        score_rows(training.features, training.triplets.offsets, weights, scores)
-        oracle = training.oracle()
-        wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
-        right = training.triplets.per_query - wrong / 2
+        right = count_right(training, self.query_weights(training.queries) * self.scale_)
         return float(right.sum() / training.size), right, training.triplets.per_query
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -211,7 +206,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         tables = ReadTables(relevances.read(X, "queries"))
         found = ReadTables(relevances.read(self.items_ if items is None else items, "items"))
         weights = self.query_weights(read_query_features(query_features, tables))
-        return tables, found, self._checked_weights(weights)
+        return tables, found, np.ascontiguousarray(weights)
 
     def _score_rows(self, X: Any, group: Any, query_features: Any, must_group: bool = False) -> tuple[Array, Array]:
         """Scores of judged rows, and where the rows of each query begin."""
@@ -226,16 +221,13 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             )
         offsets = read_group_offsets([len(rows)] if group is None else group, len(rows))
         table = read_group_features(query_features, rows, offsets)
-        weights = self._checked_weights(self.query_weights(table))
+        weights = np.ascontiguousarray(self.query_weights(table))
         scores = np.empty(len(rows))
         score_rows(rows, offsets, weights, scores)
         return scores, offsets
 
     def _weighs_all_alike(self) -> bool:
         return False
-
-    def _checked_weights(self, weights: Array) -> Array:
-        return np.ascontiguousarray(weights, dtype=np.float64)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scale_")
@@ -284,6 +276,15 @@ def read_training(
     elif scale.size != features.shape[1]:
         raise ValueError(f"there are {features.shape[1]} relevances, and the ranker learned from {scale.size}")
     return Training(np.ascontiguousarray(features / scale), found, queries[kept], scale)
+
+
+def count_right(training: Training, weights: Array) -> Array:
+    """(queries,) how many triplets are in the right order, under weights (queries, m); equal scores count half."""
+    scores = np.empty(len(training.features))
+    score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
+    oracle = training.oracle()
+    wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
+    return np.asarray(training.triplets.per_query - wrong / 2)
 
 
 def find_scale(features: Array, offsets: Array) -> Array:

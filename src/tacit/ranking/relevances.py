@@ -42,8 +42,8 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
     >>> relevances = Relevances({"left": [0], "right": [1]}, ["l1", "cosine"])
     >>> relevances.names([[0.0, 1.0]])
     ['left l1', 'left cosine', 'right l1', 'right cosine']
-    >>> relevances.table([[0.0, 1.0]], [[2.0, 1.0], [1.0, 3.0]])[0]
-    array([[-2.,  0.,  0.,  1.],
+    >>> relevances.table([[0.0, 1.0]], [[2.0, 2.0], [1.0, 3.0]])[0]
+    array([[-2.,  0., -1.,  1.],
            [-1.,  0., -2.,  1.]])
     """
 

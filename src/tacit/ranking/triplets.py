@@ -144,9 +144,9 @@ class Triplets:
         overlap : "jaccard" is common tags by all tags of the two, "count" is the number of common tags
         top, others, itself, random_state : as in `from_relevance`
 
-        >>> Triplets.from_tags([["sea", "sky"]], [["sky"], ["sea", "sky"], ["car"]], top=1, others=2).to_array()
-        array([[0, 1, 0],
-               [0, 1, 2]])
+        >>> triplets = Triplets.from_tags([["sea", "sky"]], [["sky"], ["sea", "sky"], ["car"]], top=1, others=2)
+        >>> sorted(triplets.to_array().tolist())
+        [[0, 1, 0], [0, 1, 2]]
         """
         relevance, shape = tag_relevance(query_tags, item_tags, overlap)
         return cls(*sample_items(relevance, shape, (top, others), read_itself(itself, *shape), random_state, least=0.0))

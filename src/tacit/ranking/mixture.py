@@ -244,7 +244,7 @@ def start_gates(mixture: Mixture, n_classes: int, n_init: int, rng: np.random.Ra
     """Gates to start from: k-means on the features of queries, and on what their triplets prefer, in turn.
 
     Equal classes are a saddle of the objective, so a start must tell classes apart. Features of queries show classes
-    that lie in heaps; preferences, the sum of ``k_{q,a} − k_{q,b}`` over the triplets of a query, show those that do not.
+    that lie in heaps; preferences, sums of ``k_{q,a} − k_{q,b}`` over the triplets of a query, show those that do not.
     """
     from sklearn.cluster import KMeans
     from sklearn.linear_model import LogisticRegression

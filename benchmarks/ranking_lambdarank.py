@@ -12,6 +12,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.harness import Page, real_data
 from tacit.ranking import GlobalRanker, MixtureRanker, TransductiveRanker, Triplets, measures
+from tacit.ranking.ranker import find_scale
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 FOLDS = 5
@@ -33,8 +34,7 @@ def run() -> Page:
     }
     values, rows = {}, {}
     for name, make in makers.items():
-        C = _choose(make, X, train) if "tacit, T" not in name and "tacit, M" not in name else rows["C"]
-        rows.setdefault("C", C)
+        C = _choose(make, X, train)
         began = time.process_time()
         ranker = make(C).fit(X, train.y, group=train.group)
         seconds = time.process_time() - began
@@ -54,11 +54,12 @@ def run() -> Page:
         rows[name] = ("its example's settings", f"{time.process_time() - began:.2f}")
     page = Page(
         "LightGBM's ranking example: NDCG at 10",
-        f"{train.group.size} training and {test.group.size} test queries, {len(X)} and {len(Z)} documents graded 0 to 4,"
-        f" {width} features, {len(train.triplets)} triplets. Gains 2^grade − 1; queries without a relevant document are "
-        f"left out. C was chosen among {', '.join(map(str, CS))} by {FOLDS}-fold cross-validation on the training "
-        "queries; the transductive ranker and the mixture take that of the global one. The test queries were looked at "
-        "once. Must reach: the linear ones within noise of each other.",
+        f"{train.group.size} training and {test.group.size} test queries, {len(X)} and {len(Z)} documents "
+        f"graded 0 to 4, {width} features, {len(train.triplets)} triplets. Gains 2^grade − 1; queries without a relevant "
+        f"document are left out. C was chosen for each linear ranker among {', '.join(map(str, CS))} by "
+        f"{FOLDS}-fold cross-validation on the training queries. The test queries were looked at twice: at first the pairs of "
+        "LinearSVC were scaled otherwise (0.728), and the mixture took the C of the global ranker (0.712). Must reach: "
+        "the linear ones within noise of each other.",
         ["ranker", "setting", "CPU seconds", "NDCG@10 (95 % interval)", "minus GlobalRanker, paired"],
     )
     reference = values["tacit, GlobalRanker"]
@@ -72,15 +73,14 @@ def run() -> Page:
 
 
 class _PairSVC:
-    """liblinear on the differences of all pairs, standardised as the ranker does it."""
+    """liblinear on the differences of all pairs, scaled as the ranker scales them."""
 
     def __init__(self, C: float) -> None:
         self.C = C
 
     def fit(self, X: Any, y: Any, group: Any) -> _PairSVC:
         pairs = Triplets.from_groups(y, group).to_array()
-        self.scale = X.std(axis=0)
-        self.scale[self.scale == 0] = 1
+        self.scale = find_scale(X, np.concatenate([[0], np.cumsum(group)]))
         differences = (X[pairs[:, 1]] - X[pairs[:, 2]]) / self.scale
         signs = np.where(np.arange(len(pairs)) % 2, 1, -1)
         model = LinearSVC(loss="hinge", C=self.C / len(pairs), fit_intercept=False, tol=1e-3, max_iter=20_000)

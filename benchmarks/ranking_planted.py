@@ -32,8 +32,8 @@ def run() -> Page:
         f"{N_TRAIN} training and {N_TEST} test queries, {N_ITEMS} items, {M} similarities. A query of class g ranks by "
         f"z_g·k plus noise ({NOISE} of a standard deviation); the weights of classes are opposed (their mean is zero). "
         f"Classes lie in heaps of {P} query features, or are cut by hyperplanes through one heap (gate). Triplets: the "
-        f"10 most relevant above 16 others. Items browsed to meet {R} of the {RELEVANT} most relevant. Must reach: adjusted "
-        "Rand index at least 0.9, items browsed within 5 % of the planted weights.",
+        f"10 most relevant above 16 others. Items browsed to meet {R} of the {RELEVANT} most relevant. Must reach: "
+        "adjusted Rand index at least 0.9, items browsed within 5 % of the planted weights.",
         ["classes", "query features", "adjusted Rand, test queries", "classes by 'auto'", "browsed: truth", "mixture",
          "global", "mixture against the truth", "CPU seconds of the fit"],
     )  # fmt: skip

@@ -16,8 +16,7 @@ from benchmarks.harness import Page
 from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, TransductiveRanker, Triplets, measures
 
 CS = (1.0, 10.0, 100.0)
-CLASSES = (1, 2, 3, 4, 6)
-GATE_PENALTIES = (0.1, 1.0)
+CLASSES = (2, 3, 4, 6)
 NEIGHBOURS = (25, 100, 400)
 NAMES = ("equal weights", "global", "transductive", "mixture")
 TOP, OTHERS = 10, 16
@@ -102,16 +101,12 @@ def _judge_partition(images: Images, part: Partition, judged: Judged) -> None:
     relevances = images.relevances
     rankers = [fitted(GlobalRanker(relevances, C)) for C in CS]
     best = min(rankers, key=held.cost)
-    mixtures = [
-        fitted(MixtureRanker(n, relevances, best.C, gate_penalty=penalty))
-        for n in CLASSES
-        for penalty in GATE_PENALTIES[: 1 if n == 1 else None]
-    ]
-    mixture = min(mixtures, key=held.cost)
+    mixture = min((fitted(MixtureRanker(n, relevances, C)) for n in CLASSES for C in CS), key=held.cost)
     wanted = [n for n in NEIGHBOURS if n < len(part.train)]
-    near = min((fitted(TransductiveRanker(relevances, best.C, n_neighbors=n)) for n in wanted), key=held.cost)
+    near = min((fitted(TransductiveRanker(relevances, C, n_neighbors=n)) for n in wanted for C in CS), key=held.cost)
     judged.chosen.append(
-        f"C = {best.C:g}, {mixture.n_classes_} classes (λ = {mixture.gate_penalty:g}), {near.n_neighbors} neighbours"
+        f"C = {best.C:g}, {near.n_neighbors} neighbours with C = {near.C:g}, {mixture.n_classes_} classes with "
+        f"C = {mixture.C:g}"
     )
     test = _Queries(images, part.test, part.items)
     for name, ranker in zip(NAMES, (_Equal(best.scale_), best, near, mixture), strict=True):
@@ -151,7 +146,7 @@ class _Equal:
         return np.tile(1 / self.scale, (len(x), 1))
 
 
-def report(page: Page, judged: Judged, r: int) -> None:
+def report(page: Page, judged: Judged, r: int, looks: str) -> None:
     """One row per ranker, with intervals over all test queries and a paired test against the global ranker."""
     reference = np.concatenate(judged.browsed["global"])
     for name in NAMES:
@@ -177,7 +172,7 @@ def report(page: Page, judged: Judged, r: int) -> None:
     undefined = np.isnan(reference).sum()
     page.notes.append(
         f"Triplets per partition: {', '.join(map(str, judged.n_triplets))}. Chosen on the validation queries of each "
-        f"partition: {'; '.join(judged.chosen)}. Test queries were looked at once."
+        f"partition: {'; '.join(judged.chosen)}. {looks}"
     )
     if undefined:
         page.notes.append(f"{undefined} of {reference.size} test queries have fewer than {r} relevant images.")

@@ -54,10 +54,10 @@ def run() -> Page:
         rows[name] = ("its example's settings", f"{time.process_time() - began:.2f}")
     page = Page(
         "LightGBM's ranking example: NDCG at 10",
-        f"{train.group.size} training and {test.group.size} test queries, {len(X)} and {len(Z)} documents "
-        f"graded 0 to 4, {width} features, {len(train.triplets)} triplets. Gains 2^grade − 1; queries without a relevant "
-        f"document are left out. C was chosen for each linear ranker among {', '.join(map(str, CS))} by "
-        f"{FOLDS}-fold cross-validation on the training queries. The test queries were looked at twice: at first the pairs of "
+        f"{train.group.size} training and {test.group.size} test queries, {len(X)} and {len(Z)} documents graded "
+        f"0 to 4, {width} features, {len(train.triplets)} triplets. Gains 2^grade − 1; queries without a relevant "
+        f"document are left out. C was chosen for each linear ranker among {', '.join(map(str, CS))} by {FOLDS}-fold "
+        "cross-validation on the training queries. The test queries were looked at twice: at first the pairs of "
         "LinearSVC were scaled otherwise (0.728), and the mixture took the C of the global ranker (0.712). Must reach: "
         "the linear ones within noise of each other.",
         ["ranker", "setting", "CPU seconds", "NDCG@10 (95 % interval)", "minus GlobalRanker, paired"],

@@ -18,9 +18,6 @@ INPUTS = 400
 
 ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral")
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
-    "tacit",
-    *(f"tacit.{room}" for room in ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral")),
-)
 
 NOT_CALLED_BY_USERS = {
     "EMStep", "JudgedRows", "MixtureStep", "Solution", "Solver", "State", "Status", "Step", "Warm", "WarmStart",

@@ -14,6 +14,9 @@ from tacit.ranking.counting import keep_best
 BLOCK_ENTRIES = 4_000_000
 """Relevances that are looked at together, at the most."""
 
+MAX_NUMBER = 2**31 - 1
+"""The highest number that a query or an item can have."""
+
 
 class Graded(NamedTuple):
     """Items of queries and their grades 0, 1, … within the query; ``offsets`` is where those of each query begin."""
@@ -23,11 +26,22 @@ class Graded(NamedTuple):
     grades: Array
 
 
+def read_whole_numbers(values: Any) -> Array:
+    """An array of whole numbers from −1 up to `MAX_NUMBER`; an empty one of floats for anything else, to be refused."""
+    try:
+        table = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):  # rows of several lengths
+        return np.zeros((0, 0, 0))
+    if table.dtype.kind not in "iu" or (table.size and not -1 <= table.min() <= table.max() <= MAX_NUMBER):
+        return np.zeros((0, 0, 0))
+    return table.astype(np.int64)
+
+
 def read_itself(itself: Any, n_queries: int, n_items: int) -> Array:
     """Per query its own number among the items, −1 where it is none of them."""
     if itself is None:
         return np.full(n_queries, -1, dtype=np.int64)
-    own = np.asarray(itself)
+    own = read_whole_numbers(itself)
     if own.shape != (n_queries,) or own.dtype.kind not in "iu":
         raise ValueError(
             f"itself is one item number for each of {n_queries} queries, -1 for none, got {shorten(itself)}"
@@ -47,7 +61,7 @@ def read_groups(y: Any, group: Any) -> tuple[Array, Array]:
 
 def read_group_offsets(group: Any, n_rows: int) -> Array:
     """Where the rows of each query begin, from the number of rows per query."""
-    sizes = np.asarray(group)
+    sizes = read_whole_numbers(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min(initial=0) < 0:
         raise ValueError(f"group is the number of rows of each query, whole numbers from 0, got {shorten(group)}")
     if sizes.sum() != n_rows:
@@ -107,7 +121,7 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
 
 def _read_sizes(sizes: Any) -> Array:
     if not isinstance(sizes, str) and not hasattr(sizes, "__fspath__"):
-        return np.asarray(sizes)
+        return read_whole_numbers(sizes)
     text = file_path("sizes", sizes).read_text(encoding="utf-8").split()
     if not all(word.isdigit() for word in text):
         raise ValueError(f"{shorten(str(sizes))} must hold one whole number per query")

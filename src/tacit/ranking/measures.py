@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
-from tacit.ranking.judgements import read_groups
+from tacit.ranking.judgements import read_groups, read_whole_numbers
 
 __all__ = [
     "Estimate", "average_precision", "browsed", "compare", "estimate", "ndcg", "precision_at", "precision_recall",
@@ -173,7 +173,7 @@ def compare(
 def _read(ranking: Any, relevance: Any, group: Any, k: Any = None) -> _Judged:
     if k is not None:
         whole_number("k", k)
-    order = np.asarray(ranking)
+    order = read_whole_numbers(ranking)
     if order.ndim != 2 or order.dtype.kind not in "iu":
         raise ValueError(
             f"a ranking is a (queries, k) array of item numbers, as rank returns it, got {shorten(ranking)}"

@@ -17,6 +17,7 @@ from tacit.ranking.judgements import (
     read_groups,
     read_itself,
     read_svmlight,
+    read_whole_numbers,
     sample_items,
     tag_relevance,
 )
@@ -341,8 +342,8 @@ def _check_whole(name: str, values: Any) -> None:
 
 
 def _whole_table(triplets: Any) -> Array:
-    table = np.asarray(triplets) if not isinstance(triplets, str) and triplets is not None else np.zeros(0)
-    if table.size == 0 and table.dtype.kind in "fiu" and table.ndim < 3:
+    table = read_whole_numbers(triplets)
+    if table.ndim == 2 and not len(table):
         raise ValueError("there are no triplets: nothing says which item belongs above which")
     if table.ndim != 2 or table.shape[1] != 3 or table.dtype.kind not in "iu":
         raise ValueError(

@@ -255,7 +255,7 @@ def read_training(
             raise ValueError(f"X has {len(rows)} rows and y {found.items.size} grades; give one each")
         queries = read_group_features(query_features, rows, found.offsets)
         kept, found = _with_triplets(found)
-        features = rows[found.items]
+        features = rows if found.items.size == len(rows) else rows[found.items]
     else:
         if triplets is None:
             raise ValueError(
@@ -275,7 +275,8 @@ def read_training(
         scale = find_scale(features, found.offsets) if ranker.standardise else np.ones(features.shape[1])
     elif scale.size != features.shape[1]:
         raise ValueError(f"there are {features.shape[1]} relevances, and the ranker learned from {scale.size}")
-    return Training(np.ascontiguousarray(features / scale), found, queries[kept], scale)
+    scaled = features if (scale == 1).all() else features / scale
+    return Training(np.ascontiguousarray(scaled), found, queries[kept], scale)
 
 
 def count_right(training: Training, weights: Array) -> Array:

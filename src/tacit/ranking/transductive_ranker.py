@@ -83,7 +83,7 @@ class TransductiveRanker(Ranker):
         self.query_mean_ = training.queries.mean(axis=0)
         self.query_scale_ = spread(training.queries)
         self.training_: dict[str, Any] = {
-            "features": training.features,
+            "features": training.features.copy(),  # they may be the caller's own rows
             "queries": (training.queries - self.query_mean_) / self.query_scale_,
             "triplets": Triplets(given.offsets, given.items, given.grades, given.above, given.below),
         }

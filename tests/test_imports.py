@@ -15,7 +15,10 @@ ROOMS = [
     {"learners"},
     {"ranking", "spectral", "regularisation_path"},
     {"plot"},
+    {"report"},
+    {"apps"},
     {"testing", "demo"},
+    {"commands"},
     {"cli", "__main__"},
 ]
 """From the ground up. A module imports from its own storey and from those below; what is imported inside a function, to

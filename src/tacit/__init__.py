@@ -19,10 +19,24 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, penalties, plot, problems, ranking, solvers, spectral, storage, testing
+    from tacit import (
+        apps,
+        boxes,
+        datasets,
+        oracle,
+        penalties,
+        plot,
+        problems,
+        ranking,
+        report,
+        solvers,
+        spectral,
+        storage,
+        testing,
+    )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -33,11 +47,15 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "apps",
     "boxed_windows",
     "boxes",
     "datasets",
@@ -48,6 +66,7 @@ __all__ = [
     "plot",
     "problems",
     "ranking",
+    "report",
     "solvers",
     "spectral",
     "storage",
@@ -57,8 +76,11 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",

@@ -137,17 +137,17 @@ def _indicators(query_tags: Any, item_tags: Any) -> tuple[Any, Any]:
             raise ValueError(
                 f"queries have {queries.shape[1]} tags, items {items.shape[1]}; a column is one tag in both"
             )
-        return tuple((matrix != 0).astype(np.int64).tocsr() for matrix in (queries, items))  # type: ignore[return-value]
+        return tuple((matrix != 0).astype(np.int64).tocsr() for matrix in (queries, items))
     from sklearn.preprocessing import MultiLabelBinarizer
 
     lists = [_tag_lists(name, tags) for name, tags in (("query_tags", query_tags), ("item_tags", item_tags))]
     binarizer = MultiLabelBinarizer(sparse_output=True).fit([*lists[0], *lists[1]])
-    return tuple(as_csr(binarizer.transform(tags)).astype(np.int64) for tags in lists)  # type: ignore[return-value]
+    return tuple(as_csr(binarizer.transform(tags)).astype(np.int64) for tags in lists)
 
 
 def _tag_lists(name: str, tags: Any) -> list[list[str]]:
     is_listed = isinstance(tags, Iterable) and not isinstance(tags, str | bytes)
-    listed = list(tags) if is_listed else [None]
+    listed: list[Any] = list(tags) if is_listed else [None]
     for i, entry in enumerate(listed):
         if isinstance(entry, str | bytes) or not isinstance(entry, Iterable):
             raise ValueError(f"{name}[{i}] is {shorten(entry)}; give a list of tags for each, or an indicator matrix")
@@ -195,8 +195,8 @@ def sample_items(
         others = _best(keys, min(n_others, n_items))[1]
         both = np.hstack([items, others])
         grades = np.repeat([1, 0], [items.shape[1], others.shape[1]])
-        has_both = (items >= 0).any(axis=1) & (others >= 0).any(axis=1)
-        is_in = (both >= 0) & has_both[:, None]
+        has_both = (items >= 0).any(axis=1, keepdims=True) & (others >= 0).any(axis=1, keepdims=True)
+        is_in = (both >= 0) & has_both
         parts.append((is_in.sum(axis=1), both[is_in], np.broadcast_to(grades, both.shape)[is_in]))
     empty = (np.zeros(0, dtype=np.int64),) * 3
     sizes, items, grades = (np.concatenate(column) for column in zip(*(parts or [empty]), strict=True))

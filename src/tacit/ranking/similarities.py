@@ -52,7 +52,7 @@ def _paired_chi2(x: Array, y: Array) -> Array:
 
 def _paired_cosine(x: Array, y: Array) -> Array:
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
-    return np.divide((x * y).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > MAX_NOTHING)
+    return np.asarray(np.divide((x * y).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > MAX_NOTHING))
 
 
 Table = Callable[[Array, Array], Array]

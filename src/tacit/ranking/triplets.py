@@ -308,8 +308,8 @@ class Triplets:
         for side in (above, below):
             if side.size and not 0 <= side.min() <= side.max() < self.items.size:
                 raise ValueError("above and below of triplets are places among their items")
-        owners = [np.searchsorted(self.offsets, side, side="right") for side in (above, below)]
-        if not np.array_equal(*owners) or (np.diff(owners[0]) < 0).any():
+        owner, other = (np.searchsorted(self.offsets, side, side="right") for side in (above, below))
+        if not np.array_equal(owner, other) or (np.diff(owner) < 0).any():
             raise ValueError("both items of a triplet belong to its query, and triplets are sorted by query")
 
 

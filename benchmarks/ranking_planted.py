@@ -12,7 +12,7 @@ from benchmarks.harness import Page
 from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, Triplets, measures
 
 N_TRAIN, N_TEST, N_ITEMS, M, P = 2000, 1000, 1000, 8, 5
-NOISE, R, RELEVANT = 0.15, 20, 100
+NOISE, R, RELEVANT = 0.5, 20, 100
 
 
 class Planted(NamedTuple):
@@ -48,7 +48,7 @@ def run() -> Page:
                 data.queries[train], data.items, triplets, query_features=data.x[train]
             )
             seconds = time.process_time() - began
-            auto = MixtureRanker("auto", relevances, C=1000, n_init=2).fit(
+            auto = MixtureRanker("auto", relevances, C=1000, n_init=1, max_classes=5).fit(
                 data.queries[train], data.items, triplets, query_features=data.x[train]
             )
             single = GlobalRanker(relevances, C=1000).fit(data.queries[train], data.items, triplets)

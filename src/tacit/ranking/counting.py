@@ -12,9 +12,10 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.kernels import kernel
 
-MAX_COMPARED = 16384
-"""Pairs of a query up to which comparing all of them takes less time than sorting: the comparisons run in parallel
-inside the processor."""
+MAX_COMPARED = 2_000_000
+"""Pairs of a query up to which comparing all of them takes less time than sorting, because comparisons need no branches
+and run several at a time. Measured with as many items on both sides: 3 against 15 µs per query at 10⁴ pairs, 135 against
+220 at 10⁶, 1370 against 770 at 9 · 10⁶."""
 
 
 @kernel

@@ -158,6 +158,9 @@ def test_a_ranker_is_an_estimator_and_comes_back_from_a_file(tmp_path):
     again = tacit.load(tmp_path / "r.tacit")
     assert again.get_params()["C"] == 7
     assert np.array_equal(again.rank(queries, 5), ranker.rank(queries, 5))
+    cut = clone(ranker).set_params(relevances__families={"right": slice(0, 2), "wrong": slice(2, None)})
+    cut.fit(queries, items, triplets).save(tmp_path / "cut.tacit")
+    assert np.array_equal(tacit.load(tmp_path / "cut.tacit").rank(queries, 5), ranker.rank(queries, 5))
     assert again.status_ is ranker.status_
     assert len(again.history_) == len(ranker.history_)
 
@@ -342,3 +345,24 @@ def test_relevances_are_cached_on_disk_and_read_again(tmp_path, monkeypatch):
         assert np.array_equal(block, plain[rows, columns])
     with pytest.raises(TypeError):
         next(iter(cached.blocks(queries + 1, items)))  # other data, other files
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("coef_", np.zeros(3)),
+        ("coef_", np.full(4, np.nan)),
+        ("scale_", np.zeros(4)),
+        ("items_", {"right": np.zeros((3, 2))}),
+        ("n_relevances_", 5),
+        ("objective_", "low"),
+        ("history_", 3),
+    ],
+)
+def test_a_ranker_with_impossible_attributes_is_not_written(tmp_path, name, value):
+    queries, items, truth, relevances = retrieval()
+    ranker = GlobalRanker(relevances).fit(queries, items, Triplets.from_similarity(truth, top=4, others=6))
+    setattr(ranker, name, value)
+    with pytest.raises((ValueError, TypeError)):
+        ranker.save(tmp_path / "r.tacit")
+    assert not (tmp_path / "r.tacit").exists()

@@ -199,6 +199,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return os.fspath(value)
     if isinstance(value, Status):
         return {"$status": value.name}
+    if isinstance(value, slice):
+        return {"$slice": [_pack(part, arrays, path) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
@@ -247,6 +249,9 @@ class _Unpacker:
             return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
         if "$status" in value:
             return Status[value["$status"]]
+        if "$slice" in value:
+            start, stop, step = (part if part is None else int(part) for part in value["$slice"])
+            return slice(start, stop, step)
         if "$strings" in value:
             if not all(isinstance(part, str) for part in value["$strings"]):
                 raise StorageError("a column of strings holds something else")

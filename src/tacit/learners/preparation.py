@@ -104,6 +104,11 @@ def check_running(learner: Any) -> None:
             f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
             + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
         )
+    check_long_run(learner)
+
+
+def check_long_run(learner: Any) -> None:
+    """Refuse invalid values of those parameters of long runs that an estimator has."""
     whole_number("max_iter", getattr(learner, "max_iter", 1))
     check_jobs(learner.n_jobs)
     if getattr(learner, "checkpoint", None) is not None:

@@ -31,8 +31,8 @@ def run() -> Page:
         "(as the test of `letters`), 128 pixels and a constant, ½ of the squared norm per word-log-likelihood as "
         "python-crfsuite's c2 = 1. *Digits*: both until the same norm of the gradient. *Sum pass*: log-partition and "
         "gradient on 2000 bags × 50 candidates × 100 features, 5 classes, against the two matrix products that it "
-        "needs (scores, and their transpose), same dtype. *Bags*: those of `latent_speed`, 500 × 50 × 100, C = 100; held-out "
-        "bags are drawn from the same prototypes.",
+        "needs (scores, and their transpose), same dtype. *Bags*: those of `latent_speed`, 500 × 50 × 100, C = 100; "
+        "held-out bags are drawn from the same prototypes.",
         ["task", "learner", "seconds", "ratio", "must reach", "result"],
     )
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):

@@ -41,8 +41,8 @@ def run() -> Page:
         "Min-entropy models: the proteins of Kumar (2013)",
         f'`MinEntropySVM(Motif({WIDTH}, features="literature"), alpha="cv", C={list(CS)}, alphas={list(ALPHAS)}, '
         'init="hidden")`, one start, five folds. '
-        "α and C are chosen inside the training half of every fold, on one third of it that is held out, then the model "
-        "is fitted to all of it. `LatentSVM` with C = 150 from one random start, as on the page `uniprobe` "
+        "α and C are chosen inside the training half of every fold, on one third of it that is held out, then the "
+        "model is fitted to all of it. `LatentSVM` with C = 150 from one random start, as on the page `uniprobe` "
         "(where the width was chosen), and `HiddenCRF` with the C of the min-entropy model, beside it. Mean ± standard "
         "deviation over folds; in brackets Kumar (2013), table 3.1. Seconds of CPU time, one BLAS thread; those of the "
         "min-entropy model are of the fit itself, without the choice. Every test half was looked at once per model.",

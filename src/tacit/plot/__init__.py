@@ -9,6 +9,13 @@ from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
+from tacit.plot.uncertainty import (
+    entropies_and_losses,
+    entropy_and_loss,
+    order_curve,
+    places_in_images,
+    places_in_sequences,
+)
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
@@ -17,6 +24,8 @@ __all__ = [
     "box_statistics",
     "convergence",
     "descent",
+    "entropies_and_losses",
+    "entropy_and_loss",
     "found_letters",
     "found_motifs",
     "found_windows",
@@ -28,6 +37,9 @@ __all__ = [
     "letter_heights",
     "logo",
     "mean_images",
+    "order_curve",
+    "places_in_images",
+    "places_in_sequences",
     "predicted_boxes",
     "pyplot",
     "singular_values",

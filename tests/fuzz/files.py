@@ -12,7 +12,16 @@ from tests.fuzz.draws import Draw
 from tests.fuzz.registry import target
 
 import tacit
-from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM
+from tacit import (
+    HiddenCRF,
+    IterativeLatentSVM,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+)
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.running.archive import read_archive, write_archive
@@ -33,6 +42,9 @@ MODELS = {
     "costs": (lambda: StructuredSVM(Multiclass(loss=2 - 2 * np.eye(3)), C=1, class_weight={0: 2.0}).fit(X, Y), X),
     "Candidates": (lambda: LatentSVM(Candidates(), C=1, n_init=2, pace=SelfPaced()).fit(BAGS, LABELS), BAGS),
     "overlap": (lambda: IterativeLatentSVM(Candidates(loss="overlap"), C=1).fit(BAGS, LABELS), BAGS),
+    "HiddenCRF": (lambda: HiddenCRF(Candidates(), C=1, n_init=2).fit(BAGS, LABELS), BAGS),
+    "MinEntropySVM": (lambda: MinEntropySVM(Candidates(), alpha="cv", alphas=[1, 2], cv=2).fit(BAGS, LABELS), BAGS),
+    "LatentPerceptron": (lambda: LatentPerceptron(Candidates()).fit(BAGS, LABELS), BAGS),
     "Chain": (lambda: StructuredSVM(Chain(boundaries=True), C=1).fit(TOKENS, TAGS), TOKENS),
     "Motif": (lambda: LatentSVM(Motif(3, background=2, strands="both"), C=1).fit(DNA, BOUND), DNA),
     "Transforms": (
@@ -141,6 +153,9 @@ FITS = {
     "Subgradient": lambda **s: (StructuredSVM(Multiclass(), solver=Subgradient(), **s), X, Y),
     "LatentSVM": lambda **s: (LatentSVM(Candidates(), n_init=2, **s), BAGS, LABELS),
     "rounds": lambda **s: (IterativeLatentSVM(Candidates(loss="overlap"), **s), BAGS, LABELS),
+    "HiddenCRF": lambda **s: (HiddenCRF(Candidates(), n_init=2, **s), BAGS, LABELS),
+    "MinEntropySVM": lambda **s: (MinEntropySVM(Candidates(), alpha=2.0, n_init=2, **s), BAGS, LABELS),
+    "infinite order": lambda **s: (MinEntropySVM(Candidates(), alpha=np.inf, n_init=2, **s), BAGS, LABELS),
     "motifs": lambda **s: (LatentSVM(Motif(3, background=1), **s), DNA, BOUND),
 }
 

@@ -46,17 +46,18 @@ class Prepared(NamedTuple):
 
 
 def bind_samples(
-    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS
+    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS, instead: str = ""
 ) -> tuple[Schema, Any]:
     """For any learner: check the parameters that all of them have, read the data once, and bind it.
 
-    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work.
+    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work, which says
+    what to do ``instead``.
     """
     check_running(learner)
     data = learner._read(X, reset=True)
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)
-    require(type(learner).__name__, learner.problem, oracle, needs)
+    require(type(learner).__name__, learner.problem, oracle, needs, instead)
     functions = offered(oracle, ChecksItself)
     if functions is not None:
         functions.probe()

@@ -10,6 +10,13 @@ from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.retrieval import class_weights, hidden_classes, precision_recall, retrieval_sheet
+from tacit.plot.uncertainty import (
+    entropies_and_losses,
+    entropy_and_loss,
+    order_curve,
+    places_in_images,
+    places_in_sequences,
+)
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
@@ -19,6 +26,8 @@ __all__ = [
     "class_weights",
     "convergence",
     "descent",
+    "entropies_and_losses",
+    "entropy_and_loss",
     "found_letters",
     "found_motifs",
     "found_windows",
@@ -31,6 +40,9 @@ __all__ = [
     "letter_heights",
     "logo",
     "mean_images",
+    "order_curve",
+    "places_in_images",
+    "places_in_sequences",
     "precision_recall",
     "predicted_boxes",
     "pyplot",

@@ -74,8 +74,7 @@ class SmoothLearner(Learner, ABC):
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
         self._check_parameters()
-        schema, oracle = bind_samples(self, X, y, hidden, ())
-        require(type(self).__name__, self.problem, oracle, self._needs, self._instead)
+        schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
         if self.class_weight is not None and completes_labels(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
         self._choose(X, y, hidden, sample_weight)

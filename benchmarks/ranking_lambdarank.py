@@ -15,7 +15,7 @@ from tacit.ranking import GlobalRanker, MixtureRanker, TransductiveRanker, Tripl
 from tacit.ranking.ranker import find_scale
 
 CS = (0.01, 0.1, 1.0, 10.0, 100.0)
-FOLDS = 5
+FOLDS = 3
 
 
 def run() -> Page:

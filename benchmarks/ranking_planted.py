@@ -78,8 +78,8 @@ def run() -> Page:
             print(page.rows[-1], flush=True)
     page.notes.append(
         "Where hyperplanes cut classes through one heap, a few queries next to a hyperplane fall on its wrong side; "
-        "with opposed weights each of these costs hundreds of items, so that one query in a hundred is several per cent of "
-        "the mean."
+        "with opposed weights each of these costs hundreds of items, so that one query in a hundred is several per "
+        "cent of the mean."
     )
     return page
 

@@ -28,7 +28,7 @@ from tacit.ranking.counting import (
     sum_hinges,
     sum_rows,
 )
-from tacit.ranking.triplets import Triplets
+from tacit.ranking.triplets import Triplets, stretches
 
 SORT_COST = 3
 """What a comparison of the sort costs, in multiplications."""
@@ -105,7 +105,7 @@ class RankingOracle:
             )  # fmt: skip
         else:
             count_pairs(
-                scores, given.pair_offsets, given.above, given.below, margin, strict,
+                scores, given.pair_offsets, *given.listed(), margin, strict,
                 self._better, self._worse, code, active,
             )  # fmt: skip
         return code, active
@@ -200,8 +200,7 @@ class RankingOracle:
         if queries.size and (np.diff(queries) == 1).all():
             features = self.table[given.offsets[queries[0]] : given.offsets[queries[-1] + 1]]
         else:
-            sizes = np.diff(given.offsets)
-            features = self.table[_places(given.offsets, queries, sizes)]
+            features = self.table[stretches(given.offsets, queries)[0]]
         return RankingOracle(features, given.take(queries), None if self.shares is None else self.shares[queries])
 
     def _row_coefficients(self, code: Array, coef: Array) -> Array:
@@ -231,11 +230,3 @@ def _without_target(code: Array) -> Array:
 def _sum_by_query(values: Array, offsets: Array) -> Array:
     """Every query has rows."""
     return np.asarray(np.add.reduceat(values, offsets[:-1])) if offsets.size > 1 else np.zeros(0)
-
-
-def _places(offsets: Array, queries: Array, sizes: Array) -> Array:
-    cuts = np.concatenate([[0], np.cumsum(sizes[queries])])
-    return np.arange(cuts[-1]) + np.repeat(offsets[queries] - cuts[:-1], sizes[queries])
-
-
-__all__ = ["RankingOracle"]

@@ -1,8 +1,9 @@
 """The oracle of ranking: a sample is a query, its output the set of its triplets that count as violated.
 
-With ``Ψ(q, A) = Σ_{(a, b) ∈ A} (k_{q,b} − k_{q,a})`` for a set A of triplets of query q, and the loss |A|,
+With ``Ψ(q, A) = Σ_{(a, b) ∈ A} (k_{q,b} − k_{q,a})`` for a set A of triplets of query q, and as loss the number #A of
+triplets in it,
 
-    max_A |A| + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
+    max_A #A + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
 
 the hinge summed over all triplets is the slack of a structured SVM, whose target is the empty set. So every solver of
 tacit minimises it, with a certificate. A set travels as a code of counts: in how many of its triplets each item is

@@ -11,6 +11,7 @@ import tacit
 from tacit.ranking import GlobalRanker, Relevances, Triplets, counting
 from tacit.ranking.oracle import RankingOracle
 from tacit.scale.sharding import smallest_blocks
+from tacit.solvers import Bundle, FrankWolfe, Subgradient
 
 
 def judged_rows(seed, n_queries=12, grades=3, m=4, longest=9):
@@ -366,3 +367,13 @@ def test_a_ranker_with_impossible_attributes_is_not_written(tmp_path, name, valu
     with pytest.raises((ValueError, TypeError)):
         ranker.save(tmp_path / "r.tacit")
     assert not (tmp_path / "r.tacit").exists()
+
+
+@pytest.mark.parametrize("solver", [Bundle(proximal=False), FrankWolfe(), Subgradient()], ids=repr)
+def test_every_solver_certifies_the_same_optimum(solver):
+    X, y, group = judged_rows(1, n_queries=30)
+    best = GlobalRanker(C=10, tol=1e-6).fit(X, y, group=group)
+    ranker = GlobalRanker(C=10, tol=1e-2, solver=solver).fit(X, y, group=group)
+    assert ranker.status_.name == "CONVERGED"
+    assert ranker.bound_ <= best.objective_
+    assert best.bound_ <= ranker.objective_ <= 1.02 * best.objective_

@@ -249,6 +249,7 @@ class MixtureRanker(Ranker):
         check_table("query_mean_", self.query_mean_, (p,))
         check_table("query_scale_", self.query_scale_, (p,))
         number("objective_", self.objective_, "a number from 0", is_not_negative)
+        whole_number("n_iter_", self.n_iter_, 0)
         check_history(self.history_)
         if self.validation_scores_ is not None and not is_table(self.validation_scores_, 1, "f"):
             raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, no vector of shares")

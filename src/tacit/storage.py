@@ -36,6 +36,7 @@ _HOMES = (
     "tacit.penalties",
     "tacit.spectral",
     "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 

@@ -54,6 +54,7 @@ def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
     """Name and letters of every record of a FASTA or FASTQ file, one after the other: memory stays small.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.fa").write_text(">first one\\nACGT\\nAC\\n>second\\nGGG\\n")
     ...     list(iterate_sequences(f"{folder}/a.fa"))
@@ -85,12 +86,13 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     """All sequences of a FASTA or FASTQ file, checked: DNA, none empty, at most ``max_bytes`` letters.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.fa").write_text(">p53\\nMEEPQSDPSV\\n")
     ...     read_sequences_file(f"{folder}/a.fa")
     Traceback (most recent call last):
     ...
-    ValueError: '...a.fa', record 1 ('p53') has 'E' at position 1: this looks like protein, and motifs are looked for ...
+    ValueError: '...a.fa', record 1 ('p53') has 'E' at position 1: this looks like protein, and motifs are looked ...
     """
     room = whole_number("max_bytes", max_bytes, 1)
     names, letters, total = [], [], 0
@@ -113,6 +115,7 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     only; a column ``name`` or ``id`` of the header gives the names.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = (Path(folder) / "a.tsv").write_text("sequence\\tsignal\\nACGT\\t1.5\\nCCGT\\t0.2\\nGGGG\\t7\\n")
     ...     read_sequence_table(f"{folder}/a.tsv").values

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -94,4 +95,4 @@ def _blocks(sequences: Ragged) -> list[slice]:
     cuts = np.unique(np.clip(cuts, 0, len(sequences)))
     if cuts[-1] != len(sequences):
         cuts = np.append(cuts, len(sequences))
-    return [slice(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [slice(int(a), int(b)) for a, b in pairwise(cuts)]

@@ -43,10 +43,10 @@ def enriched_words(sequences: Ragged, is_positive: Array, width: int, strands: i
 def different_words(value: Array, length: int, strands: int, most: int) -> list[Array]:
     """The letters of up to ``most`` words of the highest value, above 0, none of them another one shifted or nearly so.
 
-    >>> value = np.zeros(16)
-    >>> value[[1, 4, 10]] = 3, 2, 1  # AC, CA, GG
-    >>> ["".join("ACGT"[i] for i in word) for word in different_words(value, 2, 1, 2)]
-    ['AC', 'GG']
+    >>> value = np.zeros(4**5)
+    >>> value[[0b0001101100, 0b0001101111, 0b1010111110]] = 3, 2, 1  # ACGTA, ACGTT, GGTTG
+    >>> ["".join("ACGT"[i] for i in word) for word in different_words(value, 5, 1, 2)]
+    ['ACGTA', 'GGTTG']
     """
     letters = np.arange(4**length)[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
     chosen: list[Array] = []

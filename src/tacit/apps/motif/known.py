@@ -13,7 +13,7 @@ from tacit.datasets.motif_files import Matrix
 LEAST_OVERLAP = 5
 """Positions that two motifs share in an alignment; fewer where one of them is shorter."""
 
-SHUFFLES = 999
+SHUFFLES = 4999
 """Shuffles of the columns of a found motif that its matches are compared with."""
 
 

@@ -92,7 +92,7 @@ def motif(
         finder.fit(data.letters, data.labels)
         run.status = {Status.INTERRUPTED: INTERRUPTED, Status.STOPPED: OUT_OF_TIME}.get(finder.status_, run.status)
         matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
-        sites = exports.list_sites(finder, *_positives(data))
+        sites = exports.list_sites(finder, data)
         _write(folder, finder, data, sites, matches)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
@@ -105,13 +105,6 @@ def motif(
     run.say(f"open {run.out / 'report.html'}")
 
 
-def _positives(data: Any) -> tuple[list[str], list[str]]:
-    """Names and letters up to the last positive: where shuffles or another file are the negatives, those come after."""
-    if data.labels is None:
-        return data.names, data.letters
-    return data.names[: len(data.labels)], data.letters
-
-
 def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> None:
     """All files but the record."""
     from tacit.apps.motif import exports
@@ -120,9 +113,6 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> Non
     from tacit.commands.demo import use_files_only
     from tacit.report import render
 
-    if data.labels is not None:
-        positive = {name for name, label in zip(data.names, data.labels, strict=True) if label == 1}
-        sites = [row for row in sites if row[1] in positive]
     folder.write_text("motifs.meme", exports.meme_text(finder))
     folder.write_text("motifs.jaspar", exports.jaspar_text(finder))
     folder.write_text("sites.tsv", exports.sites_tsv(sites))

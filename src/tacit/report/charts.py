@@ -138,7 +138,7 @@ def bar_chart(
             end = max(end, right)
         parts.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{show_number(float(value))}</text>')
     parts.append(
-        f'<text class="soft" x="{_LABEL}" y="{height - 12}">{escape(xlabel)}'
+        f'<text class="soft" x="{width - 8}" y="{height - 12}" text-anchor="end">{escape(xlabel)}'
         f"{f' (the axis begins at {show_number(low)})' if low else ''}</text>"
     )
     shown = escape(title or xlabel)

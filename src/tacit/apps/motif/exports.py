@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.apps.motif.inputs import MotifInput
 from tacit.datasets.motif_files import Matrix, write_jaspar, write_meme
 from tacit.inputs.lines import one_line
 
@@ -33,18 +34,21 @@ def jaspar_text(finder: Any) -> str:
     return write_jaspar([Matrix(name, motif.counts) for name, motif in pairs])
 
 
-def list_sites(finder: Any, names: Sequence[str], letters: Sequence[str]) -> list[tuple[Any, ...]]:
-    """(motif, name, start, end, strand, score, letters) of every site in the given sequences, the best first.
+def list_sites(finder: Any, data: MotifInput) -> list[tuple[Any, ...]]:
+    """(motif, name, start, end, strand, score, letters) of every site in the positive sequences, the best first.
 
     Starts count from 0, at the first letter of the sequence as it came; a site may reach over its ends.
     """
-    sites = finder.sites_
+    sites, names, letters = finder.sites_, data.names, data.letters
+    is_positive = np.ones(len(names), bool) if data.labels is None else data.labels == 1
     rows = []
     for number, (m, motif) in enumerate(zip(finder.motif_order_.tolist(), finder.motifs_, strict=True)):
         value = sites.value[: len(names), m]
         for i in np.argsort(-value, kind="stable"):
             if value[i] <= motif.least_score:
                 break
+            if not is_positive[i]:
+                continue
             start, strand = int(sites.start[i, m]), int(sites.strand[i, m])
             rows.append(
                 (

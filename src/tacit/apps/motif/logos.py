@@ -52,9 +52,8 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
     for tick in range(int(most) + 1):
         y = _TOP + _HEIGHT * (1 - tick / most)
         parts.append(f'<text{ink}{font} x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
-    parts.append(
-        f'<text{ink}{font} transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle">bits</text>'
-    )
+    turned = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
+    parts.append(f"<text{ink}{font} {turned}>bits</text>")
     for position, column in enumerate(p):
         base = float(_TOP + _HEIGHT)
         for i in np.argsort(column, kind="stable"):

@@ -214,8 +214,8 @@ def _again(command: Sequence[str]) -> list[Any]:
     shown = " ".join(shlex.quote(word) for word in command)
     blocks: list[Any] = [Code(shown)] if shown else []
     text = (
-        "run.json has the versions, the seed and the checksums of the input files. The model is model.tacit: tacit scan "
-        "looks for its motifs in other sequences, and in Python tacit.load gives an estimator."
+        "run.json has the versions, the seed and the checksums of the input files. The model is model.tacit: tacit "
+        "scan looks for its motifs in other sequences, and in Python tacit.load gives an estimator."
     )
     return [*blocks, Prose(text)]
 

@@ -17,15 +17,14 @@ from tacit.apps.motif.known import match_known
 from tacit.datasets.motif_files import read_motifs
 
 LINKER = "GTCTGTGTTCCGTTGTCCGTGCTG"
-FAMILY = {"Junb": "JUNB", "Sp1": "SP1"}
 
 
 def run() -> Page:
     page = Page(
         "Motifs: binding arrays",
         "DREAM5 arrays, 12 factors: learn on the 1,000 strongest probes of design HK against 1,000 random others, test "
-        "on the 500 strongest of design ME against 2,000 random others. `MotifFinder(n_motifs=2)`, all else as it comes; "
-        "words: logistic regression on counts of words of 3 to 6 letters on both strands, C by cross-validation "
+        "on the 500 strongest of design ME against 2,000 random others. `MotifFinder(n_motifs=2)`, all else as it "
+        "comes; words: logistic regression on counts of words of 3 to 6 letters on both strands, C by cross-validation "
         "(scikit-learn). AUROC on ME. Difference to words: 95 % interval of a paired bootstrap. Known: the correlation "
         "with the factor's JASPAR matrix, the better of two motifs. Seconds of processor time.",
         [

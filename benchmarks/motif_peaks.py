@@ -25,10 +25,10 @@ def run() -> Page:
     page = Page(
         "Motifs: ChIP-seq peaks",
         f"ENCODE peaks of 101 letters, 5 factors: learn on {PEAKS:,} peaks (`_AC`) against shuffles of them that keep "
-        "pairs of letters, test on 500 bound and 500 unbound sequences (`_B`). `MotifFinder(n_motifs=3)`, all else as it "
-        "comes; words: logistic regression on counts of words of 3 to 6 letters on both strands of the same sequences, C "
-        "by cross-validation (scikit-learn). Difference to words: 95 % interval of a paired bootstrap. Known: the "
-        "correlation with the factor's JASPAR matrix, the best of three motifs.",
+        "pairs of letters, test on 500 bound and 500 unbound sequences (`_B`). `MotifFinder(n_motifs=3)`, all else as "
+        "it comes; words: logistic regression on counts of words of 3 to 6 letters on both strands of the same "
+        "sequences, C by cross-validation (scikit-learn). Difference to words: 95 % interval of a paired bootstrap. "
+        "Known: the correlation with the factor's JASPAR matrix, the best of three motifs.",
         ["factor", "words", "motifs only", "− words", "motifs and words", "− words", "consensus", "known", "seconds"],
     )
     data = real_data()
@@ -60,8 +60,8 @@ def run() -> Page:
             page.rows.append(row)
             print(row, flush=True)
     page.notes += [
-        f"Motifs and words: not below words on {not_below} of {len(factors)}, clearly above (the interval is above 0) on "
-        f"{clearly_above}. Known motif among three: {found} of {len(factors)}.",
+        f"Motifs and words: not below words on {not_below} of {len(factors)}, clearly above (the interval is above 0) "
+        f"on {clearly_above}. Known motif among three: {found} of {len(factors)}.",
         "Nothing was chosen on these data; `_B` was looked at once, for this page.",
     ]
     return page

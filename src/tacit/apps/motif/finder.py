@@ -15,7 +15,7 @@ from tacit.apps.motif.blending import blend, score_composition
 from tacit.apps.motif.descent import Descended, descend
 from tacit.apps.motif.kmers import KmerModel, count_words, learn_kmers
 from tacit.apps.motif.seeds import unexplained_words, with_word
-from tacit.apps.motif.settings import check_flank, choose_settings, read_widths
+from tacit.apps.motif.settings import check_flank, choose_settings, middle_settings, read_widths
 from tacit.apps.motif.shapes import FoundMotif, describe_motif, find_best_sites
 from tacit.arrays import Array, is_table
 from tacit.datasets.shuffled import shuffle_pairs
@@ -38,6 +38,9 @@ MOST_MOTIFS = 5
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
 """Words that the first motif, and each later one, is started from."""
+
+MAX_STEPS, STEPS_AFTER_INTERRUPT = 80, 5
+"""Of a descent; and of the first one, where nothing was learned yet when Ctrl-C came."""
 
 SAME_OBJECTIVE = 0.01
 """Starts within this share of the best objective ended at the same motif."""
@@ -195,14 +198,18 @@ class MotifFinder(Application):
         saved = None if keeper is None else keeper.read()
         w, self._p_values, self._agreement, self.history_ = None, [], [], []
         if saved is None:
-            self.width_, self.C_ = choose_settings(self, own, labels, seed, deadline)
+            try:
+                self.width_, self.C_ = choose_settings(self, own, labels, seed, deadline)
+            except KeyboardInterrupt:
+                self._interrupted = Status.INTERRUPTED
+                self.width_, self.C_ = middle_settings(self)
         else:
             self.width_, self.C_ = int(saved["width"]), float(saved["C"])
             w, self._p_values = np.asarray(saved["w"]), [float(p) for p in saved["p_values"]]
             self._agreement = [float(share) for share in saved["agreement"]]
             self.history_ = [[] for _ in self._p_values]
         most = MOST_MOTIFS if self.n_motifs == "auto" else int(self.n_motifs)
-        while len(self._p_values) < most and self._interrupted is None:
+        while len(self._p_values) < most and (self._interrupted is None or not self._p_values):
             if self._p_values and self.n_motifs == "auto" and not self._is_significant(len(self._p_values) - 1):
                 break
             m = len(self._p_values) + 1
@@ -210,11 +217,14 @@ class MotifFinder(Application):
             schema = problem.schema(own, labels)
             oracle = problem.bind(own, labels, schema)
             words = self._words(oracle, w, own, labels, m, strands)
+            words, steps = (words, MAX_STEPS) if self._interrupted is None else (words[:1], STEPS_AFTER_INTERRUPT)
             found = []
             for letters in words:
                 begin = _grown(w, schema)
                 with_word(begin, letters, schema.views(begin), m - 1)
-                found.append(descend(oracle, labels, begin, self.C_, deadline=deadline, n_jobs=self.n_jobs))
+                found.append(
+                    descend(oracle, labels, begin, self.C_, max_iter=steps, deadline=deadline, n_jobs=self.n_jobs)
+                )
                 if found[-1].status in (Status.INTERRUPTED, Status.STOPPED):
                     self._interrupted = found[-1].status
                     break

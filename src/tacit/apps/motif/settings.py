@@ -59,10 +59,8 @@ def check_flank(flank: Any) -> None:
 
 
 def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, deadline: Deadline) -> tuple[int, float]:
-    """Width and C by the loss of a single motif on sequences that it was not learned from."""
-    low, high = read_widths(finder.width)
-    widths = list(range(low, high + 1, WIDTH_STEP))
-    strengths = STRENGTHS if finder.C == "auto" else (float(finder.C),)
+    """C at the middle width, then the width, by the loss of one motif on sequences that it was not learned from."""
+    widths, strengths = _choices(finder)
     if len(widths) == len(strengths) == 1:
         return widths[0], strengths[0]
     rng = np.random.default_rng(seed)
@@ -70,20 +68,35 @@ def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, de
         rows = np.sort(rng.choice(len(sequences), MAX_LEARNED_FROM, replace=False))
         sequences, labels = sequences[rows], labels[rows]
     fold = rng.permutation(len(sequences)) % FOLDS
-    losses = {}
-    for width in widths:
-        for C in strengths:
-            found = [_fold_loss(finder, width, C, sequences, labels, fold == k, deadline) for k in range(FOLDS)]
-            if None in found:
-                return widths[len(widths) // 2], strengths[len(strengths) // 2]
-            losses[width, C] = float(np.mean([loss for loss in found if loss is not None]))
-    return min(losses, key=lambda setting: losses[setting])
+    width, C = middle_settings(finder)
+
+    def loss(width: int, C: float) -> float:
+        losses = [_fold_loss(finder, width, C, sequences, labels, fold == k, deadline) for k in range(FOLDS)]
+        return float(np.mean(losses))
+
+    if len(strengths) > 1:
+        C = min(strengths, key=lambda C: loss(width, C))
+    if len(widths) > 1:
+        width = min(widths, key=lambda width: loss(width, C))
+    return width, C
+
+
+def middle_settings(finder: Any) -> tuple[int, float]:
+    """Width and C in the middle of what is allowed."""
+    widths, strengths = _choices(finder)
+    return widths[len(widths) // 2], strengths[len(strengths) // 2]
+
+
+def _choices(finder: Any) -> tuple[list[int], tuple[float, ...]]:
+    low, high = read_widths(finder.width)
+    widths = list(range(low, high + 1, WIDTH_STEP))
+    return widths, STRENGTHS if finder.C == "auto" else (float(finder.C),)
 
 
 def _fold_loss(
     finder: Any, width: int, C: float, sequences: Ragged, labels: Array, is_out: Array, deadline: Deadline
-) -> float | None:
-    """The mean loss on a fold of a motif learned from the others; None if there was no time."""
+) -> float:
+    """The mean loss on a fold of a motif learned from the others; infinite if there was no time."""
     train, test = np.flatnonzero(~is_out), np.flatnonzero(is_out)
     problem = finder._problem(1, width)
     own, own_labels = sequences[train], labels[train]
@@ -98,9 +111,9 @@ def _fold_loss(
         if found[-1].status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if found[-1].status is Status.STOPPED:
-            return None
+            return np.inf
     if not found:
-        return None
+        return np.inf
     w = min(found, key=lambda one: one.objective).w
     score = problem.bind(sequences[test], None, schema).label_scores(w)[:, 1]
     held = labels[test]

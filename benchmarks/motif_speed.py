@@ -23,7 +23,7 @@ def run() -> Page:
     page = Page(
         "Motifs: time and memory",
         "`tacit motif` on two FASTA files, one motif of width 8: seconds on the clock after start-up (imports of the "
-        "application and compilation of kernels included), processor seconds of the whole process, and the largest memory of the process. "
+        "application and compilation of kernels included), processor seconds and the largest memory of the process. "
         f"`tacit scan`: the scores of {POSITIONS:,} positions on both strands in one call, against a NumPy convolution "
         "of the same matrix.",
         ["what", "measured", "processor seconds", "memory, MB"],

@@ -144,11 +144,12 @@ class MotifFinder(Application):
         deadline = Deadline(self.time_budget)
         seed = int(random_numbers(self.random_state).randint(2**31))
         sequences, is_positive, self.classes_ = self._read(X, y, seed)
+        with_flank = self._with_flank(sequences)
+        self._problem(1, read_widths(self.width)[1]).read(with_flank)  # none is too short
         self._interrupted: Status | None = None
         held = evidence.split_in_halves(_keys(sequences), is_positive, float(self.held_out), seed)
         _check_enough(is_positive, held)
         train, test = np.flatnonzero(~held), np.flatnonzero(held)
-        with_flank = self._with_flank(sequences)
         self._learn_motifs(with_flank, is_positive, train, test, seed, deadline)
         self._learn_words(sequences, is_positive, train, test, seed)
         if self._interrupted is None:

@@ -153,8 +153,9 @@ class Motif(Problem):
         short = np.flatnonzero(sequences.lengths < shortest)
         if short.size:
             i = int(short[0])
+            other = f"overhang={self.overhang}" if self.features == "sites" else f"background={background}"
             raise ValueError(
-                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and background={background} "
+                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and {other} "
                 f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
             )
         return sequences

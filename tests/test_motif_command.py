@@ -134,7 +134,7 @@ def test_the_report_is_quiet_in_a_browser_at_two_widths(results, tmp_path):
 
 
 def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
-    X, y, start = planted_motif(200, 60, "TGACTCAT", strands="both", seed=5)
+    X, _, start = planted_motif(200, 60, "TGACTCAT", strands="both", seed=5)
     (tmp_path / "new.fa.gz").write_bytes(
         gzip.compress("".join(f">n{i}\n{s.decode()}\n" for i, s in enumerate(X)).encode())
     )

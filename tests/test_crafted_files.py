@@ -363,6 +363,7 @@ def test_a_checkpoint_that_no_run_wrote_is_refused(kind, tmp_path):
         lambda a: np.full_like(a, 100) if a.dtype.kind in "iu" else a,
         lambda a: np.full_like(a, -5) if a.dtype.kind == "i" else a,
         lambda a: a * np.nan if a.dtype.kind == "f" else a,
+        lambda a: np.zeros_like(a, np.int8) if a.dtype.kind == "f" else a,
         lambda a: a.astype(str),
         lambda a: np.append(a, a),
         lambda a: a[None],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         penalties,
         plot,
         problems,
+        ranking,
         report,
         solvers,
         spectral,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -46,8 +47,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
@@ -61,6 +65,7 @@ __all__ = [
     "penalties",
     "plot",
     "problems",
+    "ranking",
     "report",
     "solvers",
     "spectral",
@@ -71,8 +76,11 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",

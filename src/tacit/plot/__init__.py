@@ -9,12 +9,14 @@ from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
 from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
+from tacit.plot.retrieval import class_weights, hidden_classes, precision_recall, retrieval_sheet
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
 
 __all__ = [
     "automaton_graph",
     "box_statistics",
+    "class_weights",
     "convergence",
     "descent",
     "found_letters",
@@ -24,12 +26,15 @@ __all__ = [
     "hamming",
     "hamming_distances",
     "hankel_heat",
+    "hidden_classes",
     "images",
     "letter_heights",
     "logo",
     "mean_images",
+    "precision_recall",
     "predicted_boxes",
     "pyplot",
+    "retrieval_sheet",
     "singular_values",
     "turned_images",
 ]

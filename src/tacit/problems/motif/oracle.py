@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows
 from tacit.inputs.labels import find_labels, is_missing, reject_unknown
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
@@ -414,8 +413,8 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
     """Per sample a pair, unknown (−1, None), or several pairs or a mask."""
     n = starts.size
     is_numbers = isinstance(hidden, np.ndarray) and hidden.dtype != object
-    entries = [] if is_numbers or not isinstance(hidden, Iterable) else list(hidden)
-    if len(entries) != n or not any(isinstance(entry, Iterable) for entry in entries):
+    entries = [] if is_numbers or not is_list(hidden) else list(hidden)
+    if len(entries) != n or not any(is_list(entry) for entry in entries):
         raise ValueError(
             f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
             "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
@@ -441,7 +440,7 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
 def _as_positions(entry: Any) -> Array:
     """An entry as an array, −1 where it is missing; an empty one where it is no array."""
     try:
-        return np.asarray(-1 if is_missing(entry) else list(entry) if isinstance(entry, Iterable) else entry)
+        return np.asarray(-1 if is_missing(entry) else list(entry) if is_list(entry) else entry)
     except ValueError:
         return np.empty(0)
 

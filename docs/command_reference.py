@@ -15,7 +15,13 @@ class Commands(SphinxDirective):
         sections = [self._section("tacit", group.tacit, top)]
         for name in group.COMMANDS:
             command = group.tacit.get_command(top, name)
-            sections.append(self._section(f"tacit {name}", command, click.Context(command, top, info_name=name)))
+            sections.append(
+                self._section(
+                    f"tacit {name}",
+                    command,
+                    click.Context(command, top, info_name=name),
+                )
+            )
         return sections
 
     @staticmethod

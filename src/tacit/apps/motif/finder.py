@@ -42,6 +42,9 @@ FIRST_STARTS, NEXT_STARTS = 6, 3
 MAX_STEPS, STEPS_AFTER_INTERRUPT = 80, 5
 """Of a descent; and of the first one, where nothing was learned yet when Ctrl-C came."""
 
+MAX_SHIFT = 3
+"""Letters that a motif is moved by, one after the other, if each step is better."""
+
 SAME_OBJECTIVE = 0.01
 """Starts within this share of the best objective ended at the same motif."""
 
@@ -232,6 +235,8 @@ class MotifFinder(Application):
             if not found:
                 break
             best = min(found, key=lambda one: one.objective)
+            if self._interrupted is None:
+                best = self._try_shifts(oracle, schema, labels, best, m - 1, deadline)
             if self.learner == "latent svm" and self._interrupted is None:
                 best = self._polish(problem, own, labels, best)
             w = best.w
@@ -267,6 +272,30 @@ class MotifFinder(Application):
         p = expit(score)
         weight = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
         return unexplained_words(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
+
+    def _try_shifts(
+        self, oracle: Any, schema: Schema, labels: Array, found: Descended, motif: int, deadline: Deadline
+    ) -> Descended:
+        """The same model with the motif moved towards its weaker end, by a letter or two, where that is better.
+
+        A motif that was found a letter beside its place is a local optimum: letters outside of it have no weights.
+        """
+        best = found
+        for _ in range(MAX_SHIFT):
+            w = best.w.copy()
+            table = schema.views(w)["motif"][motif]
+            strength = np.abs(table - table.mean(axis=1, keepdims=True)).sum(axis=1)
+            step = -1 if strength[0] < strength[-1] else 1
+            table[:] = np.roll(table, step, axis=0)
+            table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
+            moved = descend(oracle, labels, w, self.C_, max_iter=MAX_STEPS // 2, deadline=deadline, n_jobs=self.n_jobs)
+            if moved.status in (Status.INTERRUPTED, Status.STOPPED):
+                self._interrupted = moved.status
+                return best
+            if moved.objective >= best.objective:
+                return best
+            best = moved._replace(history=[*best.history, *moved.history])
+        return best
 
     def _polish(self, problem: Motif, sequences: Ragged, labels: Array, found: Descended) -> Descended:
         """The same motifs by a latent SVM that begins at their sites."""

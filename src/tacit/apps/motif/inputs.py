@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ class MotifInput:
     names, letters : of every sequence
     labels : 1 and −1; None where all are positive and shuffles are to be the negatives
     told : how they came about, in a sentence
-    n_duplicates : names that occur more than once
+    n_duplicates : sequences with the name of another one in their file
     """
 
     names: list[str]
@@ -52,7 +52,9 @@ def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed:
     second = read_sequences_file(negatives)
     labels = np.repeat([1, -1], [len(first.names), len(second.names)])
     told = f"{len(first.names)} positive and {len(second.names)} negative sequences"
-    return _finish(first.names + second.names, first.letters + second.letters, labels, told)
+    both = _finish(first.names + second.names, first.letters + second.letters, labels, told)
+    twice = sum(len(names) - len(set(names)) for names in (first.names, second.names))
+    return replace(both, n_duplicates=twice)
 
 
 def _from_table(path: Path, top: int, seed: int) -> MotifInput:

@@ -34,6 +34,9 @@ from tacit.running import Status
 SHOWN_SITES = 20
 """Aligned sites of a motif."""
 
+MOST_BINS = 25
+"""Of the histogram of places: each holds the same number of letters."""
+
 MAX_TABLE_ROWS = 500
 """Sites in the table of the page; all of them are in sites.tsv."""
 
@@ -148,8 +151,10 @@ def _aligned(own: Sequence[tuple[Any, ...]]) -> Code:
 
 def _positions(own: Sequence[tuple[Any, ...]], data: MotifInput) -> Figure:
     longest = max(len(letters) for letters in data.letters)
-    middles = np.array([(row[2] + row[3]) / 2 for row in own])
-    svg = histogram({"sites": middles}, "position in the sequence", bins=min(30, max(longest // 2, 2)))
+    middles = np.array([(row[2] + row[3]) // 2 for row in own])
+    step = -(-longest // MOST_BINS)
+    bins = -(-longest // step)
+    svg = histogram({"sites": middles}, "position in the sequence", bins=bins, x_range=(0.0, float(bins * step)))
     return Figure(svg, "Where in the sequences the sites lie.")
 
 

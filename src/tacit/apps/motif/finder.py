@@ -36,6 +36,10 @@ from tacit.running.deadline import Deadline
 MOST_MOTIFS = 5
 """Motifs that ``n_motifs="auto"`` looks for."""
 
+LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
+"""Letters of the words of the composition. Shuffles have the same pairs: longer words would tell how they were made,
+and not how negatives look."""
+
 FIRST_STARTS, NEXT_STARTS = 6, 3
 """Words that the first motif, and each later one, is started from."""
 
@@ -83,7 +87,7 @@ class MotifFinder(Application):
     Attributes
     ----------
     motifs_ : one `tacit.apps.motif.shapes.FoundMotif` each, the most significant first; with "auto" only those that are
-    coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
+    coef_, schema_, width_, C_, composition_ : the model of sites, its width, and the longest word of its composition; ``weights_`` has its parts by name
     evidence_ : areas under the ROC curve on the held-out part, of motifs, words, both, and composition alone
     status_ : why it stopped
     history_ : the objective of every step of the best start, one list per motif
@@ -146,6 +150,7 @@ class MotifFinder(Application):
         self.check_parameters()
         deadline = Deadline(self.time_budget)
         seed = int(random_numbers(self.random_state).randint(2**31))
+        self.composition_ = LONGEST_SHARE if y is not None else LONGEST_SHARE_OF_SHUFFLES
         sequences, is_positive, self.classes_ = self._read(X, y, seed)
         with_flank = self._with_flank(sequences)
         self._problem(1, read_widths(self.width)[1]).read(with_flank)  # none is too short
@@ -175,9 +180,8 @@ class MotifFinder(Application):
 
     def _problem(self, n_motifs: int, width: int) -> Motif:
         """What is learned: a model of so many motifs."""
-        longest = 3
         overhang = min(int(self.overhang), width - 1)
-        return Motif(width, longest, self.strands, "sites", n_motifs=n_motifs, overhang=overhang)
+        return Motif(width, int(self.composition_), self.strands, "sites", n_motifs=n_motifs, overhang=overhang)
 
     def _with_flank(self, sequences: Ragged) -> Ragged:
         """Every sequence with the flank behind it."""
@@ -318,7 +322,7 @@ class MotifFinder(Application):
         strands = 1 if self.strands == "one" else 2
         value = find_best_sites(problem, schema, w, sequences).value
         least = min(int(labels.sum()), int((~labels).sum()))
-        longest = 3
+        longest = LONGEST_SHARE
         while longest > 1 and least < evidence.ROWS_PER_COVARIATE * count_shares(longest, strands):
             longest -= 1
         shares = word_shares(sequences, longest, strands)
@@ -475,11 +479,23 @@ class MotifFinder(Application):
         Deadline(self.time_budget)
 
     def check_learned(self) -> None:
-        needed = ("schema_", "coef_", "width_", "C_", "motifs_", "classes_", "blend_", "kmer_weights_", "status_")
+        needed = (
+            "schema_",
+            "coef_",
+            "width_",
+            "C_",
+            "motifs_",
+            "classes_",
+            "blend_",
+            "kmer_weights_",
+            "status_",
+            "composition_",
+        )
         missing = [name for name in (*needed, "kmer_intercept_", "motif_order_") if not hasattr(self, name)]
         if missing:
             raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
         whole_number("width_", self.width_, 1, 100)
+        whole_number("composition_", self.composition_, 1, 5)
         if not isinstance(self.schema_, Schema):
             raise ValueError(f"schema_ is {shorten(self.schema_)}, no Schema")
         self.schema_.check()

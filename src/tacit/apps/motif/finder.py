@@ -87,7 +87,8 @@ class MotifFinder(Application):
     Attributes
     ----------
     motifs_ : one `tacit.apps.motif.shapes.FoundMotif` each, the most significant first; with "auto" only those that are
-    coef_, schema_, width_, C_, composition_ : the model of sites, its width, and the longest word of its composition; ``weights_`` has its parts by name
+    coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
+    composition_ : letters of the longest words of the composition: 3, and 2 where shuffles are the negatives
     evidence_ : areas under the ROC curve on the held-out part, of motifs, words, both, and composition alone
     status_ : why it stopped
     history_ : the objective of every step of the best start, one list per motif
@@ -479,19 +480,9 @@ class MotifFinder(Application):
         Deadline(self.time_budget)
 
     def check_learned(self) -> None:
-        needed = (
-            "schema_",
-            "coef_",
-            "width_",
-            "C_",
-            "motifs_",
-            "classes_",
-            "blend_",
-            "kmer_weights_",
-            "status_",
-            "composition_",
-        )
-        missing = [name for name in (*needed, "kmer_intercept_", "motif_order_") if not hasattr(self, name)]
+        needed = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
+        needed = (*needed, "kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
+        missing = [name for name in needed if not hasattr(self, name)]
         if missing:
             raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
         whole_number("width_", self.width_, 1, 100)

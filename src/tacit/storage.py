@@ -49,6 +49,7 @@ _HOMES = (
     "tacit.spectral",
     "tacit.ranking",
     "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 

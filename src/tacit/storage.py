@@ -23,7 +23,7 @@ from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "Step")
+_CHECKED_BY_OWNER = ("EMStep", "GroupNorm", "Iteration", "Quadratic", "Run", "Step")
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (

@@ -22,7 +22,7 @@ from tacit.inputs.parameters import (
 from tacit.learners.learner import Learner, read_weights
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
 from tacit.oracle.capabilities import ChecksItself
-from tacit.penalties import Penalty, Quadratic
+from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale.threads import check_jobs
 from tacit.solvers import Bundle
@@ -69,6 +69,13 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
     penalty = Quadratic() if learner.penalty is None else learner.penalty
     penalty.check(oracle.n_params)
+    if isinstance(penalty, GroupNorm):
+        penalty = penalty.on(schema)
+        penalty.check_whole(oracle.n_params)
+    if not penalty.is_quadratic and not getattr(solver, "takes_norms", False):
+        raise CapabilityError(
+            f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
+        )
     if learner.class_weight is not None and completes_labels(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)

@@ -275,7 +275,7 @@ class Descent:
         """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone next."""
         task = self._task(target, self.weights)
         model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
-        return task.penalty.primal(model.solve_model_dual(task.penalty) @ model.slopes)
+        return model.minimiser(task.penalty)
 
     def _draw_hidden(self, now: P) -> P:
         """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import GroupNormSVM, IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -33,6 +33,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "GroupNormSVM",
     "IterativeLatentSVM",
     "LatentSVM",
     "Ragged",
@@ -56,6 +57,7 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "GroupNormSVM": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",

@@ -155,7 +155,7 @@ class Quadratic:
         number("pull", self.pull, "a number from 0", is_not_negative)
 
 
-NAMED_GROUPS = ("label-state", "state", "feature")
+NAMED_GROUPS = ("auto", "label-state", "state", "feature")
 """Names of groups that `GroupNorm.on` knows."""
 
 
@@ -171,7 +171,8 @@ class GroupNorm:
     groups : the group of every weight, whole numbers from 0; or one for every input feature, shared by all classes and
         states, so that families of features are switched on and off together; or a name. "feature" makes every input
         feature a group, "state" every hidden state, "label-state" every pair of label and hidden state, for problems
-        with weights of their own for each, such as ``Transforms(..., blocks="class and state")``
+        with weights of their own for each, such as ``Transforms(..., blocks="class and state")``. "auto" is that where
+        there are such weights, and else every row of a block: a class, a position of a motif
     weights : λ, one positive number for all groups or one each. Infinity switches a group off. Zero is an error:
         without a penalty no lower bound holds; take a small number
     pull, centre : a proximal term ½ pull ‖w − centre‖², which solvers add
@@ -181,7 +182,7 @@ class GroupNorm:
     (7.0, array([5., 1.]))
     """
 
-    groups: Any = "label-state"
+    groups: Any = "auto"
     weights: Any = 1.0
     pull: float = 0.0
     centre: Array | None = None
@@ -348,6 +349,8 @@ def _named_groups(name: str, schema: Any) -> Array:
     parts = []
     if name == "feature":
         return _repeated(np.arange(schema.n_features), schema)
+    if name == "auto":
+        return _rows_of_blocks(schema)
     for shape in schema.blocks.values():
         if len(schema.facts.get("states", ())) == 0 or shape[:2] != (len(schema.classes), len(schema.facts["states"])):
             raise ValueError(
@@ -359,6 +362,21 @@ def _named_groups(name: str, schema: Any) -> Array:
         table = np.arange(K * T).reshape(K, T) if name == "label-state" else np.tile(np.arange(T), (K, 1))
         parts.append(np.broadcast_to(table.reshape(K, T, *[1] * (len(shape) - 2)), shape).ravel())
     return np.concatenate(parts)
+
+
+def _rows_of_blocks(schema: Any) -> Array:
+    """A group for every row of a block; a block with one number for each row of another, intercepts, joins those."""
+    first: dict[tuple[int, ...], Array] = {}
+    parts, n = [], 0
+    for shape in sorted(schema.blocks.values(), key=len, reverse=True):
+        if shape not in first:
+            rows = shape[:-1] if len(shape) > 1 else shape
+            first.setdefault(rows, np.arange(n, n + int(np.prod(rows))).reshape(rows))
+            n = max(n, int(first[rows].max()) + 1)
+    for shape in schema.blocks.values():
+        table = first[shape] if shape in first else first[shape[:-1]][..., None]
+        parts.append(np.broadcast_to(table, shape).ravel())
+    return np.unique(np.concatenate(parts), return_inverse=True)[1].ravel()
 
 
 def _repeated(given: Array, schema: Any) -> Array:

@@ -1,7 +1,8 @@
 """Learners: which objective to minimise. One file per method; all are scikit-learn estimators."""
 
+from tacit.learners.group_norm_svm import GroupNormSVM
 from tacit.learners.iterative_latent_svm import IterativeLatentSVM
 from tacit.learners.latent_svm import LatentSVM
 from tacit.learners.structured_svm import StructuredSVM
 
-__all__ = ["IterativeLatentSVM", "LatentSVM", "StructuredSVM"]
+__all__ = ["GroupNormSVM", "IterativeLatentSVM", "LatentSVM", "StructuredSVM"]

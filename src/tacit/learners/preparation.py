@@ -123,9 +123,11 @@ def check_margin(learner: Any) -> None:
     number("C", learner.C, "a positive number", is_positive)
     number("tol", learner.tol, "a positive number", is_positive)
     switch("warm_start", learner.warm_start)
-    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
+    named = ("auto", *getattr(learner, "named_solvers", ()))
+    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver not in named):
         raise TypeError(
-            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+            f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
+            f"got {shorten(learner.solver)}"
         )
     if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
         raise TypeError(

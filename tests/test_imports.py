@@ -13,7 +13,7 @@ ROOMS = [
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
-    {"spectral", "regularisation_path"},
+    {"spectral", "regularisation_path", "state_selection"},
     {"plot"},
     {"testing", "demo"},
     {"cli", "__main__"},

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit.state_selection import group_norm_path
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
     from tacit.learners import GroupNormSVM, IterativeLatentSVM, LatentSVM, StructuredSVM
@@ -42,6 +43,7 @@ __all__ = [
     "boxed_windows",
     "boxes",
     "datasets",
+    "group_norm_path",
     "load",
     "oracle",
     "path",
@@ -64,6 +66,7 @@ _HOME = {
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
+    "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "windows": "tacit.images.windows",

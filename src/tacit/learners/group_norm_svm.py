@@ -26,9 +26,9 @@ MAX_FIRST_ITERATIONS = 10
 class GroupNormSVM(LatentSVM):
     """Latent SVM with ``Σ_g λ_g ‖w_g‖`` for ½‖w‖²: whole groups of weights, such as those of a hidden state, are zero.
 
-    Minimises ``Σ_g λ_g ‖w_g‖ + (C/n) Σ_i ξ_i``, with the slacks of `LatentSVM`, by the same procedure. Every convex task
-    is solved to a certified gap, with exact zeros. The smaller C, the fewer states remain. A start begins with a few
-    iterations under ½‖w‖²: from hidden values drawn at random the norm would end at w = 0 at once.
+    Minimises ``Σ_g λ_g ‖w_g‖ + (C/n) Σ_i ξ_i``, with the slacks of `LatentSVM`, by the same procedure. Every convex
+    task is solved to a certified gap, with exact zeros. The smaller C, the fewer states remain. A start begins with a
+    few iterations under ½‖w‖²: from hidden values drawn at random the norm would end at w = 0 at once.
 
     Source: Chen, Batra, Freeman & Johnson (2011), "Group Norm for Learning Latent Structural SVMs".
 
@@ -221,6 +221,10 @@ as in `LatentSVM`
     def _descent(self, oracle: Any, prepared: Any) -> Descent:
         descent = super()._descent(oracle, prepared)
         return replace(descent, solver=lambda task: Bundle()) if isinstance(self.solver, str) else descent
+
+    def _previous_weights(self, schema: Any) -> Array | None:
+        previous = super()._previous_weights(schema)
+        return previous if previous is not None and previous.any() else None  # at w = 0 all hidden values tie
 
     def _run_procedure(self, descent: Descent) -> Any:
         return AlternatingSubgradient(descent) if self.solver == "subgradient" else descent

@@ -8,6 +8,7 @@ from tacit.plot.automata import automaton_graph, hankel_heat, singular_values
 from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
+from tacit.plot.hidden_states import group_norms, norms_by_label, states_path
 from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
@@ -21,6 +22,7 @@ __all__ = [
     "found_motifs",
     "found_windows",
     "gap",
+    "group_norms",
     "hamming",
     "hamming_distances",
     "hankel_heat",
@@ -28,8 +30,10 @@ __all__ = [
     "letter_heights",
     "logo",
     "mean_images",
+    "norms_by_label",
     "predicted_boxes",
     "pyplot",
     "singular_values",
+    "states_path",
     "turned_images",
 ]

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.inputs.labels import read_classes
-from tacit.inputs.parameters import one_of, shorten, switch, whole_number
+from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import Example, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
@@ -47,7 +47,7 @@ class Transforms(ClassProblem):
     fit_intercept : whether every block has an intercept, penalised like the other weights
     kept : (K, T) booleans, which states each class has, with one block for each pair; None for all.
         `tacit.GroupNormSVM.prune` makes such problems
-    null : whether classes that lack states have a null state: score 0, hidden value −1
+    null : whether classes have a null state: score 0, hidden value −1. False, True, or a boolean for each class
 
     >>> from sklearn.datasets import load_digits
     >>> from tacit import LatentSVM
@@ -71,7 +71,7 @@ class Transforms(ClassProblem):
         classes: Any = None,
         fit_intercept: bool = True,
         kept: Any = None,
-        null: bool = False,
+        null: Any = False,
     ) -> None:
         super().__init__(loss, classes, fit_intercept)
         self.transforms = transforms
@@ -90,7 +90,8 @@ class Transforms(ClassProblem):
         one_of("blocks", self.blocks, ("class", "class and state"))
         if self.n_components is not None:
             whole_number("n_components", self.n_components)
-        switch("null", self.null)
+        if np.asarray(self.null).dtype != bool or (np.any(self.null) and self.kept is None):
+            raise ValueError(f"null is False, or with kept= True or a boolean per class, got {shorten(self.null)}")
         if self.kept is not None and self.blocks != "class and state":
             raise ValueError("kept says which states each class has, so it needs blocks='class and state'")
         if isinstance(self.transforms, Rotations):
@@ -199,19 +200,20 @@ class Transforms(ClassProblem):
 
     def with_states(self, schema: Schema, w: Array, kept: Array, null: bool) -> tuple[Transforms, Schema, Array]:
         """The same problem, schema and weights with some states alone, (K, T) booleans; see `kept` and `null`."""
+        has_null = ~kept.all(axis=1) & null
         if self.kept is not None:
-            kept = kept & np.asarray(self.kept, dtype=bool)
-            null = null or bool(self.null)
+            kept, has_null = kept & self._read_kept(*kept.shape)[0], self._read_kept(*kept.shape)[1] | has_null
         used = np.flatnonzero(kept.any(axis=0))
-        if not null and not kept.any(axis=1).all():
+        left = kept.any(axis=1) | has_null
+        if not left.all():
             raise ValueError(
-                f"no state is left of class {schema.classes[np.argmin(kept.any(axis=1))]}: keep its null state "
+                f"no state is left of class {schema.classes[np.argmin(left)]}: keep its null state "
                 "(drop_null=False), or raise C"
             )
         used = used if used.size else np.zeros(1, dtype=np.int64)  # at least one, which scores 0
         is_turned = isinstance(self.transforms, Rotations)
         parts = [self.transforms.angles[t] if is_turned else self.transforms[t] for t in used]
-        params = {**self.get_params(deep=False), "kept": kept[:, used], "null": null}
+        params = {**self.get_params(deep=False), "kept": kept[:, used], "null": has_null}
         problem = type(self)(**params | {"transforms": Rotations(tuple(parts)) if is_turned else parts})
         views = {name: block[:, used] for name, block in schema.views(w).items()}
         facts = {**schema.facts, "states": schema.facts["states"][used]}
@@ -227,7 +229,9 @@ class Transforms(ClassProblem):
             raise ValueError(
                 f"kept holds a boolean for each of {k} classes and {n_states} states, got {shorten(self.kept)}"
             )
-        has_null = ~kept.all(axis=1) & bool(self.null)
+        has_null = np.broadcast_to(np.asarray(self.null), k) if np.shape(self.null) in ((), (k,)) else np.zeros(0)
+        if has_null.shape != (k,):
+            raise ValueError(f"null holds a boolean for each of {k} classes, got {shorten(self.null)}")
         if not (kept.any(axis=1) | has_null).all():
             raise ValueError(f"class {int(np.argmin(kept.any(axis=1)))} keeps no state; keep one, or set null=True")
         return kept, has_null
@@ -309,7 +313,8 @@ class Transforms(ClassProblem):
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             if self.kept is None:
                 return [(label, h) for label in classes.tolist() for h in range(T)]
-            states = [[*np.flatnonzero(own), *([-1] if self.null and not own.all() else [])] for own in self.kept]
+            kept, has_null = self._read_kept(len(classes), T)
+            states = [[*np.flatnonzero(own), *([-1] if null else [])] for own, null in zip(kept, has_null, strict=True)]
             return [(label, int(h)) for label, own in zip(classes.tolist(), states, strict=True) for h in own]
 
         hidden = plain.hidden
@@ -333,7 +338,7 @@ class Transforms(ClassProblem):
             cls(quarters),
             cls(quarters, blocks="class and state"),
             cls(quarters, fit_intercept=False),
-            cls(quarters, blocks="class and state", kept=kept, null=True),
+            cls(quarters, blocks="class and state", kept=kept, null=np.array([True, True, False])),
         ]
 
     def __sklearn_tags__(self) -> Any:

@@ -20,20 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
-    from tacit.state_selection import group_norm_path
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import GroupNormSVM, IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import DissimilaritySVM, GroupNormSVM, IterativeLatentSVM, LatentSVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
+    from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "DissimilaritySVM",
     "GroupNormSVM",
     "IterativeLatentSVM",
     "LatentSVM",
@@ -59,6 +60,7 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "DissimilaritySVM": "tacit.learners",
     "GroupNormSVM": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentSVM": "tacit.learners",

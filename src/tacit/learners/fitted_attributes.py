@@ -19,7 +19,8 @@ MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "h
 
 
 ARRAY_FIELDS = (
-    *("w", "target", "planes", "is_in", "slope", "reference", "seen", "best_w", "best_target", "present_w", "theta"),
+    *("w", "target", "planes", "is_in", "slope", "reference", "seen", "best_w", "best_target", "present_w"),
+    *("theta", "best_theta", "parts"),
 )
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
@@ -100,6 +101,9 @@ def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None
             _check_weights(values, oracle.n_params)
         elif name in ("iteration", "changed", "n_warm"):
             whole_number(name, values, 0)
+        elif name in ("theta", "best_theta", "parts"):
+            if values.dtype != np.float64 or not np.isfinite(values).all():
+                raise ValueError(f"{name} is {shorten(values)}, not finite numbers")
         elif name not in ARRAY_FIELDS and not isinstance(values, bool):
             number(name, values, "a number", lambda value: True)
     if not is_table(position.is_in, 1, "b") or position.is_in.size != oracle.n_samples:

@@ -69,6 +69,7 @@ as in `LatentSVM`
     """
 
     named_solvers = ("subgradient",)
+    _also_compared = ("groups", "weights")
 
     def __init__(
         self,

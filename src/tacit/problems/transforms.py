@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.inputs.labels import read_classes
 from tacit.inputs.parameters import one_of, shorten, whole_number
-from tacit.oracle import Example, PairLoss, Schema
+from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
@@ -41,8 +41,9 @@ class Transforms(ClassProblem):
         state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
     n_components : principal components to keep; None for the transformed input itself
     blocks : "class" for one weight block per class, shared by all states; "class and state" for one for each pair
-    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, or a function
-        ``(true label, true state, label, state)`` → loss
+    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, "angle", which costs 1
+        under a wrong label and the difference of the angles, as a share of the largest, under the right one, or a
+        function ``(true label, true state, label, state)`` → loss
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether every block has an intercept, penalised like the other weights
     kept : (K, T) booleans, which states each class has, with one block for each pair; None for all.
@@ -60,7 +61,7 @@ class Transforms(ClassProblem):
     (array([0, 1, 2, 3]), (4,))
     """
 
-    hidden_losses = ("exact",)
+    hidden_losses = ("exact", "angle")
 
     def __init__(
         self,
@@ -97,6 +98,8 @@ class Transforms(ClassProblem):
         if isinstance(self.transforms, Rotations):
             self.transforms.check()
             return
+        if isinstance(self.loss, str) and self.loss == "angle":
+            raise ValueError("loss='angle' compares angles, which only rotations(...) have; use 'exact' or a function")
         if (
             not isinstance(self.transforms, Sequence)
             or not self.transforms
@@ -253,7 +256,14 @@ class Transforms(ClassProblem):
         return read_hidden(hidden, np.diff(offsets))
 
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
-        return exact_loss(np.diff(offsets))
+        if self.loss == "exact":
+            return exact_loss(np.diff(offsets))
+        states, size = np.asarray(self._states(), dtype=np.float64), int(offsets[1])
+        away = np.abs(states[:, None] - states[None])
+        table = np.ones((size, size))  # a null state is as far from all others as can be
+        table[: states.size, : states.size] = away / max(float(away.max()), 1e-300)
+        np.fill_diagonal(table, 0.0)
+        return HiddenLoss(np.zeros(offsets.size - 1, np.int64), [table])
 
     def _input_shape(self, X: Array) -> tuple[int, ...]:
         return self.transforms.input_shape(X) if isinstance(self.transforms, Rotations) else X.shape[1:]

@@ -10,13 +10,13 @@ from sklearn.datasets import load_digits
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page
-from tacit import GroupNormSVM
+from tacit import GroupNormSVM, LatentSVM
 from tacit.oracle import Task
 from tacit.penalties import GroupNorm
 from tacit.problems import Transforms, rotations
 from tacit.solvers import Bundle, minimise
 
-C, TOL, ROUNDS, MOST_SECONDS = 20.0, 1e-4, 5, 60.0
+C, TOL, ROUNDS, MOST_SECONDS = 20.0, 1e-4, 15, 30.0
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5)
 
 
@@ -33,7 +33,7 @@ def run() -> Page:
         f"scikit-learn's digits 3 and 8 (357), pixels / 16, 11 angles from −60° to 60°, 10 principal components, 22 "
         f"groups by label and angle, λ = 1, C = {C:g}. The convex tasks are those of three sets of hidden values: all "
         "upright, and those that `GroupNormSVM` and a latent SVM end with. `Bundle` stops where its own gap is "
-        f"{TOL:g} of the objective. FISTA (Beck & Teboulle 2009, with backtracking and restarts) minimises the task "
+        f"{TOL:g} of the objective. FISTA (Beck & Teboulle 2009, with backtracking) minimises the task "
         "with log-sum-exp in place of the maxima; it has no certificate, so it is stopped by the optimum that the "
         f"bundle found, as soon as its true objective is within {TOL:g} of it, checked every 25 iterations outside of "
         "the clock. Its smoothing must be chosen before: the row `a priori` takes the one that guarantees half of the "
@@ -55,8 +55,6 @@ def _tasks() -> dict[str, Task]:
     schema = problem.schema(X, y)
     oracle = problem.bind(X, y, schema)
     penalty = GroupNorm("label-state").on(schema)
-    from tacit import LatentSVM
-
     hidden = {
         "upright": np.full(len(y), 5),
         "of GroupNormSVM": GroupNormSVM(problem, C=C, n_init=3).fit(X, y).hidden_,
@@ -73,23 +71,28 @@ def _compare(page: Page, name: str, task: Task) -> None:
         began = time.process_time()
         solution = minimise(task, Bundle(), tol=TOL)
         times.append(time.process_time() - began)
-    assert solution is not None and isinstance(task.penalty, GroupNorm)
+    assert solution is not None
+    assert isinstance(task.penalty, GroupNorm)
     ours, used = min(times), int(np.count_nonzero(task.penalty.norms(solution.w)))
     gap = f"{solution.gap / solution.objective:.1e} certified"
     page.rows.append((name, "Bundle", f"{1e3 * ours:.1f}", len(solution.history), gap, used, "1"))
     limit = optimum.bound * (1 + TOL)
     before = TOL * optimum.objective / (2 * float(task.weights.sum()) * np.log(22))
-    runs = {mu: smooth_fista(task, mu, limit) for mu in (*SMOOTHINGS, before)}
-    best = min(SMOOTHINGS, key=lambda mu: (not runs[mu].reached, runs[mu].seconds))
-    for what, mu in (("FISTA, μ best in hindsight", best), ("FISTA, μ a priori", before)):
-        run = runs[mu]
+    tried = {mu: smooth_fista(task, mu, limit, True) for mu in SMOOTHINGS}
+    best = min(SMOOTHINGS, key=lambda mu: (not tried[mu].reached, tried[mu].seconds))
+    runs = (
+        ("FISTA, μ a priori", before, smooth_fista(task, before, limit, False)),
+        ("FISTA with restarts, μ a priori", before, smooth_fista(task, before, limit, True)),
+        ("FISTA with restarts, μ best in hindsight", best, tried[best]),
+    )
+    for what, mu, run in runs:
         share = run.objective / optimum.bound - 1
         slower = f"{run.seconds / ours:.0f}" if run.reached else f"more than {run.seconds / ours:.0f}"
         row = (f"{what} = {mu:.1e}", f"{1e3 * run.seconds:.0f}", run.iterations, f"{share:.1e}", "–", slower)
         page.rows.append((name, *row))
 
 
-def smooth_fista(task: Task, mu: float, limit: float) -> Fista:
+def smooth_fista(task: Task, mu: float, limit: float, restarts: bool) -> Fista:
     """FISTA on the task with ``μ log Σ exp(· / μ)`` for maxima, until its true objective is at most ``limit``."""
     oracle: Any = task.oracle
     penalty = task.penalty
@@ -120,7 +123,7 @@ def smooth_fista(task: Task, mu: float, limit: float) -> Fista:
                 if smooth(new)[0] <= value + float(slope @ step) + 0.5 * L * float(step @ step) + 1e-12:
                     break
                 L *= 2
-            restart = float(step @ (new - w)) < 0
+            restart = restarts and float(step @ (new - w)) < 0
             following = 1.0 if restart else (1 + np.sqrt(1 + 4 * t * t)) / 2
             z = new if restart else new + (t - 1) / following * (new - w)
             w, t, k = new, following, k + 1

@@ -187,7 +187,7 @@ def test_few_states_are_used_and_certified(model):
 
 
 def test_pruned_and_unpruned_models_predict_the_same(turned, model):
-    X, y, _ = turned
+    X, _, _ = turned
     pruned = model.prune()
     assert np.array_equal(pruned.predict(X), model.predict(X))
     assert pruned.coef_.size < model.coef_.size

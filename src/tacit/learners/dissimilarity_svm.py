@@ -27,8 +27,8 @@ _NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "poster
 class DissimilaritySVM(LatentSVM):
     """Learns w, which predicts (y, h), and θ, which says how sure one can be of h where only y is known.
 
-    For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h) ∝ exp θ·Φ(x_i, y_i, h)``
-    is a distribution over hidden values, and a prediction costs its mean loss over it. Minimises ``½‖w‖² + ½J‖θ‖² +
+    For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h) ∝ exp θ·Φ(x_i, y_i,
+    h)`` is a distribution over hidden values, and a prediction costs its mean loss over it. Minimises ``½‖w‖² + ½J‖θ‖² +
     (C/n) Σ_i [ξ_i(w, θ) − β H_i(θ)]`` with ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h') Δ(y_i, h', y, h)] − max_h
     s(y_i, h)``, and H_i, the mean loss between two values drawn from P_θ. The first term brings the two models
     together; the second keeps P_θ wide where w predicts a wrong label. `IterativeLatentSVM` is the special case of a
@@ -50,8 +50,9 @@ class DissimilaritySVM(LatentSVM):
         values; or "delta" for the best hidden value in place of P_θ, which is `IterativeLatentSVM`
     theta_step : "joint" makes quasi-Newton steps on the joint objective, which then never rises; "text" the stochastic
         steps of the source, corrected, which may raise it: the best pair is kept
-    solver, pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, penalty, class_weight, warm_start, \
-escape, shift : as in `LatentSVM`. With a pace the first round goes from easy samples to hard ones
+    solver, pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, penalty, class_weight : as in
+        `LatentSVM`
+    warm_start, escape, shift : as in `LatentSVM`. With a pace the first round goes from easy samples to hard ones
     checkpoint, resume, n_jobs, random_state, verbose, callbacks : as in `LatentSVM`
 
     Attributes

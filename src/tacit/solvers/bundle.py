@@ -37,6 +37,9 @@ MAX_PLANES = 1000
 QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
 
+NORM_FACTOR = 3.0
+"""By how much the dual of a norm is solved less precisely than a quadratic program."""
+
 MIN_NORM_WEIGHT = 1e-3
 """The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
 dual becomes a linear program, which Newton's method does not solve."""
@@ -136,8 +139,9 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.just_raised = bool(stored_number(snapshot, "just_raised"))
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         if not task.penalty.is_quadratic:
-            state.slope, alpha = stored(snapshot, "slope", (d,)), np.asarray(snapshot["alpha"])
-            state.alpha = stored(snapshot, "alpha", (min(alpha.size, m),))
+            state.slope = stored(snapshot, "slope", (d,))
+            sizes = [min(np.size(snapshot[name]), m) for name in ("alpha", "bound_alpha")]
+            state.alphas = stored(snapshot, "alpha", (sizes[0],)), stored(snapshot, "bound_alpha", (sizes[1],))
         return state
 
 
@@ -165,7 +169,7 @@ class BundleState(StallCounter):
         self.bound = floor
         self.proximal_weight, self.min_weight = 1.0, 1e-6
         self.just_raised = True
-        self.alpha = np.zeros(0)  # where the dual of a norm begins
+        self.alphas = np.zeros(0), np.zeros(0)  # where the dual of a norm begins: for steps, and for bounds
         self.slope: Array | None = None  # of the best lower bound, for norms
 
     @property
@@ -208,7 +212,11 @@ class BundleState(StallCounter):
             "just_raised": self.just_raised,
             "gap_then": self.gap_then,
             "idle": self.idle,
-            **({} if self.slope is None else {"slope": self.slope, "alpha": self.alpha}),
+            **(
+                {}
+                if self.slope is None
+                else {"slope": self.slope, "alpha": self.alphas[0], "bound_alpha": self.alphas[1]}
+            ),
         }
 
     def evaluate(self, task: Task, w: Array) -> None:
@@ -246,12 +254,14 @@ class BundleState(StallCounter):
         gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
         if isinstance(penalty, GroupNorm):
+            tolerance *= NORM_FACTOR
+            kind = int(not penalty.pull)
             if not penalty.pull:
                 penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
-            size = self.best[1] - self.floor
-            start = np.append(self.alpha, np.zeros(len(self.codes) - self.alpha.size))
+            last, size = self.alphas[kind], self.best[1] - self.floor
+            start = np.append(last, np.zeros(len(self.codes) - last.size))
             alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
-            self.alpha = alpha
+            self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
             return alpha
         gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
         return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, tolerance)
@@ -291,6 +301,11 @@ class BundleState(StallCounter):
             share = alpha * np.sqrt(self.gram.diagonal())
             self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: MAX_PLANES // 2]), len(self._offsets))
 
+    def _kept_weights(self, alpha: Array, keep: Array) -> Array:
+        """The weights of planes that are kept, of sum one; none if they were all on others."""
+        kept = np.append(alpha, np.zeros(len(self.codes) - alpha.size))[keep]
+        return kept / kept.sum() if kept.sum() > 0 else np.zeros(0)
+
     def _keep_planes(self, keep: Array, capacity: int) -> None:
         """Copy the planes to keep into new buffers."""
         m, d = keep.size, self._slopes.shape[1]
@@ -302,7 +317,5 @@ class BundleState(StallCounter):
         )
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
-        if self.alpha.size:
-            alpha = np.append(self.alpha, np.zeros(len(self.codes) - self.alpha.size))[keep]
-            self.alpha = alpha / alpha.sum() if alpha.sum() > 0 else np.zeros(0)
+        self.alphas = self._kept_weights(self.alphas[0], keep), self._kept_weights(self.alphas[1], keep)
         self.codes = tuple(self.codes[i] for i in keep)

@@ -27,12 +27,12 @@ _NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "poster
 class DissimilaritySVM(LatentSVM):
     """Learns w, which predicts (y, h), and θ, which says how sure one can be of h where only y is known.
 
-    For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h) ∝ exp θ·Φ(x_i, y_i,
-    h)`` is a distribution over hidden values, and a prediction costs its mean loss over it. Minimises ``½‖w‖² + ½J‖θ‖² +
-    (C/n) Σ_i [ξ_i(w, θ) − β H_i(θ)]`` with ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h') Δ(y_i, h', y, h)] − max_h
-    s(y_i, h)``, and H_i, the mean loss between two values drawn from P_θ. The first term brings the two models
-    together; the second keeps P_θ wide where w predicts a wrong label. `IterativeLatentSVM` is the special case of a
-    single value in place of P_θ. With a loss that does not depend on h this is `LatentSVM`.
+    For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h)``, proportional to
+    ``exp θ·Φ(x_i, y_i, h)``, is a distribution over hidden values, and a prediction costs its mean loss over it.
+    Minimises ``½‖w‖² + ½J‖θ‖² + (C/n) Σ_i [ξ_i(w, θ) − β H_i(θ)]``. There ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h')
+    Δ(y_i, h', y, h)] − max_h s(y_i, h)``, and H_i is the mean loss between two values drawn from P_θ. The first term
+    brings the two models together; the second keeps P_θ wide where w predicts a wrong label. `IterativeLatentSVM` is
+    the special case of a single value in place of P_θ. With a loss that does not depend on h this is `LatentSVM`.
 
     A run alternates between iterations of a latent SVM for w and steps for θ, and ends when a round gains less than
     ``C · tol``. It begins at θ = 0: all hidden values are as likely.

@@ -9,8 +9,8 @@ from tacit.penalties import GroupNorm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MAX_NEWTON_STEPS = 5
-"""Most duals take one or two. Any point of the simplex gives a valid bound and a usable step, so it is better to ask the
-oracle again than to go on."""
+"""Most duals take one or two. Any point of the simplex gives a valid bound and a usable step, so it is better to ask
+the oracle again than to go on."""
 
 ASCENT_SHARE = 0.01
 """A step is taken if it brings at least this share of what its slope promises; otherwise half of it is tried."""

@@ -32,12 +32,12 @@ def run() -> Page:
     page = Page(
         "MNIST pairs: which hidden turns are worth having",
         "All training digits of a pair, all test digits; pixels / 255; 11 angles from −60° to 60°; "
-        f"{COMPONENTS} principal components of the pair's untransformed training digits, not scaled; a block of weights "
-        "for every pair of digit and angle, 22 groups, λ = 1. `group_norm_path(GroupNormSVM(problem, 'label-state', "
-        f"n_init=2), C = {', '.join(f'{C:g}' for C in CS)})`, from the largest C down. C is chosen on a fifth of the "
-        f"training digits: `sparsest` is the model with the fewest states that is at most {100 * WITHIN:.1f} points below "
-        "the best there; the test digits are looked at once per row. `all 22` is a `LatentSVM` (½‖w‖²), its C of 25, 100 "
-        "and 300 chosen on the same fifth. Prediction: CPU milliseconds for all test digits, from images to labels, "
+        f"{COMPONENTS} principal components of the pair's untransformed training digits, not scaled; a block of "
+        "weights for every pair of digit and angle, 22 groups, λ = 1. `group_norm_path(GroupNormSVM(problem, "
+        f"'label-state', n_init=2), C = {', '.join(f'{C:g}' for C in CS)})`, from the largest C down. C is chosen on a "
+        f"fifth of the training digits: `sparsest` is the model with the fewest states that is at most "
+        f"{100 * WITHIN:.1f} points below the best there; the test digits are looked at once per row. `all 22` is a "
+        "`LatentSVM` (½‖w‖²), its C of 25, 100 and 300 chosen on the same fifth. Prediction: CPU milliseconds for all test digits, from images to labels, "
         "pruned model against that with all states, least of 7. In brackets Chen et al. (2011), C = 1 at an unknown "
         "scale of features.",
         [
@@ -56,8 +56,8 @@ def run() -> Page:
         for pair in PAIRS:
             _measure(page, pair)
     page.notes.append(
-        "The budget keeps the k angles per digit with the largest norms and fits again; the random subsets are k angles "
-        "per digit drawn from the latent SVM with all 22 states, 10 draws, as in the paper."
+        "The budget keeps the k angles per digit with the largest norms and fits again; the random subsets are k "
+        "angles per digit drawn from the latent SVM with all 22 states, 10 draws, as in the paper."
     )
     return page
 

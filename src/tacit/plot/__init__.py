@@ -8,7 +8,7 @@ from tacit.plot.automata import automaton_graph, hankel_heat, singular_values
 from tacit.plot.canvas import pyplot
 from tacit.plot.certificates import convergence, gap
 from tacit.plot.descents import descent
-from tacit.plot.hidden_states import group_norms, norms_by_label, states_path
+from tacit.plot.hidden_states import group_norms, norms_by_label, pixel_chances, states_path, window_chances
 from tacit.plot.motifs import found_letters, found_motifs, hamming, hamming_distances, letter_heights, logo
 from tacit.plot.weight_images import images
 from tacit.plot.windows_and_turns import box_statistics, found_windows, mean_images, predicted_boxes, turned_images
@@ -31,9 +31,11 @@ __all__ = [
     "logo",
     "mean_images",
     "norms_by_label",
+    "pixel_chances",
     "predicted_boxes",
     "pyplot",
     "singular_values",
     "states_path",
     "turned_images",
+    "window_chances",
 ]

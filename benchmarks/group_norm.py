@@ -37,7 +37,8 @@ def run() -> Page:
         f"'label-state', n_init=2), C = {', '.join(f'{C:g}' for C in CS)})`, from the largest C down. C is chosen on a "
         f"fifth of the training digits: `sparsest` is the model with the fewest states that is at most "
         f"{100 * WITHIN:.1f} points below the best there; the test digits are looked at once per row. `all 22` is a "
-        "`LatentSVM` (½‖w‖²), its C of 25, 100 and 300 chosen on the same fifth. Prediction: CPU milliseconds for all test digits, from images to labels, "
+        "`LatentSVM` (½‖w‖²), its C of 25, 100 and 300 chosen on the same fifth. Prediction: CPU milliseconds for "
+        "all test digits, from images to labels, "
         "pruned model against that with all states, least of 7. In brackets Chen et al. (2011), C = 1 at an unknown "
         "scale of features.",
         [

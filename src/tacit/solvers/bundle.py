@@ -44,6 +44,10 @@ MIN_NORM_WEIGHT = 1e-3
 """The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
 dual becomes a linear program, which Newton's method does not solve."""
 
+ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
+"""At the end, groups whose dual norm is below λ by this share are set to zero, as they are at the optimum, unless that
+raises the objective by more than this share of the gap."""
+
 BOUND_PULL = 1e-2
 """The share of the proximal weight with which norms raise the bound: they have no minimiser without any."""
 
@@ -122,6 +126,18 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state.is_stuck
 
     def finish(self, task: Task, state: BundleState) -> BundleState:
+        if not isinstance(task.penalty, GroupNorm) or state.slope is None:
+            return state
+        w, objective = state.best
+        is_zero = task.penalty.norms(state.slope) < (1 - ZERO_MARGIN) * task.penalty.each_weight
+        tidy = np.where(task.penalty.of_groups(is_zero), 0.0, w)
+        if np.array_equal(tidy, w):
+            return state
+        state = copy.copy(state)
+        plane = task.plane(task.augmented(tidy).code)
+        lower = task.penalty.value(tidy) + plane.value(tidy)
+        if lower <= objective + MAX_TIDY_SHARE * max(objective - state.bound, 0.0):
+            state.best = tidy, lower
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:

@@ -320,6 +320,12 @@ def test_bad_input_is_refused_with_its_cause(change, message):
         GlobalRanker(**params).fit(given["queries"], given["items"], given["triplets"], group=given.get("group"))
 
 
+def test_more_classes_than_queries_are_refused():
+    queries, items, truth, relevances = retrieval()
+    with pytest.raises(ValueError, match="n_classes=31 is more than there are queries to tell apart, 30"):
+        MixtureRanker(31, relevances).fit(queries, items, Triplets.from_similarity(truth, top=4, others=6))
+
+
 def test_bad_relevances_are_refused():
     with pytest.raises(ValueError, match="is nan; give finite numbers"):
         Triplets.from_similarity([[1.0, np.nan]])

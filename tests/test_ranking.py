@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import tacit
-from tacit.ranking import GlobalRanker, Relevances, Triplets, counting
+from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, Triplets, counting
 from tacit.ranking.oracle import RankingOracle
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, FrankWolfe, Subgradient

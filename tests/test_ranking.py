@@ -326,6 +326,11 @@ def test_more_classes_than_queries_are_refused():
         MixtureRanker(31, relevances).fit(queries, items, Triplets.from_similarity(truth, top=4, others=6))
 
 
+def test_tags_that_are_no_lists_are_refused():
+    with pytest.raises(ValueError, match=r"query_tags\[0\] is .*give a list of tags"):
+        Triplets.from_tags([np.array("sea")], [["sea"]])
+
+
 def test_bad_relevances_are_refused():
     with pytest.raises(ValueError, match="is nan; give finite numbers"):
         Triplets.from_similarity([[1.0, np.nan]])

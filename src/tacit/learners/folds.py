@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,16 @@ from sklearn.model_selection import check_cv
 
 from tacit.arrays import Array
 from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten
 from tacit.ragged import Ragged
 
 
 def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
     """Which samples train and which test, fold by fold."""
     told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
-    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+    if isinstance(cv, str | bytes):  # which have a method split
+        raise ValueError(told)
+    if is_list(cv) and not hasattr(cv, "split"):
         cv = list(cv)
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
             raise ValueError(told)

@@ -26,8 +26,8 @@ Who promises what
   says otherwise. It never returns one feature vector per sample: `features` sums them.
 - Whatever else an oracle can do is a **capability**, one protocol each in `tacit.oracle.capabilities`: sums over
   outputs beside maxima (`SumsOutputs`), posteriors, expected losses, Rényi scores, scores by label, the best few hidden
-  values, random ones, moves of all hidden values at once, cheap differences of features, dual points, losses on the hidden value. `offered` asks for
-  one and may return None; `require` raises if it is missing.
+  values, random ones, moves of all hidden values at once, cheap differences of features, dual points, losses on the
+  hidden value. `offered` asks for one and may return None; `require` raises if it is missing.
 - What is known of a hidden value is the value, nothing, or a set that it is in (`KnownHidden`); `impute` chooses within
   the set.
 - An assignment travels as integers, `Assignment.code`: one per sample, or where an output has several parts one per

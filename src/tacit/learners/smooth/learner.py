@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.arrays import Array
 from tacit.inputs.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
+from tacit.learners.latent.runs import RunTable
 from tacit.learners.learner import Learner
 from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
@@ -138,7 +139,7 @@ class SmoothLearner(Learner, ABC):
         self.bound_ = -np.inf if is_open else self._bound(place.objective, place.slope)
         self.status_, self.history_ = best.status, best.history
         self.n_iter_ = len(best.history)
-        self.runs_ = list(record.runs)
+        self.runs_ = RunTable(record.runs)
 
     def _previous(self, schema: Any) -> Array | None:
         """The present weights, if a warm start is asked for and they are weights of the same things."""

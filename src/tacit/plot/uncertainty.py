@@ -166,7 +166,7 @@ def places_in_images(
     rows = np.asarray(list(samples), dtype=np.int64)
     if not rows.size:
         raise ValueError("nothing to show: name at least one sample")
-    chosen = bags[rows]
+    chosen: Any = bags[rows]
     labels = model.predict(chosen) if y is None else np.asarray(y)[rows]
     found = model.hidden_proba(chosen, labels)
     columns = min(rows.size, 4)

@@ -45,8 +45,11 @@ class SmoothLearner(Learner, ABC):
 
     _needs: tuple[str, ...] = ()
     _instead = ""
-    _skips_zero = False
     _chooses_C = False
+
+    def _skips_zero(self) -> bool:
+        """Whether a start at w = 0 would have nothing to go by."""
+        return False
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
         """Choose parameters that are to be chosen in `fit`; here there are none."""
@@ -87,7 +90,7 @@ class SmoothLearner(Learner, ABC):
             objective = self._objective(shards, weights)
             previous = self._previous(schema)
             first = FirstWeights(
-                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero
+                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero()
             )
             starts = Starts(self._method(objective, shards), first, n_starts, int(self.max_iter))
             record, status = run_starts(self, starts, seed, checkpoint)

@@ -43,8 +43,8 @@ def run(full: bool = False) -> Page:
     """The planes, faces and motorbikes; in full also the pets and the mammals."""
     page = Page(
         "Class and place from labels alone: dissimilarity coefficients",
-        "caltech: 300 photos of planes, faces and motorbikes; pets, in the full version: 480 photos of six breeds with a "
-        "box around the head. Windows every "
+        "caltech: 300 photos of planes, faces and motorbikes; pets, in the full version: 480 photos of six breeds with "
+        "a box around the head. Windows every "
         f"{STRIDE} pixels ({', '.join(f'{name}: {listed(sizes)}' for name, sizes in SIZES.items())}), each a HOG of "
         f"4 × 4 cells, reduced to {COMPONENTS} principal components of the training windows. {SPLITS} splits, 60 % to "
         f"learn from. Learners see labels only, and begin at one random window per photo, the same for all. C of "

@@ -247,6 +247,23 @@ def test_stopping_is_explained(digits_task):
     assert hard.gap < 1e-9
 
 
+def test_the_bound_goes_on_rising_where_the_classes_can_be_separated():
+    """At a large C: a model that lost the plane of the right answers stalled here, a fifth of the objective away."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 100))
+    y = (X @ rng.normal(size=(100, 8))).argmax(axis=1)
+    problem = Multiclass()
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    task = Task(oracle, np.full(len(y), 1e5 / len(y)), oracle.encode(y))
+    assert minimise(task, Bundle(), tol=1e-4, max_iter=700).status is Status.MAX_ITER
+
+
+def test_advice_fits_the_precision(digits_task):
+    solution = minimise(digits_task, Bundle(), max_iter=3)._replace(status=Status.STALLED)
+    assert "double precision" not in solution.advice()
+    assert "double precision" in solution._replace(in_single_precision=True).advice()
+
+
 def test_callbacks_see_every_step(digits_task):
     seen = []
     solution = minimise(digits_task, Bundle(), callbacks=[seen.append], tol=1e-2)

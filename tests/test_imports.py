@@ -13,9 +13,12 @@ ROOMS = [
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
-    {"spectral", "regularisation_path", "state_selection"},
+    {"ranking", "spectral", "regularisation_path", "state_selection"},
     {"plot"},
+    {"report"},
+    {"apps"},
     {"testing", "demo"},
+    {"commands"},
     {"cli", "__main__"},
 ]
 """From the ground up. A module imports from its own storey and from those below; what is imported inside a function, to

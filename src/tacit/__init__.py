@@ -19,10 +19,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tacit import boxes, datasets, oracle, penalties, plot, problems, solvers, spectral, storage, testing
+    from tacit import (
+        apps,
+        boxes,
+        datasets,
+        oracle,
+        penalties,
+        plot,
+        problems,
+        ranking,
+        report,
+        solvers,
+        spectral,
+        storage,
+        testing,
+    )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import DissimilaritySVM, GroupNormSVM, IterativeLatentSVM, LatentSVM, StructuredSVM
+    from tacit.learners import (
+        DissimilaritySVM,
+        GroupNormSVM,
+        HiddenCRF,
+        IterativeLatentSVM,
+        LatentPerceptron,
+        LatentSVM,
+        MinEntropySVM,
+        StructuredSVM,
+    )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -36,11 +59,15 @@ __all__ = [
     "AnyOf",
     "DissimilaritySVM",
     "GroupNormSVM",
+    "HiddenCRF",
     "IterativeLatentSVM",
+    "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
+    "apps",
     "boxed_windows",
     "boxes",
     "datasets",
@@ -51,6 +78,8 @@ __all__ = [
     "penalties",
     "plot",
     "problems",
+    "ranking",
+    "report",
     "solvers",
     "spectral",
     "storage",
@@ -62,8 +91,11 @@ _HOME = {
     "AnyOf": "tacit.oracle",
     "DissimilaritySVM": "tacit.learners",
     "GroupNormSVM": "tacit.learners",
+    "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
+    "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",

@@ -18,12 +18,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import file_path, reason, shorten
+from tacit.inputs.parameters import file_path, is_list, reason, shorten
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("EMStep", "GroupNorm", "Iteration", "Quadratic", "Run", "Step")
+_CHECKED_BY_OWNER = (
+    "CurvePoint",
+    "EMStep",
+    "GroupNorm",
+    "Iteration",
+    "MixtureStep",
+    "Quadratic",
+    "Run",
+    "RunTable",
+    "SmoothStep",
+    "Step",
+)
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
@@ -33,8 +44,13 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.learners.smooth.entropy_choice",
+    "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.ranking",
+    "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 
@@ -88,20 +104,25 @@ def load(path: str | os.PathLike[str], problem: Any = None, classes: Iterable[ty
     _give_problem(params, problem, where)
     params = {name: None if isinstance(value, _Foreign) else value for name, value in params.items()}
     try:
-        model = kind(**params)
-        for name, value in attributes.items():
-            if not name.endswith("_") or name.startswith("_") or callable(getattr(kind, name, None)):
-                raise StorageError(f"{shorten(name)} is nothing that a learner learns")
-            setattr(model, name, value)
-        model.check()
+        return _build(kind, params, attributes)
     except Exception as error:  # any part may refuse what the file holds
         raise StorageError(f"{where} is not a tacit model: {_reason(error)}") from error
+
+
+def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) -> Any:
+    """A fitted learner of parameters and learned attributes, checked."""
+    model = kind(**params)
+    for name, value in attributes.items():
+        if not name.endswith("_") or name.startswith("_") or callable(getattr(kind, name, None)):
+            raise StorageError(f"{shorten(name)} is nothing that a learner learns")
+        setattr(model, name, value)
+    model.check()
     return model
 
 
 def _handed_over(classes: Iterable[type]) -> dict[str, type]:
     """The user's classes by name."""
-    if isinstance(classes, type) or not isinstance(classes, Iterable):
+    if isinstance(classes, type) or not is_list(classes):
         raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
     listed = list(classes)
     wrong = [kind for kind in listed if not isinstance(kind, type)]
@@ -180,11 +201,20 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return os.fspath(value)
     if isinstance(value, Status):
         return {"$status": value.name}
+    if isinstance(value, slice):
+        return {"$slice": [_pack(part, arrays, path) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
             return {"$foreign": name}
         value.check()
+        if hasattr(value, "learned_attributes"):  # a fitted learner inside of an application
+            facts = value.learned_attributes().items()
+            return {
+                "$fitted": name,
+                "params": _pack_params(value, arrays, path),
+                "facts": {name: _pack(part, arrays, f"{path}.{name}") for name, part in facts},
+            }
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
     if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
@@ -221,6 +251,9 @@ class _Unpacker:
             return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
         if "$status" in value:
             return Status[value["$status"]]
+        if "$slice" in value:
+            start, stop, step = (part if part is None else int(part) for part in value["$slice"])
+            return slice(start, stop, step)
         if "$strings" in value:
             if not all(isinstance(part, str) for part in value["$strings"]):
                 raise StorageError("a column of strings holds something else")
@@ -238,6 +271,9 @@ class _Unpacker:
             return {key: self(part) for key, part in value["$dict"].items()}
         if "$pairs" in value:
             return {self(k): self(v) for k, v in value["$pairs"]}
+        if "$fitted" in value:
+            params, facts = ({name: self(part) for name, part in value[key].items()} for key in ("params", "facts"))
+            return _build(self.find_class(value["$fitted"]), params, facts)
         kind = self.find_class(value["$object"])
         thing = kind(**{name: self(part) for name, part in value["parts"].items()})
         if _find_class(kind.__name__) is kind and kind.__name__ not in _CHECKED_BY_OWNER:

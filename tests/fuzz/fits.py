@@ -252,6 +252,8 @@ def fit_one(draw: Draw, make):
         lambda: model.score(other["X"], other["y"]),
         lambda: model.impute(other["X"], other["y"]),
         lambda: model.score_hidden(other["X"], other["y"], truth),
+        lambda: model.predict_best(other["X"], k=k),
+        *([lambda: model.predict_proba(other["X"])] if make is chain else []),
     )
     if isinstance(model, DissimilaritySVM):
         questions += (lambda: model.conditional_proba(other["X"], other["y"]).values,)

@@ -79,7 +79,7 @@ def _check_runs(runs: Any) -> None:
     for run in runs:
         _check_status(run.status)
         number("the objective of a run", run.objective, "a number", lambda objective: True)
-        _check_history(run.history)
+        check_history(run.history)
 
 
 def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None:
@@ -137,7 +137,7 @@ def _check_weights(coef: Array, n_params: int) -> None:
         raise ValueError(f"coef_ must be {n_params} finite numbers in double precision, got {found}")
 
 
-def _check_history(lines: Any) -> None:
+def check_history(lines: Any) -> None:
     """Every line of a history is a record of numbers, and perhaps of arrays."""
     if not isinstance(lines, list):
         raise ValueError(f"history_ is {shorten(lines)}, no list")
@@ -160,7 +160,7 @@ _CHECKS = {
     "n_iter_": _check_count,
     "status_": _check_status,
     "hidden_": _check_hidden,
-    "history_": _check_history,
+    "history_": check_history,
     "runs_": _check_runs,
 }
 """One check per learned attribute of tacit's learners."""

@@ -13,7 +13,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
-from tacit.learners.latent.runs import Record, Run, Runs
+from tacit.learners.latent.runs import Record, Run, Runs, RunTable
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import Prepared, check_margin, prepare
@@ -30,7 +30,7 @@ from tacit.scale.cached import CachedOracle
 from tacit.solvers import Bundle, Solver, choose
 from tacit.solvers.task_fingerprint import fingerprint_penalty
 
-__all__ = ["Iteration", "LatentSVM", "Run"]
+__all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
 
 _COMPARED = (
     *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
@@ -90,7 +90,7 @@ class LatentSVM(Learner):
     bound_, gap_ : a lower bound on the objective, and the distance to it, if every hidden value was given; otherwise
         −inf and inf, because the objective is not convex
     history_ : one `Iteration` per outer iteration of the best start
-    runs_ : all starts, one `Run` each
+    runs_ : all starts, one `Run` each; printed, a table of where they ended
     status_, n_iter_ : why it stopped, and after how many outer iterations of the best start
 
     >>> from tacit.problems import Candidates
@@ -213,7 +213,7 @@ class LatentSVM(Learner):
         self.bound_ = -np.inf if oracle.hidden_unknown().size else best.objective - self.inner_gap_
         self.status_, self.history_ = best.status, best.history
         self.n_iter_ = len(best.history)
-        self.runs_ = list(record.runs)
+        self.runs_ = RunTable(record.runs)
 
     def _check_loss(self, oracle: Any) -> None:
         """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""

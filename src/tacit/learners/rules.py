@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.oracle import completes_labels
 
 
 class Rule(Protocol):
@@ -47,4 +48,30 @@ class SummedHidden:
 
     def label_scores(self, oracle: Any, w: Array) -> Array:
         scores: Array = oracle.label_scores(w, power=1.0)
+        return scores
+
+
+class LikeliestLabel(SummedHidden):
+    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+
+    needs: tuple[str, ...] = ("predict",)
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)
+
+
+class LeastEntropy:
+    """``argmax over y of R_α(y)``, the label of least Rényi entropy, and the best hidden value with it."""
+
+    needs: tuple[str, ...] = ("renyi_scores", "best_under")
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
+        return code
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        scores: Array = oracle.renyi_scores(w, self.alpha)
         return scores

@@ -57,9 +57,48 @@ class SumsOutputs(Protocol):
 class GivesPosteriors(Protocol):
     """Probabilities of single hidden values."""
 
-    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+    def hidden_posterior(
+        self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
+    ) -> Array:
         """P(h | x_i, y_i) ∝ exp(power·s(y_i, h)) for every state of the rows, one after the other; 0 where the hidden
-        value is known to be another."""
+        value is known to be another. Or under other ``labels``, one position among the classes per row."""
+
+    def output_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+        """(states of the rows, n_labels): P(y, h | x_i) ∝ exp(power·s(y, h)) of every cell."""
+
+
+class ExpectsLosses(Protocol):
+    """The loss that a random output would have."""
+
+    def expected_losses(
+        self, w: Array, rows: Rows = None, *, coef: Array | None = None, power: float = 1.0
+    ) -> tuple[Array, Array | None]:
+        """E[ℓ_i] of every row under ``p ∝ exp(power·s)`` over all outputs, and the gradient of ``Σ coef_i E[ℓ_i]``;
+        None for that where there is no ``coef``."""
+
+
+class Slacks(NamedTuple):
+    """What `ScoresEntropy.renyi_slacks` returns: ξ_i and its rival label per row, and ``Σ_i coef_i ∂ξ_i``."""
+
+    value: Array
+    rival: Array
+    features: Array
+
+
+class ScoresEntropy(Protocol):
+    """Scores of labels by how sure their hidden value is: what min-entropy models need. See `tacit.oracle.renyi`."""
+
+    def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
+        """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞."""
+
+    def renyi_weights(self, w: Array, alpha: float, rows: Rows = None) -> Array:
+        """(states of the rows, n_labels): the weights c(h) of the gradients of R_α(y), which is Σ_h c(h) Ψ(y, h)."""
+
+    def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
+        """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + R_α(y)] − R_α(y_i))`` and a subgradient of Σ coef_i ξ_i, in one pass.
+
+        What is known of h counts: R_α(y_i) runs over the hidden values that are possible.
+        """
 
 
 class ScoresLabels(Protocol):
@@ -78,6 +117,22 @@ class RanksHidden(Protocol):
     def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(rows, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the
         last."""
+
+
+class GivesTagPosteriors(Protocol):
+    """Probabilities of the parts of an output, such as the tags of a sequence."""
+
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(parts of the rows, n_labels) probabilities under ``p(y) ∝ exp s(y)``; where ``is_given``, given the parts of
+        y that are known."""
+
+
+class RanksOutputs(Protocol):
+    """The best few outputs, where an output has several parts."""
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """The best k outputs of every row, the best first: codes (parts of the rows, k), scores (rows, k); −1 and −inf
+        where a row has fewer."""
 
 
 class DrawsHidden(Protocol):

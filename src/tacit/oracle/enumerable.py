@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Self
 
@@ -14,7 +14,8 @@ from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import find_labels, reject_unknown
 from tacit.inputs.parameters import shorten
 from tacit.oracle import cells
-from tacit.oracle.capabilities import Expectations, KnownPart
+from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.cell_sums import NOTHING, CellSums
 from tacit.oracle.contracts import TARGET, Assignment
 from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
@@ -29,7 +30,7 @@ class _Block(NamedTuple):
     starts: Array  # how the block's states are cut
 
 
-class EnumerableOracle(ABC):
+class EnumerableOracle(CellSums):
     """An oracle over cells (label, state): sample i owns states ``offsets[i]`` to ``offsets[i + 1]``, under each label.
 
     A subclass defines `scores`, its transpose `adjoint`, and `gather`; also `digest` if fits are to be resumed from
@@ -207,55 +208,17 @@ class EnumerableOracle(ABC):
             cells.best_states(scores, starts, labels[out], known[out], allowed, preferred[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
-    def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
-    ) -> Expectations:
-        """See `tacit.oracle.capabilities.SumsOutputs`."""
-        n = self._count(rows)
-        coefs = [
-            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
-        ]
-        logs = [None if c is None else np.empty(n) for c in coefs]
-        has_features = any(c is not None and c.any() for c in coefs)
-        features = np.zeros(self.n_params) if has_features else None
-        needs_label = label is not None or truth is not None
-        labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
-        known = _take(self._hidden, rows)
-        for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
-            V = np.zeros_like(scores)
-            if coefs[0] is not None and logs[0] is not None:
-                cells.subtract_highest(scores, starts, power, logs[0][out], V)
-                np.exp(V, out=V)
-                cells.weigh_cells(starts, coefs[0][out], logs[0][out], V)
-            for coef, log, is_truth in ((coefs[1], logs[1], False), (coefs[2], logs[2], True)):
-                if coef is not None and log is not None:
-                    allowed = self._allowed_states(part) if is_truth else _NOTHING
-                    given = known[out] if is_truth else np.full_like(known[out], -1)
-                    cells.weigh_states(scores, starts, power, labels[out], given, allowed, coef[out], log[out], V)
-            if features is not None:
-                features += self.adjoint(V, part)
-        return Expectations(logs[0], logs[1], logs[2], features)
+    def known_labels(self) -> Array:
+        """The position of every true label among the classes; an error where there is none."""
+        return self._known_labels(None)
 
-    def hidden_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
-        """See `tacit.oracle.capabilities.GivesPosteriors`."""
-        labels, known = self._known_labels(rows), _take(self._hidden, rows)
-        parts = [np.empty(0)]
-        for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
-            sizes = np.diff(starts)
-            V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
-            allowed, ones = self._allowed_states(part), np.ones(sizes.size)
-            cells.weigh_states(scores, starts, power, labels[out], known[out], allowed, ones, log, V)
-            parts.append(V[np.repeat(labels[out], sizes), np.arange(V.shape[1])])
-        return np.concatenate(parts)
+    def labels_of(self, code: Array) -> Array:
+        """The position of the label of every output of a code among the classes."""
+        return self.split(code)[0]
+
+    def in_user_order(self, values: Array, labels: Array) -> Array:
+        """Numbers by state as numbers by hidden value, in the order in which users count these under the labels."""
+        return values
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Codes with the true labels, hidden values drawn uniformly from those that are possible; known ones stay."""
@@ -305,7 +268,7 @@ class EnumerableOracle(ABC):
 
     def _allowed_states(self, rows: Rows) -> Array:
         """Which states of the rows are allowed; empty where none is ruled out."""
-        return _NOTHING if self._allowed is None else self._allowed[self.states(rows)]
+        return NOTHING if self._allowed is None else self._allowed[self.states(rows)]
 
     def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(n, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the last."""
@@ -349,7 +312,7 @@ class EnumerableOracle(ABC):
         state, value = np.empty(open_.size, np.int64), np.empty(open_.size)
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
-            cells.best_states(scores, starts, labels[out], open_[out], _NOTHING, open_[out], state[out], value[out])
+            cells.best_states(scores, starts, labels[out], open_[out], NOTHING, open_[out], state[out], value[out])
         return Assignment(self._join(labels, state), value)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
@@ -549,10 +512,6 @@ def one_coef_each(coef: Any, n: int) -> Array:
     if each.shape != (n,):
         raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
     return each
-
-
-_NOTHING = np.empty(0, dtype=bool)
-"""Stands for: no state is ruled out."""
 
 
 def _take(values: Array, rows: Rows) -> Array:

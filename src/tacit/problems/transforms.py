@@ -135,11 +135,11 @@ class Transforms(ClassProblem):
         try:
             X = np.asarray(X)
         except ValueError as error:
-            shapes = [np.shape(x) if isinstance(x, np.ndarray) else len(x) for x in X if hasattr(x, "__len__")]
+            shapes = [_shape(x) for x in X]
             other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+            where = f" where input 0 has {shapes[0]}" if other else ""
             raise ValueError(
-                f"inputs must all have one shape, and input {other} has {shapes[other]} where input 0 has {shapes[0]}; "
-                "crop, pad or scale them"
+                f"inputs must all have one shape, and input {other} has {shapes[other]}{where}; crop, pad or scale them"
             ) from error
         if X.ndim < 2:
             raise ValueError(f"inputs are images (n, height, width) or rows (n, d), got an array of shape {X.shape}")
@@ -370,3 +370,11 @@ def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
     if place:
         raise ValueError(f"transformation {t} made NaN or infinity of sample {place[0]}")
     return view
+
+
+def _shape(x: Any) -> str:
+    """The shape of one input, in words where it has none."""
+    try:
+        return f"shape {np.shape(x)}"
+    except ValueError:
+        return "rows of several lengths"

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import file_path, number, one_line, reason, shorten
+from tacit.inputs.lines import one_line
+from tacit.inputs.parameters import file_path, number, reason, shorten
 from tacit.running.archive import StorageError, kind_of, read_archive, remove_unfinished, write_archive
 
 MAX_TIME_SHARE = 0.05
@@ -98,7 +99,7 @@ def stored(snapshot: Mapping[str, Any], name: str, shape: tuple[int, ...], kinds
     values: Any = snapshot.get(name)
     if not is_table(values, len(shape), kinds) or values.shape != shape:
         raise StorageError(f"{name} is {shorten(values)}, not {shape} finite numbers")
-    return np.asarray(values)
+    return np.asarray(values, dtype=np.float64 if values.dtype.kind == "f" else None)  # sums in single would drift
 
 
 def stored_number(snapshot: Mapping[str, Any], name: str, least: float = -np.inf) -> float:

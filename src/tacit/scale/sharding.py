@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
-from tacit.oracle.capabilities import Expectations
+from tacit.oracle.capabilities import Expectations, Slacks
 
 BLOCK_OPERATIONS = 6_000_000
 """Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
@@ -67,12 +67,24 @@ def add_in_order(parts: Sequence[Array]) -> Array:
 
 
 def join_expectations(parts: Sequence[Expectations]) -> Expectations:
+    """Log-sums row by row, and one sum of features: of a block whose coefficients are all 0 there are none to add."""
+
     def joined(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
-        answers = [getattr(part, kind) for part in parts]
-        return None if answers[0] is None else join(answers)
+        answers = [getattr(part, kind) for part in parts if getattr(part, kind) is not None]
+        return join(answers) if answers else None
 
     free, label, truth = (joined(kind, join_arrays) for kind in ("free", "label", "truth"))
     return Expectations(free, label, truth, joined("features", add_in_order))
+
+
+def join_slacks(parts: Sequence[Slacks]) -> Slacks:
+    value, rival, features = zip(*parts, strict=True)
+    return Slacks(join_arrays(value), join_arrays(rival), add_in_order(features))
+
+
+def join_expected_losses(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
+    sums = [features for _, features in parts if features is not None]
+    return join_arrays([losses for losses, _ in parts]), add_in_order(sums) if sums else None
 
 
 BATCHES: Mapping[str, Batch] = {
@@ -87,9 +99,17 @@ BATCHES: Mapping[str, Batch] = {
     "best_under": Batch(join_tuples, ("w", "labels", "rows"), per_row=("labels",)),
     "ranked": Batch(join_tuples, ("w", "code", "k", "rows"), codes=("code",)),
     "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
-    "hidden_posterior": Batch(join_arrays, ("w", "rows")),
+    "hidden_posterior": Batch(join_arrays, ("w", "rows"), per_row=("labels",)),
+    "tag_posterior": Batch(join_arrays, ("w", "rows")),
+    "output_posterior": Batch(join_arrays, ("w", "rows")),
+    "expected_losses": Batch(join_expected_losses, ("w", "rows"), per_row=("coef",)),
+    "renyi_scores": Batch(join_arrays, ("w", "alpha", "rows")),
+    "renyi_weights": Batch(join_arrays, ("w", "alpha", "rows")),
+    "renyi_slacks": Batch(join_slacks, ("w", "coef", "alpha", "rows"), per_row=("coef",)),
+    "visit_cells": Batch(add_in_order, ("w", "visit", "rows")),
     "log_partition": Batch(join_arrays, ("w", "rows")),
     "marginals": Batch(join_tuples, ("w", "rows")),
+    "best_outputs": Batch(join_tuples, ("w", "k", "rows")),
 }
 """All methods that answer for many rows. An oracle that has others declares them in ``batches``, a mapping like
 this."""
@@ -99,7 +119,9 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "units", "block_starts", "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
+    "proposals", "units", "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
+    "block_starts", "costs", "learn", "loss_rows",
+    "news", "recipe", "split", "states",
     "losses_of", "spread", "posterior_slope",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go

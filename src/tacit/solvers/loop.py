@@ -42,6 +42,7 @@ class Solution(NamedTuple):
 
     ``planes`` are codes that warm-start another task. So does ``dual``, the last dual point of a solver that keeps one
     (`FrankWolfe`). ``variables`` are the dual variables of ``w`` itself, None if it has none.
+    ``in_single_precision`` says that the passes of the solver rounded to single precision.
     """
 
     w: Array
@@ -52,6 +53,7 @@ class Solution(NamedTuple):
     history: list[Step]
     dual: Mapping[str, Array] | None = None
     variables: Mapping[str, Array] | None = None
+    in_single_precision: bool = False
 
     @property
     def gap(self) -> float:
@@ -67,8 +69,8 @@ class Solution(NamedTuple):
         return {
             Status.CONVERGED: f"converged: {state}",
             Status.MAX_ITER: f"not converged: {state}; raise max_iter, raise tol or lower C",
-            Status.STALLED: f"no further progress within rounding: {state}; scale or centre the features, "
-            "pass them in double precision, or raise tol",
+            Status.STALLED: f"no further progress: {state}; scale or centre the features, "
+            f"{'pass them in double precision, ' if self.in_single_precision else ''}lower C, or raise tol",
             Status.STOPPED: f"stopped by a callback: {state}",
             Status.INTERRUPTED: f"interrupted: {state}; the best model so far is kept, "
             "fit again with warm_start=True (or resume=True with a checkpoint) to go on",
@@ -87,11 +89,18 @@ Warm = WarmStart
 """The former name of `WarmStart`."""
 
 MAX_IDLE_STEPS = 300
-"""After this many steps in which the gap did not shrink by a hundredth, a solver is stuck."""
+"""After this many steps without progress a solver is stuck."""
+
+MIN_PROGRESS = 1e-9
+"""The share of the objective by which the gap must shrink to count as progress. Rounding moves it by less."""
 
 
 class StallCounter:
-    """Base of states that count the steps since the gap last shrank by a hundredth."""
+    """Base of states that count the steps since the gap last shrank.
+
+    A bound that still rises is progress, however slowly: near the optimum of a task with a large C it takes hundreds of
+    steps for a hundredth of the gap. What ends a run then is ``max_iter``.
+    """
 
     best: tuple[Array, float]
     bound: float
@@ -106,7 +115,7 @@ class StallCounter:
 
     def note_progress(self) -> None:
         gap = max(self.best[1] - self.bound, 0.0)
-        if gap < 0.99 * self.gap_then:
+        if gap < self.gap_then - MIN_PROGRESS * abs(self.best[1]):
             self.gap_then, self.idle = gap, 0
         else:
             self.idle += 1
@@ -187,7 +196,8 @@ def minimise(
     max_iter : steps at the most
     start, planes, dual : a point, codes of planes and dual variables from an earlier solution
     callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
-    verbose : 1 shows progress on a terminal once a run takes longer than a second, 0 never
+    verbose : 1 shows progress on a terminal or in a notebook once a run takes longer than a second, 2 writes a line
+        every few seconds, 0 nothing
     checkpoint : where to keep the state
     rng : for solvers that draw samples
 
@@ -202,7 +212,7 @@ def minimise(
     max_iter = whole_number("max_iter", max_iter)
     solve = Solve(task, solver, tol, gap, max_iter)
     begun = solve.begin(WarmStart(start, planes, dual), checkpoint, rng)
-    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, max_iter), checkpoint=checkpoint)
+    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, None), checkpoint=checkpoint)
     return solve.certify(last, status)
 
 
@@ -260,7 +270,8 @@ class Solve:
         task, state = self.task, self.solver.finish(self.task, last.state)
         w, objective = state.best
         history = [*last.history[:-1], last.history[-1]._replace(objective=objective, bound=state.bound)]
-        if task.oracle.exact() is not task.oracle:
+        is_single = task.oracle.exact() is not task.oracle
+        if is_single:
             objective = task.objective(w)
         if status in (Status.CONVERGED, Status.STALLED, Status.MAX_ITER):
             room = 2 if status is Status.CONVERGED else 1  # the exact objective may open a gap that was closed
@@ -268,7 +279,8 @@ class Solve:
             is_proven = is_small and task.rounding(w) <= max(self.tol * abs(objective), self.gap)
             status = Status.CONVERGED if is_proven else Status.STALLED if status is Status.CONVERGED else status
         bound = min(state.bound, objective) if status is Status.CONVERGED else state.bound
-        return Solution(w, status, objective, bound, state.planes(), history, state.dual(), state.variables())
+        ends = state.planes(), history, state.dual(), state.variables()
+        return Solution(w, status, objective, bound, *ends, in_single_precision=is_single)
 
     def _with_line(self, state: State, history: tuple[Step, ...]) -> Solving:
         iteration = history[-1].iteration + 1 if history else 0

@@ -48,6 +48,12 @@ class Iteration(NamedTuple):
     is_in: Array
     hidden: Any
 
+    def __repr__(self) -> str:
+        return (
+            f"Iteration({self.iteration}: objective {self.objective:.6g}, gap {self.gap:.2g}, {self.changed} changed, "
+            f"{self.samples_in} samples in, {self.seconds:.2f} s)"
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Iteration):
             return False
@@ -328,8 +334,10 @@ class Descent:
         weights *= float(self.weights.sum()) / float(weights.sum())
         target = oracle.impute(np.zeros(oracle.n_params)).code
         task = Task(oracle, weights, target, self.penalty, self.rescaling)
-        solver = self.solver(task)
-        return minimise(task, solver, tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve")).w
+        solution = minimise(task, self.solver(task), tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve"))
+        if solution.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return solution.w
 
     # measure
 

@@ -114,6 +114,66 @@ def viterbi(
 
 
 @kernel
+def best_paths(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
+    """The best few paths of every sequence, as many as ``value`` has columns, the best first (Viterbi with lists).
+
+    ``code[token, rank]`` and ``value[sequence, rank]``; −1 and −inf where a sequence has fewer paths. Every tag of a
+    token keeps the best ways to it; those of the next token are merged from them. The best path is that of `viterbi`,
+    ties included, and scores are added up in its order.
+    """
+    k, m = transition.shape[0], value.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    ways = np.empty((longest, k, m))  # scores of the best ways to a tag, −inf past the last
+    came = np.empty((longest, k, m), np.int64)  # the tag before and the rank there, as tag · m + rank
+    taken = np.empty(k, np.int64)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for j in range(k):
+            for r in range(m):
+                ways[0, j, r] = -np.inf
+                came[0, j, r] = -1
+            ways[0, j, 0] = unary[first, j]
+        for t in range(1, size):
+            for j in range(k):
+                for i in range(k):
+                    taken[i] = 0
+                for r in range(m):
+                    tag, best = -1, -np.inf
+                    for i in range(k):
+                        if taken[i] < m:
+                            v = ways[t - 1, i, taken[i]] + transition[i, j]
+                            if v > best:
+                                tag, best = i, v
+                    if tag < 0:
+                        ways[t, j, r] = -np.inf
+                        came[t, j, r] = -1
+                    else:
+                        ways[t, j, r] = unary[first + t, j] + best
+                        came[t, j, r] = tag * m + taken[tag]
+                        taken[tag] += 1
+        for j in range(k):
+            taken[j] = 0
+        for r in range(m):
+            tag, best = -1, -np.inf
+            for j in range(k):
+                if taken[j] < m and ways[size - 1, j, taken[j]] > best:
+                    tag, best = j, ways[size - 1, j, taken[j]]
+            value[s, r] = best
+            if tag < 0:
+                for t in range(size):
+                    code[first + t, r] = -1
+                continue
+            place = tag * m + taken[tag]
+            taken[tag] += 1
+            for t in range(size - 1, -1, -1):
+                code[first + t, r] = place // m
+                place = came[t, place // m, place % m]
+
+
+@kernel
 def path_scores(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
     """The score of one given path a sequence, added up in the order of `viterbi`."""
     for s in range(starts.size - 1):
@@ -313,3 +373,81 @@ def forward_backward(
                 high = behind[i] if behind[i] > high else high
             for i in range(k):
                 behind[i] -= high
+
+
+@kernel
+def scaled_forward_backward(
+    weights: Array, tops: Array, starts: Array, ways: Array, top: float, log_partition: Array, coef: Array, pairs: Array
+) -> None:
+    """`forward_backward` with plain products, for scores whose exponentials neither overflow nor underflow.
+
+    ``weights[t, j]`` are exponentials of the scores of tags less ``tops[t]``, ``ways[i, j]`` those of pairs less
+    ``top``; all are positive. Fills the log-partitions. Where ``coef`` is not empty, the weights become probabilities
+    of tags times ``coef[s]``, and those of pairs, not yet multiplied by ``ways``, are added to ``pairs``.
+    """
+    k = ways.shape[0]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    back = np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            back[j, i] = ways[i, j]
+    forward = np.empty((longest, k))
+    scales = np.empty(longest)
+    behind = np.empty(k)
+    ahead = np.empty(k)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        log = (size - 1) * top
+        for t in range(size):
+            now = forward[t]
+            row = weights[first + t]
+            if t == 0:
+                for j in range(k):
+                    now[j] = row[j]
+            else:
+                before = forward[t - 1]
+                for j in range(k):
+                    now[j] = 0.0
+                for i in range(k):
+                    share = before[i]
+                    way = ways[i]
+                    for j in range(k):
+                        now[j] += share * way[j]
+                for j in range(k):
+                    now[j] *= row[j]
+            total = 0.0
+            for j in range(k):
+                total += now[j]
+            scales[t] = total
+            log += tops[first + t] + math.log(total)
+            for j in range(k):
+                now[j] /= total
+        log_partition[s] = log
+        if coef.size == 0:
+            continue
+        for j in range(k):
+            behind[j] = 1.0
+        for t in range(size - 1, -1, -1):
+            now = forward[t]
+            row = weights[first + t]
+            for j in range(k):
+                ahead[j] = row[j] * behind[j] / scales[t]
+                row[j] = coef[s] * now[j] * behind[j]
+            if t == 0:
+                continue
+            before = forward[t - 1]
+            for i in range(k):
+                share = coef[s] * before[i]
+                into = pairs[i]
+                for j in range(k):
+                    into[j] += share * ahead[j]
+            for i in range(k):
+                behind[i] = 0.0
+            for j in range(k):
+                share = ahead[j]
+                way = back[j]
+                for i in range(k):
+                    behind[i] += share * way[i]

@@ -24,6 +24,12 @@ from tacit.ragged import Ragged, states_of
 
 EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
+MAX_WAYS = 1 << 26
+"""Numbers that the search for the best few taggings may keep (0.5 GB)."""
+
+MAX_SPREAD = 600.0
+"""Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
+the smallest positive number is exp(−708)."""
 
 
 class Marginals(NamedTuple):
@@ -131,7 +137,12 @@ class ChainOracle:
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         k = self.n_labels
         emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
-        starts, code = self._starts(rows), self._read(code, rows)
+        self._add_features(self._read(code, rows), coef, rows, emission, transition)
+        return self.flat(emission, transition)
+
+    def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
+        """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""
+        starts = self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
         tokens = self.tokens(rows)
         places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
@@ -142,7 +153,6 @@ class ChainOracle:
         else:
             add_rows(self.table, code, places, weights, emission)
         kernels.add_pairs(code, starts, coef, transition)
-        return self.flat(emission, transition)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ_y exp s(y) of every sequence."""
@@ -151,6 +161,35 @@ class ChainOracle:
     def marginals(self, w: Array, rows: Rows = None) -> Marginals:
         """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory."""
+        starts = self._starts(rows)
+        tokens, longest = int(starts[-1]), int(np.diff(starts).max())
+        most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
+        if k > most:
+            raise ValueError(
+                f"the best {k} taggings of {tokens} tokens with {self.n_labels} tags are more than fit into memory; "
+                f"ask for at most {most}, or for fewer sequences at a time"
+            )
+        code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
+        transition = self._transition(w)
+        for out, own, part, cuts in self._blocks(rows):
+            kernels.best_paths(self._unary(w, part), cuts, transition, code[own], value[out])
+        return Assignment(code, value)
+
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(tokens, K): the probability of every tag; where ``is_given``, given the tags of y that are not missing."""
+        given = self._known(rows) if is_given else None
+        nodes = np.zeros((int(self._starts(rows)[-1]), self.n_labels))
+        transition, log = self._transition(w), np.empty(self._starts(rows).size - 1)
+        nothing = np.zeros((0, self.n_labels, self.n_labels)), np.zeros(0), np.zeros((self.n_labels, self.n_labels))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if given is not None:
+                _clamp(unary, given[tokens])
+            kernels.forward_backward(unary, cuts, transition, log[out], nodes[tokens], *nothing)
+        return nodes
 
     def expectations(
         self,
@@ -180,24 +219,38 @@ class ChainOracle:
         self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array
     ) -> Array:
         """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks."""
+        if given is not None and not (given < 0).any():  # one tagging is left of every sequence
+            self._add_features(given, coef, rows, emission, transition)
+            return power * self.score(w, given, rows)
         ways = power * self._views(w)["transition"]
+        spread = 2 * float(np.ptp(ways)) if self.allowed.all() and given is None else np.inf
         ways = np.where(self.allowed, ways, -np.inf)
         log = np.empty(coef.size)
         has_features = bool(coef.any())
         nothing = np.zeros((0, self.n_labels, self.n_labels))
         for out, tokens, part, cuts in self._blocks(rows):
-            unary = power * self._unary(w, part)
+            unary = self._unary(w, part)
+            if power != 1.0:
+                unary *= power
             if given is not None:
-                own = given[tokens]
-                unary[(own[:, None] >= 0) & (own[:, None] != np.arange(self.n_labels))] = -np.inf
-            nodes = np.zeros((len(unary) if has_features else 0, self.n_labels))
+                _clamp(unary, given[tokens])
             weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
-            kernels.forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+            tops = unary.max(axis=1)
+            if spread + 2 * float(np.max(tops - unary.min(axis=1), initial=0.0)) < MAX_SPREAD:
+                nodes = _exponentials(unary, tops[:, None])
+                highest, pairs = float(ways.max()), np.zeros_like(ways)
+                shares = np.exp(ways - highest)
+                kernels.scaled_forward_backward(nodes, tops, cuts, shares, highest, log[out], weights, pairs)
+                transition += shares * pairs
+            else:
+                nodes = np.zeros((len(unary) if has_features else 0, self.n_labels))
+                kernels.forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+                if has_features:
+                    nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
             if has_features:
-                nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
                 states = self.tokens(part)
                 table = cut_rows(self.table, states) if self._sparse else self.table[states]
-                emission += np.asarray((table.T @ nodes).T)
+                emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
         return log
 
     def accepts(self, code: Array) -> bool:
@@ -436,6 +489,17 @@ class ChainOracle:
         if code.size and code.max() >= self.n_labels:
             raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} tags")
         return code
+
+
+def _exponentials(scores: Array, tops: Array) -> Array:
+    """exp(scores − tops), in the memory of the scores."""
+    scores -= tops
+    return np.asarray(np.exp(scores, out=scores))
+
+
+def _clamp(unary: Array, given: Array) -> None:
+    """Rule out the tags other than those that are given (≥ 0)."""
+    unary[(given[:, None] >= 0) & (given[:, None] != np.arange(unary.shape[1]))] = -np.inf
 
 
 def _extended(sequences: Ragged, schema: Schema) -> Any:

@@ -1,0 +1,11 @@
+"""Applications: files in, answers out. Each is an estimator, and each has a command of `tacit` around it.
+
+An application reads files (`tacit.datasets`), builds a problem, trains a learner, tests what it found on data that was
+held out, and says what goes into the report and the exports. The commands in `tacit.commands` only read options and
+write files.
+"""
+
+from tacit.apps.application import Application
+from tacit.apps.motif import MotifFinder
+
+__all__ = ["Application", "MotifFinder"]

@@ -1,0 +1,48 @@
+"""What an error becomes on the command line: an exit code, and one line that says cause, value and remedy."""
+
+from __future__ import annotations
+
+import errno
+
+from tacit.inputs.lines import one_line
+
+EXIT_INPUT = 1
+"""A file or an option holds what cannot be used."""
+
+EXIT_USAGE = 2
+"""The command line itself is wrong: an unknown option, an argument too few."""
+
+EXIT_OUTPUT = 3
+"""The results cannot be written: the folder exists, is read-only, or the disk is full."""
+
+EXIT_INTERRUPTED = 130
+"""Ctrl-C; what was learned so far is in the folder, if there was anything."""
+
+LONGEST_LINE = 1000
+"""Characters of an error's line."""
+
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
+
+
+class OutputError(Exception):
+    """The output folder cannot be written, or must not be."""
+
+
+def explain(error: Exception) -> tuple[int, str]:
+    """The exit code of an error, and its line.
+
+    >>> explain(ValueError("width must be a whole number from 1, got width=0"))
+    (1, 'width must be a whole number from 1, got width=0')
+    >>> explain(OSError(errno.ENOSPC, "No space left on device"))
+    (3, '[Errno 28] No space left on device; free some space, or choose another --out')
+    """
+    line = one_line(str(error), LONGEST_LINE)
+    if isinstance(error, OutputError):
+        return EXIT_OUTPUT, line
+    if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+        return EXIT_OUTPUT, f"{line}; free some space, or choose another --out"
+    if isinstance(error, MemoryError):
+        return EXIT_INPUT, "out of memory; give fewer or shorter inputs"
+    if isinstance(error, ValueError | TypeError | OSError | ImportError):
+        return EXIT_INPUT, line or type(error).__name__
+    return EXIT_INPUT, f"{type(error).__name__}: {line} (this is a fault of tacit; --debug shows where)"

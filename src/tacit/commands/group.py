@@ -1,0 +1,116 @@
+"""The group ``tacit``: the list of its commands, and how one of them is found, run, and ended."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tacit import __version__
+from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
+from tacit.inputs.lines import one_line
+
+COMMANDS = {
+    "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
+    "scan": "Look for the motifs of MODEL in SEQUENCES.",
+    "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
+    "completion": "Print the script that completes commands and options in your shell.",
+}
+"""Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called, so that ``tacit --help`` takes no longer than click."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(f"tacit.commands.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, message="tacit %(version)s")
+def tacit() -> None:
+    """Learn from data of which a part is never labelled: files in, answers out.
+
+    A command writes a folder: report.html, which opens in any browser, files that other programs read, and run.json,
+    which says how to do it again.
+
+    Exit codes: 0 done, 1 an input cannot be used, 2 the command line is wrong, 3 the results cannot be written,
+    130 interrupted.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code, after one line on stderr if that is not 0."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    name = next((argument for argument in given if not argument.startswith("-")), "")
+    shown = f"tacit {name}" if name in COMMANDS else "tacit"
+    interrupts: list[int] = []
+    try:
+        with warnings.catch_warnings(), _noting_interrupts(interrupts):
+            _show_warnings_in_one_line(shown)
+            code = tacit.main(given, prog_name="tacit", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return EXIT_USAGE
+    except click.ClickException as error:
+        click.echo(f"{shown}: {one_line(error.format_message(), 1000)}", err=True)
+        return EXIT_USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo(f"{shown}: interrupted; nothing was written", err=True)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe had enough
+        sys.stderr.close()
+        return 1
+    except Exception as error:
+        if interrupts:  # Ctrl-C inside of an import may end in any error
+            click.echo(f"{shown}: interrupted; nothing was written", err=True)
+            return EXIT_INTERRUPTED
+        code, line = explain(error)
+        click.echo(f"{shown}: {line}", err=True)
+    return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _noting_interrupts(interrupts: list[int]) -> Iterator[None]:
+    """Note every Ctrl-C before it is raised, where signals can be handled: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _show_warnings_in_one_line(shown: str) -> None:
+    """Warnings go to stderr without the line of code that they come from, each once."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        click.echo(f"{shown}: note: {one_line(str(message), 1000)}", err=True)
+
+    if not sys.warnoptions:
+        warnings.simplefilter("default")
+    warnings.showwarning = show

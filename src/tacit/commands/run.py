@@ -1,0 +1,156 @@
+"""One run of a command: its inputs, its folder, what it says, and its record ``run.json``."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit import __version__
+from tacit.commands.failures import EXIT_INTERRUPTED
+from tacit.commands.folder import RECORD, OutputFolder
+
+DONE, INTERRUPTED, OUT_OF_TIME = "done", "interrupted", "out of time"
+"""How a run can end with results; the last two mean the best that was found until then."""
+
+_RECORDED = ("numpy", "scipy", "scikit-learn", "numba")
+"""Packages that can change the last bits of a result."""
+
+_BLOCK = 1 << 20
+
+
+class CommandRun:
+    """What a command gets from the shared options, and what it tells and writes through.
+
+    Parameters
+    ----------
+    command : its name
+    out : the output folder
+    seed, jobs : for the application
+    force : whether the results of a former run may be replaced
+    as_json, quiet : how much is printed
+    options : everything the user chose, for the record
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     run = CommandRun("demo", Path(place) / "out", quiet=True)
+    ...     with run.writing() as folder:
+    ...         folder.write_text("answer.txt", "42")
+    ...         run.record(answer=42)
+    ...     json.loads((Path(place) / "out" / "run.json").read_text())["answer"]
+    42
+    """
+
+    def __init__(
+        self,
+        command: str,
+        out: Path,
+        *,
+        seed: int = 0,
+        jobs: int | None = None,
+        force: bool = False,
+        as_json: bool = False,
+        quiet: bool = False,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.command = command
+        self.out = out
+        self.seed = seed
+        self.jobs = jobs
+        self.force = force
+        self.as_json = as_json
+        self.quiet = quiet
+        self.status = DONE
+        self._options = dict(options or {})
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def verbose(self) -> int:
+        """For the learners: 1 shows a progress bar on a terminal. Nothing where stderr is a file or a pipe."""
+        return 0 if self.quiet or self.as_json else 1
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_INTERRUPTED if self.status == INTERRUPTED else 0
+
+    def say(self, text: str) -> None:
+        """A result, on stdout; with ``--json`` and ``--quiet`` nothing."""
+        if not (self.quiet or self.as_json):
+            click.echo(text)
+
+    def note(self, text: str) -> None:
+        """What happens at the moment, on stderr, if a person is watching."""
+        if self.verbose and sys.stderr.isatty():
+            click.echo(text, err=True)
+
+    def record(self, **facts: Any) -> None:
+        """Add results to ``run.json``: anything that JSON can hold."""
+        self._facts.update(facts)
+
+    @contextmanager
+    def writing(self, *inputs: Path | None) -> Iterator[OutputFolder]:
+        """Check that the folder can be written and note the inputs; at the end write ``run.json`` and show it all.
+
+        If anything fails inside, nothing is written, and what a former run wrote is still there.
+        """
+        began, started = time.perf_counter(), datetime.now(UTC)
+        with OutputFolder(self.out, force=self.force) as folder:
+            described = [describe_file(path) for path in inputs if path is not None]
+            yield folder
+            content = {
+                "command": self.command,
+                "status": self.status,
+                "tacit": __version__,
+                "command_line": ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else None,
+                "options": self._options,
+                "seed": self.seed,
+                "inputs": described,
+                "versions": {name: importlib.metadata.version(name) for name in _RECORDED},
+                "python": platform.python_version(),
+                "platform": platform.platform(),
+                "started": started.isoformat(timespec="seconds"),
+                "seconds": round(time.perf_counter() - began, 3),
+                **self._facts,
+                "files": sorted([*folder.names(), RECORD]),
+            }
+            text = json.dumps(content, indent=2, default=_as_json, allow_nan=False) + "\n"
+            folder.write_text(RECORD, text)
+        if self.as_json and not self.quiet:
+            click.echo(text, nl=False)
+
+
+def describe_file(path: Path) -> dict[str, Any]:
+    """Path, size and SHA-256 of an input, so that a reader of the record can tell whether it is the same file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     file = Path(place) / "a.txt"
+    ...     _ = file.write_bytes(b"abc")
+    ...     describe_file(file)["sha256"][:8]
+    'ba7816bf'
+    """
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+            size += len(block)
+    return {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+
+
+def _as_json(value: Any) -> Any:
+    """Paths as text, NumPy's numbers and arrays as Python's."""
+    if isinstance(value, Path):
+        return str(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} cannot be written to run.json")

@@ -1,0 +1,270 @@
+"""The latent perceptron: online learning with hidden values, by maxima alone."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import number, random_numbers, switch, whole_number
+from tacit.learners.fitted_attributes import check_fitted
+from tacit.learners.learner import Learner, Traits, read_weights
+from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
+from tacit.learners.smooth.starts import Starts, run_starts
+from tacit.oracle import Problem, has_long_codes, hidden_values, offered, require
+from tacit.oracle.capabilities import DrawsHidden, ProposesStarts
+from tacit.running import Status
+from tacit.scale import sharded
+
+NEEDS = ("predict", "impute", "loss", "features", "decode")
+MOST_BATCHES = 100
+"""Batches per epoch where `batch_size` is None: updates are then frequent, and passes still few."""
+
+
+class LatentPerceptron(Learner):
+    """Structured perceptron with hidden values (Sun, Matsuzaki, Okanohara & Tsujii 2009; Collins 2002).
+
+    Wherever the prediction is wrong, the weights move towards the best output with the right label and away from what
+    was predicted: ``w ← w + Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)``. There is no objective and no C. Samples are read in
+    batches, every one answered by a single call of the oracle: O(epochs · a pass).
+
+    Parameters
+    ----------
+    problem : what is predicted; any problem will do, since only maxima are needed
+    epochs : passes over the samples; it ends sooner if a pass makes no mistake
+    average : predict with the mean of the weights after every batch, which is far less noisy than the last ones
+    shuffle : read the samples of every epoch in another order
+    batch_size : samples per update; None for a hundredth of the samples
+    n_init : number of starts; the one with the lowest loss in its last epoch is kept. The first begins with w = 0, or
+        hidden values that the problem proposes, the others with hidden values at random
+    checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
+    callbacks : functions called with every `SmoothStep`, one per epoch; one that returns True ends the fit
+
+    Attributes
+    ----------
+    coef_, weights_ : the weights, flat and by name
+    last_coef_, n_averaged_ : the weights after the last batch, and the number of batches that `coef_` is a mean of
+    hidden_ : the best hidden value of every training sample
+    history_ : one `SmoothStep` per epoch of the best start; its ``objective`` is the mean loss of predictions before
+        their samples were learned from, ``samples_in`` the number of mistakes
+    runs_ : all starts
+    status_, n_iter_ : CONVERGED after an epoch without a mistake, else MAX_ITER; and the epochs of the best start
+
+    >>> from tacit.problems import Candidates
+    >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]], [[0.2, 5.0], [0.0, 0.0]]]
+    >>> LatentPerceptron(Candidates()).fit(bags, ["x", "y", "x", "y"]).predict(bags)
+    array(['x', 'y', 'x', 'y'], dtype='<U1')
+    """
+
+    traits = Traits()
+    status_: Status
+
+    def __init__(
+        self,
+        problem: Problem,
+        epochs: int = 20,
+        average: bool = True,
+        shuffle: bool = True,
+        batch_size: int | None = None,
+        n_init: int = 1,
+        checkpoint: Any = None,
+        resume: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.epochs = epochs
+        self.average = average
+        self.shuffle = shuffle
+        self.batch_size = batch_size
+        self.n_init = n_init
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
+        """Learn from labelled samples.
+
+        Parameters
+        ----------
+        X, y : samples and labels, in the form that the problem takes
+        hidden : what is known of the hidden values, as in `LatentSVM`
+        sample_weight : how far a mistake moves the weights, relative to the others; 0 leaves a sample out
+        """
+        self._check()
+        schema, oracle = bind_samples(self, X, y, hidden, NEEDS)
+        weights = read_weights(sample_weight, oracle.n_samples)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
+        with sharded(oracle, self.n_jobs) as shards:
+            epochs = self._epochs(shards, weights, seed)
+            starts = Starts(epochs, lambda start, seed: _first_weights(shards, start, seed), n_starts, int(self.epochs))
+            record, status = run_starts(self, starts, seed, open_checkpoint(self, oracle))
+            best = min(record.runs, key=lambda run: run.objective)
+            assert record.best is not None
+            self.schema_, self.n_features_in_ = schema, schema.n_features
+            self._keep(record.best)
+            self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
+        self.status_, self.history_, self.runs_ = best.status, best.history, list(record.runs)
+        self.n_iter_ = len(best.history)
+        if status is not Status.CONVERGED:
+            self.status_ = status
+            how = "stopped by a callback" if status is Status.STOPPED else "interrupted"
+            warnings.warn(f"{type(self).__name__}: {how} after {self.n_iter_} epochs", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
+        """Learn from more samples, in one pass in their order; the first call sets classes and dimensions.
+
+        Labels that the first call did not hold are an error: give all of them to the problem (``classes=``), or in the
+        first call.
+        """
+        self._check()
+        if hasattr(self, "coef_"):
+            oracle = self._bind(X, y, hidden)
+            require(type(self).__name__, self.problem, oracle, NEEDS)
+        else:
+            self.schema_, oracle = bind_samples(self, X, y, hidden, NEEDS)
+            self.n_features_in_ = self.schema_.n_features
+        weights = read_weights(sample_weight, oracle.n_samples)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        with sharded(oracle, self.n_jobs) as shards:
+            epochs = self._epochs(shards, weights, seed)
+            zero = np.zeros(oracle.n_params)
+            place = epochs.begin(getattr(self, "last_coef_", zero))
+            if hasattr(self, "coef_"):
+                place = Place(self.coef_, place.objective, memory=_memory(self.last_coef_, self.n_averaged_))
+            place = epochs.step(place)
+            self._keep(place)
+            self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
+        self.history_ = [*getattr(self, "history_", []), place.line(0.0)]
+        self.runs_, self.n_iter_ = [], len(self.history_)
+        self.status_ = Status.CONVERGED if place.is_done else Status.MAX_ITER
+        return self
+
+    def _epochs(self, oracle: Any, weights: Array, seed: int) -> Epochs:
+        size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
+        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed)
+
+    def _keep(self, place: Place) -> None:
+        self.coef_ = place.w
+        self.last_coef_ = place.memory["last"]
+        self.n_averaged_ = int(place.memory["count"][0])
+
+    def check(self) -> None:
+        self._check()
+        check_fitted(self, ("hidden_", "status_", "history_", "runs_", "n_iter_", "last_coef_", "n_averaged_"))
+        check_shapes({"last_coef_": self.last_coef_}, {"last_coef_": self.coef_.shape})
+        whole_number("n_averaged_", self.n_averaged_, 0)
+
+    def _check(self) -> None:
+        whole_number("epochs", self.epochs)
+        whole_number("n_init", self.n_init)
+        if self.batch_size is not None:
+            whole_number("batch_size", self.batch_size)
+        for name in ("average", "shuffle"):
+            switch(name, getattr(self, name))
+        number("verbose", self.verbose, "a number")
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Epochs of the perceptron, as a `tacit.learners.smooth.places.Method`: a place holds the mean weights, its memory
+    the last ones and how many the mean is of."""
+
+    oracle: Any
+    weights: Array
+    average: bool
+    shuffle: bool
+    batch_size: int
+    seed: int
+
+    @property
+    def n_params(self) -> int:
+        return int(self.oracle.n_params)
+
+    def begin(self, w: Array) -> Place:
+        return Place(w, np.inf, memory=_memory(w, 0))
+
+    def step(self, now: Place) -> Place:
+        mean, w, count = now.w, now.memory["last"], int(now.memory["count"][0])
+        lost, mistakes, batches = 0.0, 0, 0
+        for rows in self._batches(now.iteration):
+            predicted = self.oracle.predict(w, rows).code
+            loss = self.oracle.loss(predicted, rows)
+            coef = self._weights(rows) * (loss > 0)
+            lost += float((self._weights(rows) * loss).sum())
+            mistakes += int(np.count_nonzero(coef))
+            batches += 1
+            if coef.any():
+                w = w + self._move(w, predicted, coef, rows)
+            count += 1
+            mean = mean + (w - mean) / count if self.average else w
+        objective = lost / float(self.weights.sum())
+        numbers = np.inf, now.iteration + 1, now.evaluations + batches, mistakes
+        return Place(mean, objective, *numbers, is_done=mistakes == 0, memory=_memory(w, count))
+
+    def _move(self, w: Array, predicted: Array, coef: Array, rows: Any) -> Array:
+        """Σ coef_i [Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)] over the mistakes, the others being left out of the search."""
+        wrong = np.flatnonzero(coef)
+        everyone = np.arange(self.oracle.n_samples)[slice(None) if rows is None else rows]
+        chosen = everyone[wrong]
+        right = self.oracle.impute(w, chosen).code
+        if has_long_codes(self.oracle):
+            offsets = self.oracle.code_offsets
+            sizes = np.diff(offsets)[everyone]
+            predicted = predicted[np.repeat(coef != 0, sizes)]
+        else:
+            predicted = predicted[wrong]
+        move: Array = self.oracle.features(right, coef[wrong], chosen)
+        return move - self.oracle.features(predicted, coef[wrong], chosen)
+
+    def _weights(self, rows: Any) -> Array:
+        return self.weights if rows is None else self.weights[rows]
+
+    def _batches(self, epoch: int) -> Iterator[Any]:
+        n, size = self.oracle.n_samples, self.batch_size
+        if not self.shuffle:
+            yield from (slice(first, min(first + size, n)) for first in range(0, n, size))
+            return
+        order = np.random.default_rng((self.seed, epoch)).permutation(n)
+        yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
+
+    def check(self, memory: Mapping[str, Array]) -> None:
+        check_shapes(memory, {"last": (self.n_params,), "count": (1,)})
+
+
+def _memory(w: Array, count: int) -> dict[str, Array]:
+    return {"last": w, "count": np.array([float(count)])}
+
+
+def _first_weights(oracle: Any, start: int, seed: int) -> Array:
+    """Zero for the first start, unless the problem proposes hidden values; then one move towards hidden values at
+    random."""
+    zero = np.zeros(oracle.n_params)
+    proposer = offered(oracle, ProposesStarts)
+    proposed = [] if proposer is None or not oracle.hidden_unknown().size else proposer.proposals(start + 1)
+    if start < len(proposed):
+        code = proposed[start]
+    elif start == 0:
+        return zero
+    else:
+        drawer = offered(oracle, DrawsHidden)
+        rng = np.random.default_rng((seed, start))
+        if drawer is None:
+            return np.asarray(rng.standard_normal(zero.size))
+        code = drawer.draw(rng)
+    predicted = oracle.predict(zero).code
+    each = np.full(oracle.n_samples, 1.0 / oracle.n_samples)
+    return np.asarray(oracle.features(code, each) - oracle.features(predicted, each))

@@ -1,0 +1,1 @@
+"""What learners share that descend by gradients: starts, steps, and what a checkpoint keeps of them."""

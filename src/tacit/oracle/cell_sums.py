@@ -1,0 +1,241 @@
+"""Sums over cells (label, state): log-partitions, posteriors, expected losses, Rényi scores, block by block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle import cells
+from tacit.oracle.capabilities import Expectations, Slacks
+from tacit.oracle.losses import LossTable
+from tacit.oracle.renyi import renyi_cells, renyi_weights, rule_out
+
+NOTHING = np.empty(0, dtype=bool)
+"""Stands for: no state is ruled out."""
+
+Visit = Callable[[Array, Array, Rows], "Array | None"]
+"""Called with the scores of a block, how its states are cut into samples, and which samples they are."""
+
+
+class CellSums(ABC):
+    """What `tacit.oracle.EnumerableOracle` derives for learners that sum over outputs.
+
+    One block of scores is held at a time. Every gradient is the `adjoint` of a table of weights, one per cell.
+    """
+
+    n_params: int
+    n_labels: int
+    offsets: Array
+    _hidden: Array
+
+    @abstractmethod
+    def adjoint(self, V: Array, rows: Rows = None) -> Array: ...
+
+    @abstractmethod
+    def states(self, rows: Rows) -> Any: ...
+
+    @abstractmethod
+    def _blocks(self, rows: Rows) -> Iterator[Any]: ...
+
+    @abstractmethod
+    def _scored(self, w: Array, rows: Rows, starts: Array) -> Array: ...
+
+    @abstractmethod
+    def _count(self, rows: Rows) -> int: ...
+
+    @abstractmethod
+    def _known_labels(self, rows: Rows) -> Array: ...
+
+    @abstractmethod
+    def _allowed_states(self, rows: Rows) -> Array: ...
+
+    @abstractmethod
+    def _loss_table(self) -> LossTable: ...
+
+    def visit_cells(self, w: Array, visit: Visit, rows: Rows = None) -> Array:
+        """Call a function with the scores of every block; the sum of the `adjoint` of what it returns."""
+        total = np.zeros(self.n_params)
+        for _, part, starts in self._blocks(rows):
+            V = visit(self._scored(w, part, starts), starts, part)
+            if V is not None:
+                total += self.adjoint(V, part)
+        return total
+
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`."""
+        n = self._count(rows)
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        logs = [None if c is None else np.empty(n) for c in coefs]
+        has_features = any(c is not None and c.any() for c in coefs)
+        features = np.zeros(self.n_params) if has_features else None
+        needs_label = label is not None or truth is not None
+        labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
+        known = _take(self._hidden, rows)
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            V = np.zeros_like(scores)
+            if coefs[0] is not None and logs[0] is not None:
+                cells.subtract_highest(scores, starts, power, logs[0][out], V)
+                np.exp(V, out=V)
+                cells.weigh_cells(starts, coefs[0][out], logs[0][out], V)
+            for coef, log, is_truth in ((coefs[1], logs[1], False), (coefs[2], logs[2], True)):
+                if coef is not None and log is not None:
+                    allowed = self._allowed_states(part) if is_truth else NOTHING
+                    given = known[out] if is_truth else np.full_like(known[out], -1)
+                    cells.weigh_states(scores, starts, power, labels[out], given, allowed, coef[out], log[out], V)
+            if features is not None:
+                features += self.adjoint(V, part)
+        return Expectations(logs[0], logs[1], logs[2], features)
+
+    def log_partition(self, w: Array, rows: Rows = None) -> Array:
+        """log Σ exp s over all outputs of every row."""
+        log = self.expectations(w, rows, free=0.0).free
+        assert log is not None
+        return log
+
+    def hidden_posterior(
+        self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
+    ) -> Array:
+        """See `tacit.oracle.capabilities.GivesPosteriors`."""
+        is_true = labels is None
+        labels = self._known_labels(rows) if labels is None else np.asarray(labels, dtype=np.int64)
+        known = _take(self._hidden, rows) if is_true else np.full(labels.size, -1)
+        parts = [np.empty(0)]
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            sizes = np.diff(starts)
+            V, log = np.zeros_like(scores, dtype=np.float64), np.empty(sizes.size)
+            allowed, ones = self._allowed_states(part) if is_true else NOTHING, np.ones(sizes.size)
+            cells.weigh_states(scores, starts, power, labels[out], known[out], allowed, ones, log, V)
+            parts.append(V[np.repeat(labels[out], sizes), np.arange(V.shape[1])])
+        return np.concatenate(parts)
+
+    def output_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
+        """See `tacit.oracle.capabilities.GivesPosteriors`."""
+        parts = [np.empty((0, self.n_labels))]
+        for _, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            V, log = np.empty(scores.shape), np.empty(starts.size - 1)
+            cells.subtract_highest(scores, starts, power, log, V)
+            np.exp(V, out=V)
+            cells.weigh_cells(starts, np.ones(starts.size - 1), log, V)
+            parts.append(V.T)
+        return np.concatenate(parts)
+
+    def expected_losses(
+        self, w: Array, rows: Rows = None, *, coef: Array | None = None, power: float = 1.0
+    ) -> tuple[Array, Array | None]:
+        """See `tacit.oracle.capabilities.ExpectsLosses`."""
+        expected = np.empty(self._count(rows))
+        total = None if coef is None else np.zeros(self.n_params)
+        for out, part, starts in self._blocks(rows):
+            scores = self._scored(w, part, starts)
+            P, log = np.empty(scores.shape), np.empty(starts.size - 1)
+            cells.subtract_highest(scores, starts, power, log, P)
+            np.exp(P, out=P)
+            cells.weigh_cells(starts, np.ones(starts.size - 1), log, P)
+            losses = self._cell_losses(part, starts)
+            firsts = starts[:-1] - starts[0]
+            expected[out] = np.add.reduceat((P * losses).sum(axis=0), firsts)
+            if coef is not None and total is not None:
+                away = losses - np.repeat(expected[out], np.diff(starts))
+                total += self.adjoint(P * away * np.repeat(power * coef[out], np.diff(starts)), part)
+        return expected, total
+
+    def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.ScoresEntropy`."""
+        values = np.empty((self._count(rows), self.n_labels))
+        for out, part, starts in self._blocks(rows):
+            values[out] = renyi_cells(self._scored(w, part, starts), starts, alpha).values
+        return values
+
+    def renyi_weights(self, w: Array, alpha: float, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.ScoresEntropy`."""
+        parts = [np.empty((0, self.n_labels))]
+        for _, part, starts in self._blocks(rows):
+            found = renyi_cells(self._scored(w, part, starts), starts, alpha)
+            parts.append(renyi_weights(found, starts, np.ones(found.values.shape)).T)
+        return np.concatenate(parts)
+
+    def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
+        """See `tacit.oracle.capabilities.ScoresEntropy`."""
+        n = self._count(rows)
+        labels = self._known_labels(rows)
+        values, rivals, features = np.empty(n), np.empty(n, np.int64), np.zeros(self.n_params)
+        for out, part, starts in self._blocks(rows):
+            found = renyi_cells(self.possible_scores(w, part, starts), starts, alpha)
+            choice = choose_rivals(found.values, self.label_losses(part, starts), labels[out], coef[out])
+            values[out], rivals[out] = choice[0], choice[1]
+            if choice[2].any():
+                features += self.adjoint(renyi_weights(found, starts, choice[2]), part)
+        return Slacks(values, rivals, features)
+
+    def possible_scores(self, w: Array, rows: Rows, starts: Array) -> Array:
+        """The scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
+        return self.rule_out(self._scored(w, rows, starts), rows, starts)
+
+    def rule_out(self, scores: Array, rows: Rows, starts: Array) -> Array:
+        """These scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
+        given, allowed = _take(self._hidden, rows), self._allowed_states(rows)
+        if allowed.size or (given >= 0).any():
+            rule_out(scores, starts, self._known_labels(rows), given, allowed)
+        return scores
+
+    def label_losses(self, rows: Rows, starts: Array) -> Array:
+        """(n, labels): the loss of every label; where it depends on the hidden value, the highest."""
+        table, column = self._loss_table()
+        if column is not None:
+            return np.ascontiguousarray(table[:, _take(column, rows)].T)
+        own = table[:, self.states(rows)]
+        return np.maximum.reduceat(own, starts[:-1] - starts[0], axis=1).T
+
+    def _cell_losses(self, rows: Rows, starts: Array) -> Array:
+        table, column = self._loss_table()
+        if column is None:
+            return np.asarray(table[:, self.states(rows)])
+        return np.repeat(table[:, _take(column, rows)], np.diff(starts), axis=1)
+
+
+def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> tuple[Array, Array, Array]:
+    """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + score(y)] − score(y_i))``, the y, and the weights of ``Σ coef_i ∂ξ_i``.
+
+    Rivals that tie share the weight, which gives a better direction than any one of them: at w = 0 all of them tie. A
+    label without any hidden value never competes. One that is true is an error: it could never be predicted.
+    """
+    places = np.arange(labels.size)
+    own = scores[places, labels]
+    if not np.isfinite(own).all():
+        i = int(np.argmin(np.isfinite(own)))
+        what = "no hidden value at all" if own[i] == -np.inf else "scores that are not finite"
+        raise ValueError(
+            f"a sample has {what} under its label (row {i} of {labels.size}); give it one, drop it, or scale the "
+            "features"
+        )
+    wished = losses + scores
+    wished[places, labels] = -np.inf
+    rivals = np.argmax(wished, axis=1)
+    slack = wished[places, rivals] - own
+    is_active = slack > 0
+    ties = (wished == wished[places, rivals][:, None]) & is_active[:, None]
+    weights = ties * (coef / np.maximum(ties.sum(axis=1), 1))[:, None]
+    weights[places, labels] = np.where(is_active, -coef, 0.0)
+    return np.maximum(slack, 0.0), rivals, weights
+
+
+def _take(values: Array, rows: Rows) -> Array:
+    return values if rows is None else values[rows]

@@ -1,0 +1,149 @@
+"""The blocks of a report. All text is a user's: it is escaped when the page is rendered. SVG is `Markup`, and made by
+`tacit.report.charts` and functions like it, which escape what they are given.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from markupsafe import Markup
+
+FILTERED_FROM = 12
+"""Rows from which a table has a field to filter them."""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """Plain sentences; an empty line begins a new paragraph."""
+
+    text: str
+    kind: ClassVar[str] = "prose"
+
+    @property
+    def paragraphs(self) -> list[str]:
+        return [part for part in self.text.split("\n\n") if part.strip()]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A sentence in a box. ``tone``: "plain", "good" or "warning"."""
+
+    text: str
+    tone: str = "plain"
+    kind: ClassVar[str] = "notice"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names and values, one pair per line."""
+
+    pairs: Sequence[tuple[str, Any]]
+    kind: ClassVar[str] = "facts"
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text as it stands, in letters of one width: a command line, aligned sites."""
+
+    text: str
+    kind: ClassVar[str] = "code"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with a caption."""
+
+    svg: Markup
+    caption: str = ""
+    kind: ClassVar[str] = "figure"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image with a caption, held by the page itself. ``alt`` says what is on it to those who cannot see it."""
+
+    content: bytes
+    alt: str
+    caption: str = ""
+    media_type: str = "image/png"
+    kind: ClassVar[str] = "picture"
+
+    @property
+    def source(self) -> str:
+        return f"data:{self.media_type};base64,{base64.b64encode(self.content).decode('ascii')}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its name, whether it holds numbers, and what the name means."""
+
+    name: str
+    is_number: bool = False
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that a reader can sort, and filter where there are many. A cell is text, a number, None or a chart."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    caption: str = ""
+    kind: ClassVar[str] = "table"
+
+    @property
+    def has_filter(self) -> bool:
+        return len(self.rows) >= FILTERED_FROM
+
+
+@dataclass(frozen=True)
+class Row:
+    """Blocks side by side, where the window is wide enough."""
+
+    blocks: Sequence[Any]
+    kind: ClassVar[str] = "row"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what stands under it."""
+
+    title: str
+    blocks: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole report.
+
+    Parameters
+    ----------
+    title, subtitle : what was asked, in a few words
+    banner : a sentence above everything, such as that the run was interrupted
+    sections : in the order of reading
+    """
+
+    title: str
+    subtitle: str = ""
+    banner: str = ""
+    sections: Sequence[Section] = field(default_factory=list)
+
+
+def show_number(value: Any) -> str:
+    """A number for people: three digits that matter, small ones as powers of ten; a dash for none.
+
+    >>> [show_number(v) for v in (0.94321, 12.0, 1234567, 3.2e-9, None, float("nan"))]
+    ['0.943', '12', '1,234,567', '3.2e-09', '–', '–']
+    """
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "–"
+    number = float(value)
+    if number == int(number) and abs(number) < 1e15:
+        return f"{int(number):,}"
+    if abs(number) < 1e-3 or abs(number) >= 1e6:
+        return f"{number:.2g}"
+    return f"{number:.3g}" if abs(number) < 100 else f"{number:,.0f}"

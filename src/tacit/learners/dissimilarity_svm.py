@@ -224,4 +224,4 @@ class DissimilaritySVM(LatentSVM):
             self.theta_schema_ = self.conditional.schema(X, y)
             size = self.theta_schema_.n_params
         self.theta_ = np.zeros(size)
-        self.objective_parts_: Array = np.array([[line.objective, 0.0, 0.0] for line in self.history_])
+        self.objective_parts_ = np.array([[line.objective, 0.0, 0.0] for line in self.history_])

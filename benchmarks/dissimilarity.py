@@ -39,7 +39,8 @@ Costs = dict[str, list[tuple[float, float]]]
 LOOKS = (
     "Looks at test photos before this run: on three of these splits of caltech and one of pets the range of C, and "
     "whether θ begins at 0 or after a first latent SVM (four variants, two starts), were compared by test losses; θ "
-    "= 0 was kept. The learner's own default has since become a start from mean features; here all begin at random windows."
+    "= 0 was kept. The learner's own default has since become a start from mean features; here all begin at "
+    "random windows."
 )
 """What was chosen with the test photos in sight."""
 MEASURES = ("0/1 loss", "overlap loss", "class error")

@@ -350,21 +350,23 @@ class MotifFinder(Application):
         self.history_ = self.history_[:-1]
 
     def _learn_words(self, sequences: Ragged, is_positive: Array, train: Array, test: Array, seed: int) -> None:
-        """The words' share of the prediction, and what all parts reach on the held-out part."""
+        """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
+        and when the time is over."""
         n = len(self._p_values)
         strands = 1 if self.strands == "one" else 2
         labels = is_positive[test]
         problem = self._problem(n, self.width_)
         bound = problem.bind(self._with_flank(sequences[test]), None, self.schema_)
         scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
-        try:
-            words = learn_kmers(sequences[train], is_positive[train], strands, seed)
-            scores["words"] = words.score(sequences[test], strands)
-            scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, seed)
-            scores["composition"] = score_composition(sequences, is_positive, train, test, strands)
-        except KeyboardInterrupt:
-            self._interrupted = Status.INTERRUPTED
-            words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        if self._interrupted is None:
+            try:
+                words = learn_kmers(sequences[train], is_positive[train], strands, seed)
+                scores["words"] = words.score(sequences[test], strands)
+                scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, seed)
+                scores["composition"] = score_composition(sequences, is_positive, train, test, strands)
+            except KeyboardInterrupt:
+                self._interrupted = Status.INTERRUPTED
         self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
         areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
         self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}

@@ -20,8 +20,8 @@ def run(full: bool = False) -> Page:
     folds = range(1, 6) if full else range(1, 2)
     page = Page(
         "Motifs: the proteins of Kumar (2013), features of the motif finder",
-        f"`MotifFinder(width=10, n_motifs=3, C=3000)` on folds {folds[0]} to {folds[-1]}, trained on the training half. "
-        "Test error in %, mean ± standard deviation over folds: of motifs and composition alone, and with words. "
+        f"`MotifFinder(width=10, n_motifs=3, C=3000)` on folds {folds[0]} to {folds[-1]}, trained on the training "
+        "half. Test error in %, mean ± standard deviation over folds: of motifs and composition alone, and with words. "
         "Before: the latent SVM with the papers' features and widths up to 28, five folds (`uniprobe_full.md`).",
         ["protein", "Kumar (2013)", "before", "motifs only", "motifs and words", "seconds per fit"],
     )

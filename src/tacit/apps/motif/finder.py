@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -29,7 +31,7 @@ from tacit.problems.motif.composition import count_shares, word_shares
 from tacit.problems.motif.sequences import read_sequences
 from tacit.problems.motif.starts import enriched_words
 from tacit.ragged import Ragged
-from tacit.running import Status
+from tacit.running import Progress, Status
 from tacit.running.checkpoint import Checkpoint
 from tacit.running.deadline import Deadline
 
@@ -159,13 +161,15 @@ class MotifFinder(Application):
         held = evidence.split_in_halves(_keys(sequences), is_positive, float(self.held_out), seed)
         _check_enough(is_positive, held)
         train, test = np.flatnonzero(~held), np.flatnonzero(held)
+        self._progress, self._began = Progress(int(self.verbose), None), time.perf_counter()
         self._learn_motifs(with_flank, is_positive, train, test, seed, deadline)
         self._learn_words(sequences, is_positive, train, test, seed)
         if self._interrupted is None:
             self._refit(with_flank, sequences, is_positive, seed, deadline)
         self._describe(with_flank, sequences, is_positive)
         self.status_ = self._interrupted or Status.CONVERGED
-        del self._interrupted, self._p_values, self._agreement
+        self._progress.close()
+        del self._interrupted, self._p_values, self._agreement, self._progress, self._began
         return self
 
     def _read(self, X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
@@ -232,7 +236,16 @@ class MotifFinder(Application):
                 begin = _grown(w, schema)
                 with_word(begin, letters, schema.views(begin), m - 1)
                 found.append(
-                    descend(oracle, labels, begin, self.C_, max_iter=steps, deadline=deadline, n_jobs=self.n_jobs)
+                    descend(
+                        oracle,
+                        labels,
+                        begin,
+                        self.C_,
+                        max_iter=steps,
+                        deadline=deadline,
+                        n_jobs=self.n_jobs,
+                        tell=self._teller(f"motif {m}, start {len(found) + 1} of {len(words)}"),
+                    )
                 )
                 if found[-1].status in (Status.INTERRUPTED, Status.STOPPED):
                     self._interrupted = found[-1].status
@@ -264,6 +277,14 @@ class MotifFinder(Application):
             problem = self._problem(len(self._p_values), self.width_)
             self.schema_, self.coef_ = problem.schema(own, labels), np.asarray(w)
         self._drop_last_if_not_significant(own, labels, deadline)
+
+    def _teller(self, what: str) -> Callable[[int, float], None]:
+        """Shows on the terminal what is going on, and its objective."""
+
+        def tell(step: int, objective: float) -> None:
+            self._progress.show(time.perf_counter() - self._began, step, f"{what}: objective {objective:.5g}")
+
+        return tell
 
     def _words(
         self, oracle: Any, w: Array | None, sequences: Ragged, labels: Array, m: int, strands: int
@@ -377,7 +398,15 @@ class MotifFinder(Application):
         problem = self._problem(len(self._p_values), self.width_)
         schema = problem.schema(with_flank, is_positive)
         oracle = problem.bind(with_flank, is_positive, schema)
-        again = descend(oracle, is_positive, self.coef_, self.C_, deadline=deadline, n_jobs=self.n_jobs)
+        again = descend(
+            oracle,
+            is_positive,
+            self.coef_,
+            self.C_,
+            deadline=deadline,
+            n_jobs=self.n_jobs,
+            tell=self._teller("all sequences"),
+        )
         if self.learner == "latent svm" and again.status not in (Status.INTERRUPTED, Status.STOPPED):
             again = self._polish(problem, with_flank, is_positive, again)
         self.schema_, self.coef_ = schema, again.w

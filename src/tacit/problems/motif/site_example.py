@@ -18,7 +18,7 @@ from tacit.problems.shared.costs import read_costs
 def check_scales(schema: Schema, shape: tuple[int, ...]) -> None:
     """Refuse a schema whose mean and spread of the composition are missing, of another size, or not finite."""
     for name in ("mean", "spread"):
-        values = schema.facts.get(name)
+        values: Any = schema.facts.get(name)
         if not is_table(values, 1, "f") or values.shape != shape or (name == "spread" and not (values > 0).all()):
             raise ValueError(f"the {name} of the composition is {shorten(values)}, not {shape[0]} finite numbers")
 

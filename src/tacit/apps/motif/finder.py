@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +32,7 @@ from tacit.problems.motif.sequences import read_sequences
 from tacit.problems.motif.starts import enriched_words
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status
-from tacit.running.checkpoint import Checkpoint
+from tacit.running.checkpoint import Checkpoint, stored, stored_number
 from tacit.running.deadline import Deadline
 
 MOST_MOTIFS = 5
@@ -217,10 +217,9 @@ class MotifFinder(Application):
                 self._interrupted = Status.INTERRUPTED
                 self.width_, self.C_ = middle_settings(self)
         else:
-            self.width_, self.C_ = int(saved["width"]), float(saved["C"])
-            w, self._p_values = np.asarray(saved["w"]), [float(p) for p in saved["p_values"]]
-            self._agreement = [float(share) for share in saved["agreement"]]
-            self.history_ = [[] for _ in self._p_values]
+            assert keeper is not None
+            with keeper.restoring():
+                w = self._restore(saved, own, labels)
         most = MOST_MOTIFS if self.n_motifs == "auto" else int(self.n_motifs)
         while len(self._p_values) < most and (self._interrupted is None or not self._p_values):
             if self._p_values and self.n_motifs == "auto" and not self._is_significant(len(self._p_values) - 1):
@@ -253,6 +252,7 @@ class MotifFinder(Application):
             if not found:
                 break
             best = min(found, key=lambda one: one.objective)
+            near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
             if self._interrupted is None:
                 best = self._try_shifts(oracle, schema, labels, best, m - 1, deadline)
             if self.learner == "latent svm" and self._interrupted is None:
@@ -260,7 +260,6 @@ class MotifFinder(Application):
             w = best.w
             self.schema_, self.coef_ = schema, w
             self.history_.append(best.history)
-            near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
             self._agreement.append(float(np.mean(near)))
             self._p_values.append(self._test(problem, schema, w, sequences[test], is_positive[test]))
             if keeper is not None:
@@ -273,10 +272,23 @@ class MotifFinder(Application):
                         "agreement": np.array(self._agreement),
                     }
                 )
-        if saved is not None and not hasattr(self, "coef_"):
-            problem = self._problem(len(self._p_values), self.width_)
-            self.schema_, self.coef_ = problem.schema(own, labels), np.asarray(w)
         self._drop_last_if_not_significant(own, labels, deadline)
+
+    def _restore(self, saved: Mapping[str, Any], sequences: Ragged, labels: Array) -> Array:
+        """Take over the motifs of a checkpoint; returns their weights."""
+        p_values = np.asarray(saved["p_values"])
+        n = whole_number("the number of motifs", p_values.size, 1, MOST_MOTIFS)
+        self._p_values = stored(saved, "p_values", (n,)).tolist()
+        self._agreement = stored(saved, "agreement", (n,)).tolist()
+        low, high = read_widths(self.width)
+        self.width_ = int(stored_number(saved, "width", low))
+        self.C_ = stored_number(saved, "C", 0.0)
+        if not (self.width_ <= high and above_zero(self.C_)):
+            raise ValueError(f"width {self.width_} and C {self.C_} are none that were asked for")
+        self.schema_ = self._problem(n, self.width_).schema(sequences, labels)
+        self.coef_ = stored(saved, "w", (self.schema_.n_params,))
+        self.history_ = [[] for _ in self._p_values]
+        return self.coef_
 
     def _teller(self, what: str) -> Callable[[int, float], None]:
         """Shows on the terminal what is going on, and its objective."""

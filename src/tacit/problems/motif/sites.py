@@ -15,7 +15,7 @@ from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
-from tacit.oracle.known_hidden import read_positions
+from tacit.oracle.known_hidden import KnownHidden, read_positions
 from tacit.oracle.losses import checked_losses
 from tacit.problems.motif import site_kernels
 from tacit.problems.motif.composition import standard_shares
@@ -284,6 +284,11 @@ class SiteOracle:
         twin = copy.copy(self)
         if hidden is None:
             twin._hidden = self._free(None)
+        elif isinstance(hidden, KnownHidden):  # states, as `split` gives them
+            states = np.asarray(hidden.states).reshape(self._hidden.shape)
+            if not ((states >= -1) & (states < self._sizes[:, None])).all():
+                raise ValueError(f"known sites do not fit {self.n_samples} sequences of these lengths")
+            twin._hidden = states
         else:
             twin._hidden = self._turned(read_sites(hidden, self._sizes, self._layout, self._labels, self.classes))
         return twin

@@ -26,6 +26,7 @@ from tacit.running.archive import StorageError, read_archive, remove_unfinished,
 _CHECKED_BY_OWNER = (
     "CurvePoint",
     "EMStep",
+    "GroupNorm",
     "Iteration",
     "MixtureStep",
     "Quadratic",

@@ -102,6 +102,7 @@ class LatentSVM(Learner):
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
     status_: Status
+    _also_compared: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -274,7 +275,7 @@ class LatentSVM(Learner):
             "penalty": fingerprint_penalty(prepared.penalty, prepared.oracle.n_params),
             "classes": repr(prepared.schema.classes.tolist()),
             "seed": seed if self.random_state is not None else "any",
-            **{name: repr(getattr(self, name)) for name in _COMPARED},
+            **{name: repr(getattr(self, name)) for name in (*_COMPARED, *self._also_compared)},
             "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _digest_values(self.init),
         }
         return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)

@@ -201,6 +201,24 @@ class MeasuresHidden(Protocol):
         distribution of them: one probability per state, as `GivesPosteriors.hidden_posterior` returns them."""
 
 
+class MovesPosteriors(Protocol):
+    """How losses on the hidden value change with a distribution over it: what dissimilarity coefficients need.
+
+    Posteriors and values have one number per state of all samples, as `GivesPosteriors.hidden_posterior` returns them.
+    """
+
+    def losses_of(self, code: Array) -> Array:
+        """What these outputs cost if a state is the true one, for every state."""
+
+    def spread(self, posterior: Array) -> tuple[Array, Array]:
+        """The mean loss between two hidden values drawn from the posterior, one per sample, and its gradient by the
+        posterior, one number per state."""
+
+    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+        """Σ_i coef_i Cov(values, Ψ(x_i, y_i, h)) under the posterior: the gradient by w of Σ_i coef_i E_i[values], the
+        posterior being that of w."""
+
+
 class CountsUnits(Protocol):
     """Outputs of several parts, each of which can be right or wrong."""
 

@@ -122,6 +122,7 @@ WHOLE = (
     "proposals", "units", "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
     "block_starts", "costs", "learn", "loss_rows",
     "news", "recipe", "split", "states",
+    "losses_of", "spread", "posterior_slope",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go
 through the samples one after the other."""

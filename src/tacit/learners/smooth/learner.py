@@ -45,8 +45,11 @@ class SmoothLearner(Learner, ABC):
 
     _needs: tuple[str, ...] = ()
     _instead = ""
-    _skips_zero = False
     _chooses_C = False
+
+    def _skips_zero(self) -> bool:
+        """Whether a start at w = 0 would have nothing to go by."""
+        return False
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
         """Choose parameters that are to be chosen in `fit`; here there are none."""
@@ -74,8 +77,7 @@ class SmoothLearner(Learner, ABC):
         sample_weight : a weight of 2 is the sample twice, 0 leaves it out
         """
         self._check_parameters()
-        schema, oracle = bind_samples(self, X, y, hidden, ())
-        require(type(self).__name__, self.problem, oracle, self._needs, self._instead)
+        schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
         if self.class_weight is not None and completes_labels(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
         self._choose(X, y, hidden, sample_weight)
@@ -88,7 +90,7 @@ class SmoothLearner(Learner, ABC):
             objective = self._objective(shards, weights)
             previous = self._previous(schema)
             first = FirstWeights(
-                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero
+                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero()
             )
             starts = Starts(self._method(objective, shards), first, n_starts, int(self.max_iter))
             record, status = run_starts(self, starts, seed, checkpoint)

@@ -243,6 +243,12 @@ class MotifOracle(EnumerableOracle):
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 
+    def in_user_order(self, values: Array, labels: Array) -> Array:
+        turned = self._flipped & (labels == 1)
+        sizes, places = np.diff(self.offsets), np.arange(values.size)
+        mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, sizes) - places
+        return values[np.where(np.repeat(turned, sizes), mirrored, places)]
+
     def digest(self) -> str:
         shape = np.append(self._shape, self._strands)
         ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings

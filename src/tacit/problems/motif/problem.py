@@ -11,7 +11,8 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array
 from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.inputs.parameters import one_of, shorten, whole_number
-from tacit.oracle import Example, Problem, Schema
+from tacit.oracle import Example, HiddenLoss, Problem, Schema
+from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.motif.composition import count_shares
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
 from tacit.problems.motif.sequences import MEANING, read_sequences
@@ -71,7 +72,9 @@ class Motif(Problem):
         the papers
     n_motifs : how many motifs, with "sites"
     overhang : letters of a site that may lie outside of its sequence, at either end, with "sites"; they are unknown
-    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
+        too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
+        width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
     classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
 
     >>> from tacit import StructuredSVM
@@ -125,7 +128,7 @@ class Motif(Problem):
                 f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
                 f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
-        read_costs(self.loss, schema.classes)
+        self._check_loss(schema.classes)
 
     def _blocks(self) -> dict[str, tuple[int, ...]]:
         """The parts of w."""
@@ -161,7 +164,7 @@ class Motif(Problem):
             )
         if self.classes is None:
             classes = _ascending(classes)
-        read_costs(self.loss, classes)
+        self._check_loss(classes)
         return Schema(classes, 1, self._blocks())
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle | SiteOracle:
@@ -172,7 +175,10 @@ class Motif(Problem):
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, len(sequences)))
             supervision["labels"] = np.where(found < 0, 2, found)
-            supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+            if self._sees_start:
+                supervision["hidden_loss"] = start_loss(layout.count_starts(sequences.lengths), layout)
+            else:
+                supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
         if self.features == "sites":
             sites = self._site_layout()
             if hidden is not None:
@@ -185,6 +191,16 @@ class Motif(Problem):
                 hidden, starts, layout.strands, supervision.get("labels"), schema.classes
             )
         return MotifOracle(sequences, schema, layout, **supervision)
+
+    @property
+    def _sees_start(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "start"
+
+    def _check_loss(self, classes: Array) -> None:
+        if not self._sees_start:
+            read_costs(self.loss, classes, ("start",))
+        elif self.features == "sites":
+            raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
 
     def _layout(self) -> Layout:
         return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
@@ -205,7 +221,7 @@ class Motif(Problem):
         windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
         chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
         hidden = np.where(y == classes[1], chosen.T, -1).T
-        costs = read_costs(self.loss, classes)
+        costs = read_costs("0/1" if self._sees_start else self.loss, classes)
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             starts = range(layout.count_starts(len(x)))
@@ -267,6 +283,18 @@ class Motif(Problem):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def start_loss(starts: Array, layout: Layout) -> HiddenLoss:
+    """The distance of two starts as a share of the width, 1 at the most and on different strands; as many starts as a
+    sequence has decide its kind."""
+
+    def table(i: int) -> Array:
+        place, strand = np.divmod(np.arange(int(starts[i]) * layout.strands), layout.strands)
+        away = np.minimum(np.abs(place[:, None] - place[None]) / layout.width, 1.0)
+        return np.where(strand[:, None] == strand[None], away, 1.0)
+
+    return by_kind((b"%d" % size for size in starts), table, lambda i: int(starts[i]) * layout.strands)
 
 
 def _ascending(classes: Array) -> Array:

@@ -209,7 +209,10 @@ class MotifFinder(Application):
         strands = 1 if self.strands == "one" else 2
         keeper = self._open_checkpoint(sequences, is_positive, seed)
         saved = None if keeper is None else keeper.read()
-        w, self._p_values, self._agreement, self.history_ = None, [], [], []
+        w: Array | None = None
+        self._p_values: list[float] = []
+        self._agreement: list[float] = []
+        self.history_: list[list[float]] = []
         if saved is None:
             try:
                 self.width_, self.C_ = choose_settings(self, own, labels, seed, deadline)
@@ -230,7 +233,7 @@ class MotifFinder(Application):
             oracle = problem.bind(own, labels, schema)
             words = self._words(oracle, w, own, labels, m, strands)
             words, steps = (words, MAX_STEPS) if self._interrupted is None else (words[:1], STEPS_AFTER_INTERRUPT)
-            found = []
+            found: list[Descended] = []
             for letters in words:
                 begin = _grown(w, schema)
                 with_word(begin, letters, schema.views(begin), m - 1)
@@ -523,9 +526,9 @@ class MotifFinder(Application):
         Deadline(self.time_budget)
 
     def check_learned(self) -> None:
-        needed = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
-        needed = (*needed, "kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
-        missing = [name for name in needed if not hasattr(self, name)]
+        model = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
+        words = ("kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
+        missing = [name for name in (*model, *words) if not hasattr(self, name)]
         if missing:
             raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
         whole_number("width_", self.width_, 1, 100)

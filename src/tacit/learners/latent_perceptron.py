@@ -14,7 +14,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import number, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import check_fitted
 from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
 from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
 from tacit.learners.smooth.starts import Starts, run_starts
 from tacit.oracle import Problem, has_long_codes, hidden_values, offered, require
@@ -170,7 +170,7 @@ class LatentPerceptron(Learner):
 
     def _check(self) -> None:
         whole_number("epochs", self.epochs)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         if self.batch_size is not None:
             whole_number("batch_size", self.batch_size)
         for name in ("average", "shuffle"):

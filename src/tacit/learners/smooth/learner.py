@@ -16,7 +16,7 @@ from tacit.inputs.parameters import is_positive, number, one_of, random_numbers,
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.runs import RunTable
 from tacit.learners.learner import Learner
-from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
 from tacit.learners.smooth.starts import Record, Starts, run_starts
@@ -159,7 +159,7 @@ class SmoothLearner(Learner, ABC):
         if not self._chooses_C:
             number("C", self.C, "a positive number", is_positive)
         number("tol", self.tol, "a positive number", is_positive)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         one_of("init", self.init, INITS)
         switch("warm_start", self.warm_start)
 

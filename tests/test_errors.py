@@ -430,13 +430,3 @@ def test_boxes_come_in_one_table_or_in_one_per_sample():
 def test_more_starts_than_can_be_kept_are_refused(learner):
     with pytest.raises(ValueError, match="n_init must be a whole number from 1 to 100000"):
         learner(Candidates(), n_init=10**500).fit([[[0.0], [1.0]], [[1.0], [2.0]]], [0, 1])
-
-
-def test_labels_that_cannot_be_ordered_are_refused():
-    problem = PerSample(
-        features=lambda x, y: np.array([x]),
-        outputs=lambda x: [np.datetime64("2020-01-01"), 3],
-        loss=lambda a, b: a != b,
-    )
-    with pytest.raises(ValueError, match="mix kinds of labels"):
-        StructuredSVM(problem).fit([1.0, 2.0], [3, 3])

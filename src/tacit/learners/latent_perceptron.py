@@ -148,7 +148,8 @@ class LatentPerceptron(Learner):
             place = epochs.step(place)
             self._keep(place)
             self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
-        self.history_ = [*getattr(self, "history_", []), place.line(0.0)]
+        line: Any = place.line(0.0)
+        self.history_ = [*getattr(self, "history_", []), line]
         self.runs_, self.n_iter_ = [], len(self.history_)
         self.status_ = Status.CONVERGED if place.is_done else Status.MAX_ITER
         return self
@@ -227,8 +228,9 @@ class Epochs:
             predicted = predicted[np.repeat(coef != 0, sizes)]
         else:
             predicted = predicted[wrong]
-        move: Array = self.oracle.features(right, coef[wrong], chosen)
-        return move - self.oracle.features(predicted, coef[wrong], chosen)
+        towards: Array = self.oracle.features(right, coef[wrong], chosen)
+        away: Array = self.oracle.features(predicted, coef[wrong], chosen)
+        return towards - away
 
     def _weights(self, rows: Any) -> Array:
         return self.weights if rows is None else self.weights[rows]

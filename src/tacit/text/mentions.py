@@ -21,6 +21,9 @@ N_PRONOUNS = len(lexicon.PRONOUNS)
 GENDERS = ("unknown", "male", "female", "thing", "mixed")
 NUMBERS = ("unknown", "singular", "plural")
 FORMS = ("none", "plain", "object", "possessive", "reflexive")
+MAX_INSERTION = 14
+"""Tokens between two parts of one speech, at the most: “Yes,” said the old man, “…”"""
+
 MAX_QUOTE = 400
 """Tokens after which a quotation counts as ended: its closing mark is missing."""
 
@@ -57,12 +60,16 @@ class Mentions(NamedTuple):
     company: Array
     """Index into `GENDERS`, by the pronouns that follow mentions of the same head."""
     number: Array
-    quote: Array
-    """The quotation that it stands in, −1 outside."""
+    turn: Array
+    """The turn of speech that it stands in, −1 outside of quotations."""
+    answers: Array
+    """Whether that turn follows the one before with nothing between."""
     speaker: Array
-    """The mention that speaks the quotation it stands in, −1 where unknown."""
-    spoken_to: Array
-    """The mention that speaks the quotation before, −1 where unknown."""
+    """The mention that speaks that turn, −1 where unknown."""
+    listener: Array
+    """The mention that speaks the turn before or the one after, −1 where unknown."""
+    vocative: Array
+    """Whether it stands between commas inside of a quotation: “Come, Alice, …”"""
     opens: Array
     """Whether no other mention stands before it in its sentence."""
     words: list[frozenset[str]]
@@ -86,18 +93,20 @@ def describe(document: Document) -> Mentions:
     start, end = document.mentions[:, 0], document.mentions[:, 1]
     sentence = document.sentence_of[start] if len(spans) else np.zeros(0, dtype=np.int64)
     arrays = {name: np.array(found[name], dtype=np.int64) for name in _FIELDS if name != "words"}
-    quote = quotes[start] if len(spans) else np.zeros(0, dtype=np.int64)
-    speakers = _speakers(lower, quotes, start, end, arrays["kind"])
+    turns = _find_turns(lower, quotes, start, end, arrays["kind"])
+    turn = turns.of_token[start] if len(spans) else np.zeros(0, dtype=np.int64)
     return Mentions(
         start=start,
         end=end,
         sentence=sentence,
         before=np.array([number_of_word(lower[s - 1]) if s else 0 for s, _ in spans], dtype=np.int64),
         after=np.array([number_of_word(lower[e]) if e < len(lower) else 0 for _, e in spans], dtype=np.int64),
-        company=_company(arrays["head"], arrays["kind"], arrays["number"], quote),
-        quote=quote,
-        speaker=np.array([speakers.get(q, -1) for q in quote.tolist()], dtype=np.int64),
-        spoken_to=np.array([speakers.get(q - 1, -1) if q >= 0 else -1 for q in quote.tolist()], dtype=np.int64),
+        company=_company(arrays["head"], arrays["kind"], arrays["number"], turn),
+        turn=turn,
+        answers=np.concatenate([turns.answers, [False]])[turn],
+        speaker=np.array([turns.speaker.get(t, -1) for t in turn.tolist()], dtype=np.int64),
+        listener=np.array([turns.listener.get(t, -1) for t in turn.tolist()], dtype=np.int64),
+        vocative=np.array([_is_called(lower, quotes, s, e) for s, e in spans], dtype=np.int64),
         opens=np.concatenate([[True], np.diff(sentence) > 0])[: len(spans)],
         words=list(found["words"]),
         **arrays,
@@ -206,6 +215,47 @@ def _quotes(lower: list[str]) -> Array:
     return inside
 
 
+class Turns(NamedTuple):
+    """Who speaks when: quotations joined to turns, and the mention that speaks each, as far as the text tells."""
+
+    of_token: Array
+    """The turn that every token is in, −1 outside."""
+    speaker: dict[int, int]
+    listener: dict[int, int]
+    answers: Array
+    """Whether a turn follows the one before with nothing between: somebody else speaks."""
+
+
+def _find_turns(lower: list[str], quotes: Array, start: Array, end: Array, kind: Array) -> Turns:
+    """Join a quotation that goes on after “…,” said she, “…”; name speakers by verbs of speech, then by turns."""
+    first = {int(q): place for place, q in reversed(list(enumerate(quotes.tolist()))) if q >= 0}
+    last = {int(q): place for place, q in enumerate(quotes.tolist()) if q >= 0}
+    named = _speakers(lower, quotes, start, end, kind)
+    turn_of: dict[int, int] = {}
+    speaker: dict[int, int] = {}
+    answers: list[bool] = []
+    before = -1
+    for q in sorted(first):
+        gap = first[q] - last[before] if before >= 0 else len(lower)
+        goes_on = before >= 0 and 3 < gap <= MAX_INSERTION and lower[last[before]] in (",", "--", "-", ";")
+        if not goes_on or (q in named and named[q] != named.get(before, named[q])):
+            answers.append(before >= 0 and gap <= 3)
+        turn_of[q] = len(answers) - 1
+        if q in named:
+            speaker.setdefault(turn_of[q], named[q])
+        before = q
+    for turn in range(2, len(answers)):  # A, B, A, B, …
+        if turn not in speaker and answers[turn] and answers[turn - 1] and turn - 2 in speaker:
+            speaker[turn] = speaker[turn - 2]
+    listener = {}
+    for turn in range(len(answers)):
+        other = turn - 1 if answers[turn] else turn + 1 if turn + 1 < len(answers) and answers[turn + 1] else turn - 1
+        if other in speaker:
+            listener[turn] = speaker[other]
+    of_token = np.array([turn_of.get(q, -1) for q in quotes.tolist()], dtype=np.int64)
+    return Turns(of_token, speaker, listener, np.array(answers, dtype=bool))
+
+
 def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: Array) -> dict[int, int]:
     """Who speaks each quotation: the mention beside a verb of speech, right behind it or right in front."""
     speakers: dict[int, int] = {}
@@ -232,21 +282,20 @@ def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: A
                     if offset in ends and quotes[max(offset - 1, 0)] < 0:
                         speakers[int(ahead)] = ends[offset]
                         break
-    return _continued(speakers, quotes)
+    return speakers
 
 
-def _continued(speakers: dict[int, int], quotes: Array) -> dict[int, int]:
-    """Give a quotation that goes on after a few words the speaker of its first half: “Yes,” said she, “I am.”"""
-    last = {int(q): place for place, q in enumerate(quotes.tolist()) if q >= 0}
-    first = {int(q): place for place, q in reversed(list(enumerate(quotes.tolist()))) if q >= 0}
-    found = dict(speakers)
-    for q in sorted(first):
-        if q not in found and q - 1 in found and q - 1 in last and 2 < first[q] - last[q - 1] <= 9:
-            found[q] = found[q - 1]
-    return found
+def _is_called(lower: list[str], quotes: Array, start: int, end: int) -> bool:
+    """Whether somebody is addressed: a mention inside of a quotation with a mark on both sides."""
+    if quotes[start] < 0:
+        return False
+    before = lower[start - 1] if start else "“"
+    behind = lower[end] if end < len(lower) else "”"
+    marks = {",", ".", "!", "?", ";", *lexicon.OPENING, *lexicon.CLOSING, *lexicon.EITHER}
+    return before in {*marks, "oh", "dear", "my", "well", "yes", "no"} and behind in marks
 
 
-def _company(head: Array, kind: Array, number: Array, quote: Array) -> Array:
+def _company(head: Array, kind: Array, number: Array, turn: Array) -> Array:
     """Male or female by the pronouns that most often come next after mentions of the same head."""
     he, she = TYPES.index("he"), TYPES.index("she")
     votes: dict[int, list[float]] = {}
@@ -256,7 +305,7 @@ def _company(head: Array, kind: Array, number: Array, quote: Array) -> Array:
             continue
         tally = votes.setdefault(int(head[m]), [0.0, 0.0])
         for step, other in enumerate(range(m + 1, min(m + 4, n))):
-            if quote[other] >= 0 and quote[m] < 0:
+            if turn[other] >= 0 and turn[m] < 0:
                 continue
             if kind[other] in (he, she):
                 tally[int(kind[other] == she)] += 1.0 / (1 + step)

@@ -20,13 +20,13 @@ MATCHES = ("none", "part", "head", "core", "without article", "exact")
 NESTINGS = ("apart", "earlier holds later", "later holds earlier", "overlap", "same span")
 NEARNESS = ("apart", "apposition", "copula", "next to each other", "one word between")
 QUOTES = (
-    "both in the text", "same quotation", "next quotation", "second next", "other quotation",
-    "earlier quoted", "later quoted",
+    "both in the text", "same turn", "answer", "next turn", "second next", "other turn", "earlier quoted",
+    "later quoted",
 )  # fmt: skip
 SPEAKERS = (
-    "nothing known", "earlier speaks later's quotation", "later speaks earlier's quotation", "same speaker",
-    "other speaker", "earlier spoke before later's quotation", "later spoke before earlier's quotation",
-    "speaker has earlier's head",
+    "nothing known", "earlier speaks later's turn", "later speaks earlier's turn", "same speaker",
+    "speakers of one pronoun", "other speaker", "earlier listens to later's turn", "later listens to earlier's turn",
+    "speaker has earlier's head", "listener has earlier's head", "earlier's speaker listens", "earlier is called",
 )  # fmt: skip
 TITLES = ("none", "same title", "one title", "other title")
 MODIFIERS = ("same words", "earlier has more", "later has more", "both have others", "no match")
@@ -111,14 +111,15 @@ class PairTemplates:
             is_pronoun, m.kind, np.where(m.kind <= TYPES.index("titled name"), N_PRONOUNS, N_PRONOUNS + 1)
         )
         self.word = np.where(is_pronoun, m.word, m.kind)
-        self.in_quote = (m.quote >= 0).astype(np.int64)
+        self.in_quote = (m.turn >= 0).astype(np.int64)
         self.previous_head = _previous(m.head, m.kind)
         self.previous_coarse = _previous(self.coarse, m.kind)
         self.order = _previous_count(m.head)
         self.match_of, self.modifier_of = _core_matches(m.core, m.words, is_pronoun)
         self.best_match, self.best_gap = self._best_matches()
         self.nested = _is_nested(m.start, m.end)
-        self.compatible_before = self._compatible_counts()
+        self.compatible_before = self._compatible_counts(np.ones(n, dtype=bool))
+        self.rivals_before = self._compatible_counts(~is_pronoun)
         self.kinds_before = np.concatenate(
             [np.zeros((len(COARSE), 1), np.int64), np.cumsum(self.coarse == np.arange(len(COARSE))[:, None], axis=1)], axis=1
         ) if n else np.zeros((len(COARSE), 1), np.int64)
@@ -183,6 +184,8 @@ class PairTemplates:
             Column("quotations", 0, (Part("quotations", self._quotations(j, i), QUOTES), coarse_i, coarse_j), ()),
             Column("speakers", 0, (Part("speakers", self._speakers(j, i), SPEAKERS), coarse_i, coarse_j), ()),
             Column("compatible between", 0, (Part("compatible between", self._between(self.compatible_before, self._class(j), j, i), COUNTS), kind_j, coarse_i), (Part("compatible before", np.searchsorted(COUNT_CUTS, self.compatible_before[self._class(k), k], "right"), COUNTS), kind_k)),
+            Column("rivals between", 0, (Part("names and nouns between", self._between(self.rivals_before, self._class(j), j, i), COUNTS), coarse_i, coarse_j, Part("same sentence", (m.sentence[i] == m.sentence[j]).astype(np.int64), YES)), ()),
+            Column("forms and distance", 0, (form_i, form_j, Part("mentions apart", np.minimum(j - i, 5) - 1, DISTANCES[:4] + ("over 4",)), sentences, opens_i), ()),
             Column("alike between", 0, (Part("of the earlier type between", self._between(self.kinds_before, self.coarse[i], j, i), COUNTS), coarse_i, coarse_j), ()),
             Column("closest", 0, (Part("closest of its head", (self.previous_head[j] == i).astype(np.int64), YES), Part("closest of its type", (self._between(self.kinds_before, self.coarse[i], j, i) == 0).astype(np.int64), YES), Part("closest of the later type", (self.previous_coarse[j] == i).astype(np.int64), YES), coarse_i, coarse_j), ()),
             Column("heads", 32768, (head_i, head_j), (head_k,)),
@@ -214,15 +217,16 @@ class PairTemplates:
         """The class by which mentions between are compared with the later one: its gender and number."""
         return np.asarray(self.gender[later] * len(NUMBERS) + self.mentions.number[later])
 
-    def _compatible_counts(self) -> Array:
-        """(classes, n + 1): how many mentions before each are no contradiction to a class of gender and number."""
+    def _compatible_counts(self, among: Array) -> Array:
+        """(classes, n + 1): how many of these mentions before each are no contradiction to a class of gender and
+        number."""
         number = self.mentions.number
         rows = []
         for gender in range(len(GENDERS)):
             for count in range(len(NUMBERS)):
                 fits = (gender == 0) | (self.gender == 0) | (self.gender == gender)
                 fits &= (count == 0) | (number == 0) | (number == count)
-                rows.append(np.concatenate([[0], np.cumsum(fits)]))
+                rows.append(np.concatenate([[0], np.cumsum(fits & among)]))
         return np.array(rows, dtype=np.int64)
 
     def _between(self, counts: Array, row: Array, j: Array, i: Array) -> Array:
@@ -265,20 +269,30 @@ class PairTemplates:
         return np.where((gap == 1) & (m.after[i] == comma), 1, near)
 
     def _quotations(self, j: Array, i: Array) -> Array:
-        q = self.mentions.quote
-        step = q[j] - q[i]
-        both = np.where(step == 0, 1, np.where(step == 1, 2, np.where(step == 2, 3, 4)))
-        return np.where((q[i] < 0) & (q[j] < 0), 0, np.where(q[j] < 0, 5, np.where(q[i] < 0, 6, both)))
+        m = self.mentions
+        t = m.turn
+        step = t[j] - t[i]
+        both = np.where(step == 0, 1, np.where(step == 1, np.where(m.answers[j], 2, 3), np.where(step == 2, 4, 5)))
+        return np.where((t[i] < 0) & (t[j] < 0), 0, np.where(t[j] < 0, 6, np.where(t[i] < 0, 7, both)))
 
     def _speakers(self, j: Array, i: Array) -> Array:
         m = self.mentions
-        speaks_j, speaks_i = m.speaker[j], m.speaker[i]
+        speaks_j, speaks_i, hears_j, hears_i = m.speaker[j], m.speaker[i], m.listener[j], m.listener[i]
+
+        def is_like(a: Array, b: Array) -> Array:
+            """Whether two mentions, where there are two, have the same head, and no pronoun for it."""
+            return (a >= 0) & (b >= 0) & (m.head[a] == m.head[b]) & (m.kind[a] >= N_PRONOUNS)
+
         known = (speaks_j >= 0) & (speaks_i >= 0)
-        same = known & ((speaks_j == speaks_i) | (m.head[speaks_j] == m.head[speaks_i]))
-        relation = np.where(known, np.where(same, 3, 4), 0)
-        relation = np.where((speaks_j >= 0) & (m.head[speaks_j] == m.head[i]) & (m.quote[i] < 0), 7, relation)
-        relation = np.where((m.spoken_to[j] == i) & (m.spoken_to[j] >= 0), 5, relation)
-        relation = np.where((m.spoken_to[i] == j) & (m.spoken_to[i] >= 0), 6, relation)
+        unsure = known & (m.head[speaks_j] == m.head[speaks_i])
+        relation = np.where(known, np.where(unsure, 4, 5), 0)
+        relation = np.where((known & (speaks_j == speaks_i)) | is_like(speaks_j, speaks_i), 3, relation)
+        relation = np.where((speaks_i >= 0) & ((hears_j == speaks_i) | is_like(hears_j, speaks_i)), 10, relation)
+        relation = np.where(is_like(hears_j, i), 9, relation)
+        relation = np.where(is_like(speaks_j, i), 8, relation)
+        relation = np.where((m.vocative[i] > 0) & (m.turn[i] == m.turn[j]), 11, relation)
+        relation = np.where((hears_j == i) & (hears_j >= 0), 6, relation)
+        relation = np.where((hears_i == j) & (hears_i >= 0), 7, relation)
         relation = np.where((speaks_i == j) & (speaks_i >= 0), 2, relation)
         return np.where((speaks_j == i) & (speaks_j >= 0), 1, relation)
 

@@ -24,6 +24,9 @@ FORMS = ("none", "plain", "object", "possessive", "reflexive")
 MAX_INSERTION = 14
 """Tokens between two parts of one speech, at the most: “Yes,” said the old man, “…”"""
 
+MAX_SENTENCE = 60
+"""Tokens of the sentence in front of a quotation that are looked at."""
+
 MAX_QUOTE = 400
 """Tokens after which a quotation counts as ended: its closing mark is missing."""
 
@@ -244,9 +247,17 @@ def _find_turns(lower: list[str], quotes: Array, start: Array, end: Array, kind:
         if q in named:
             speaker.setdefault(turn_of[q], named[q])
         before = q
+    for q in sorted(first):
+        if turn_of[q] not in speaker and not answers[turn_of[q]]:
+            actor = _last_actor(lower, quotes, first[q], start, kind)
+            if actor >= 0:
+                speaker[turn_of[q]] = actor
     for turn in range(2, len(answers)):  # A, B, A, B, …
         if turn not in speaker and answers[turn] and answers[turn - 1] and turn - 2 in speaker:
             speaker[turn] = speaker[turn - 2]
+    for turn in range(len(answers) - 3, -1, -1):
+        if turn not in speaker and answers[turn + 1] and answers[turn + 2] and turn + 2 in speaker:
+            speaker[turn] = speaker[turn + 2]
     listener = {}
     for turn in range(len(answers)):
         other = turn - 1 if answers[turn] else turn + 1 if turn + 1 < len(answers) and answers[turn + 1] else turn - 1
@@ -254,6 +265,17 @@ def _find_turns(lower: list[str], quotes: Array, start: Array, end: Array, kind:
             listener[turn] = speaker[other]
     of_token = np.array([turn_of.get(q, -1) for q in quotes.tolist()], dtype=np.int64)
     return Turns(of_token, speaker, listener, np.array(answers, dtype=bool))
+
+
+def _last_actor(lower: list[str], quotes: Array, place: int, start: Array, kind: Array) -> int:
+    """The first person of the sentence in front of a quotation: Terry bent down. “Look!”; −1 where there is none."""
+    low = place - 2
+    while low > 0 and quotes[low - 1] < 0 and lower[low - 1] not in (".", "!", "?") and place - low < MAX_SENTENCE:
+        low -= 1
+    for m in range(int(np.searchsorted(start, low)), int(np.searchsorted(start, place - 1))):
+        if kind[m] < N_PRONOUNS - 3 or kind[m] >= N_PRONOUNS:
+            return m
+    return -1
 
 
 def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: Array) -> dict[int, int]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
@@ -68,6 +69,7 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "text",
     "windows",
 ]
 

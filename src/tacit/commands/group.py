@@ -15,6 +15,7 @@ from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
 from tacit.inputs.lines import one_line
 
 COMMANDS = {
+    "coref": "Find which mentions of a text belong together.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "completion": "Print the script that completes commands and options in your shell.",
 }

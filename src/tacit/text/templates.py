@@ -115,6 +115,7 @@ class PairTemplates:
         self.previous_head = _previous(m.head, m.kind)
         self.previous_coarse = _previous(self.coarse, m.kind)
         self.order = _previous_count(m.head)
+        self.count = np.unique(m.head, return_inverse=True, return_counts=True)[2][np.unique(m.head, return_inverse=True)[1]]
         self.match_of, self.modifier_of = _core_matches(m.core, m.words, is_pronoun)
         self.best_match, self.best_gap = self._best_matches()
         self.nested = _is_nested(m.start, m.end)
@@ -168,6 +169,8 @@ class PairTemplates:
             Part(name, m.opens[x].astype(np.int64), YES)
             for name, x in (("later opens", j), ("earlier opens", i), ("opens its sentence", k))
         )
+        same_sentence = Part("same sentence", (m.sentence[i] == m.sentence[j]).astype(np.int64), YES)
+        near = Part("mentions apart", np.minimum(j - i, 5) - 1, (*DISTANCES[:4], "over 4"))
         return [
             Column("types", 0, (kind_i, kind_j), (kind_k,)),
             Column("types and sentences", 0, (coarse_i, kind_j, sentences), (kind_k, so_far)),
@@ -178,14 +181,14 @@ class PairTemplates:
             Column("pronouns", 4096, (word_i, word_j, quoted_j), (word_k, quoted_k)),
             Column("pronoun and gender", 4096, (word_j, gender_i, number_i, sentences), (word_k, so_far)),
             Column("pronoun and distance", 4096, (word_i, word_j, sentences), (word_k, opens_k)),
-            Column("forms", 0, (form_i, form_j, coarse_j, Part("same sentence", (m.sentence[i] == m.sentence[j]).astype(np.int64), YES)), (form_k, quoted_k)),
+            Column("forms", 0, (form_i, form_j, coarse_j, same_sentence), (form_k, quoted_k)),
             Column("nesting", 0, (Part("nesting", self._nesting(j, i), NESTINGS), coarse_i, kind_j), (kind_k, Part("inside of another", self.nested[k], YES))),
             Column("nearness", 0, (Part("nearness", self._nearness(j, i), NEARNESS), coarse_i, coarse_j), ()),
             Column("quotations", 0, (Part("quotations", self._quotations(j, i), QUOTES), coarse_i, coarse_j), ()),
             Column("speakers", 0, (Part("speakers", self._speakers(j, i), SPEAKERS), coarse_i, coarse_j), ()),
             Column("compatible between", 0, (Part("compatible between", self._between(self.compatible_before, self._class(j), j, i), COUNTS), kind_j, coarse_i), (Part("compatible before", np.searchsorted(COUNT_CUTS, self.compatible_before[self._class(k), k], "right"), COUNTS), kind_k)),
-            Column("rivals between", 0, (Part("names and nouns between", self._between(self.rivals_before, self._class(j), j, i), COUNTS), coarse_i, coarse_j, Part("same sentence", (m.sentence[i] == m.sentence[j]).astype(np.int64), YES)), ()),
-            Column("forms and distance", 0, (form_i, form_j, Part("mentions apart", np.minimum(j - i, 5) - 1, DISTANCES[:4] + ("over 4",)), sentences, opens_i), ()),
+            Column("rivals between", 0, (Part("names and nouns between", self._between(self.rivals_before, self._class(j), j, i), COUNTS), coarse_i, coarse_j, same_sentence), ()),
+            Column("forms and distance", 0, (form_i, form_j, near, sentences, opens_i), ()),
             Column("alike between", 0, (Part("of the earlier type between", self._between(self.kinds_before, self.coarse[i], j, i), COUNTS), coarse_i, coarse_j), ()),
             Column("closest", 0, (Part("closest of its head", (self.previous_head[j] == i).astype(np.int64), YES), Part("closest of its type", (self._between(self.kinds_before, self.coarse[i], j, i) == 0).astype(np.int64), YES), Part("closest of the later type", (self.previous_coarse[j] == i).astype(np.int64), YES), coarse_i, coarse_j), ()),
             Column("heads", 32768, (head_i, head_j), (head_k,)),
@@ -196,6 +199,8 @@ class PairTemplates:
             Column("first words", 4096, (Part("first of earlier", m.first[i], None), Part("first of later", m.first[j], None), match), (Part("first word", m.first[k], None), best)),
             Column("openings", 0, (opens_i, opens_j, sentences, coarse_i, coarse_j), ()),
             Column("frequency", 0, (Part("earlier's head so far", np.searchsorted(COUNT_CUTS, self.order[i], "right"), COUNTS), coarse_i, kind_j), ()),
+            Column("frequency in all", 0, (Part("mentions of the earlier head", np.searchsorted(COUNT_CUTS, self.count[i] - 1, "right"), COUNTS), Part("later gender", self.gender[j], GENDERS), coarse_i, coarse_j), ()),
+            Column("context", 16384, (Part("word before later", m.before[j], None), word_i, form_j, same_sentence, near), ()),
             Column("titles", 0, (Part("titles", self._titles(j, i), TITLES), match, coarse_i, coarse_j), ()),
             Column("modifiers", 0, (Part("modifiers", self._modifiers(j, i), MODIFIERS), kind_i, kind_j), ()),
             Column("words behind both", 4096, (Part("behind earlier", m.after[i], None), Part("behind later", m.after[j], None)), ()),

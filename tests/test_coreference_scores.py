@@ -13,7 +13,11 @@ EXAMPLES = [
     (A, "a de", {"muc": (1 / 3, 1), "b3": (7 / 18, 1), "ceafe": (0.6, 0.9), "lea": (2 / 6, 1)}),
     (A, "a bcx defy z", {"muc": (1, 3 / 5), "b3": (1, 55 / 108), "ceafe": (0.88571, 0.66429), "lea": (1, 4 / 9)}),
     (A, "a bcx dy z", {"muc": (1 / 3, 1 / 3), "b3": (5 / 9, 17 / 42), "ceafe": (0.73333, 0.55), "lea": (0.5, 2 / 7)}),
-    (A, "a bcxB dy z", {"muc": (1 / 3, 1 / 4), "b3": (5 / 9, 5 / 16), "ceafe": (0.68889, 0.51667), "lea": (0.5, 5 / 24)}),
+    (
+        A,
+        "a bcxB dy z",
+        {"muc": (1 / 3, 1 / 4), "b3": (5 / 9, 5 / 16), "ceafe": (0.68889, 0.51667), "lea": (0.5, 5 / 24)},
+    ),
     (A, "a bcx dy Bz", {"muc": (1 / 3, 1 / 4), "b3": (5 / 9, 17 / 48), "ceafe": (0.73333, 0.55), "lea": (0.5, 1 / 4)}),
     # a mention that the response has twice counts once, where it stands first
     (A, "a bcxb dy z", {"muc": (1 / 3, 1 / 3), "b3": (5 / 9, 17 / 42), "ceafe": (0.73333, 0.55), "lea": (0.5, 2 / 7)}),
@@ -45,7 +49,9 @@ def spans(text):
     return [[(ord(letter), ord(letter) + 1) for letter in cluster] for cluster in text.split()]
 
 
-@pytest.mark.parametrize(("key", "response", "expected"), EXAMPLES, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("key", "response", "expected"), EXAMPLES, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_published_examples(key, response, expected):
     scores = coreference_scores([spans(key)], [spans(response)])
     for name, (recall, precision) in expected.items():

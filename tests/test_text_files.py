@@ -28,7 +28,9 @@ def test_conll_is_read_and_written_back_the_same(tmp_path):
     assert tale.clusters.tolist() == [0, 1, 2, 0, 2]
     assert [len(sentence) for sentence in tale.sentences] == [5, 2]
     write_conll(target, [tale.with_clusters([4, 3, 9, 4, 9])])
-    assert target.read_text() == LINES.replace("(12|(5)", "(0|(1)").replace("12)", "0)").replace("(7", "(2").replace("7)", "2)")
+    assert target.read_text() == LINES.replace("(12|(5)", "(0|(1)").replace("12)", "0)").replace("(7", "(2").replace(
+        "7)", "2)"
+    )
     assert read_conll(target)[0].clusters.tolist() == tale.clusters.tolist()
 
 
@@ -47,7 +49,9 @@ def test_numbers_of_clusters_do_not_change_the_mentions(tmp_path):
             return match[0].replace(match[1], str(number))
         return f"{opened.pop()})"
 
-    path.write_text(re.sub(r"\(?(\d+)\)?(?=[|\n])", lambda m: renumber(m) if "(" in m[0] or ")" in m[0] else m[0], LINES))
+    path.write_text(
+        re.sub(r"\(?(\d+)\)?(?=[|\n])", lambda m: renumber(m) if "(" in m[0] or ")" in m[0] else m[0], LINES)
+    )
     (tale,) = read_conll(path)
     assert tale.mentions.tolist() == [[0, 2], [0, 1], [3, 5], [3, 4], [5, 6]]
     assert len(set(tale.clusters.tolist())) == 5

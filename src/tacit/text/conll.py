@@ -101,7 +101,9 @@ def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
     for number, line in enumerate(lines, 1):
         if line.startswith("#begin document"):
             if now is not None:
-                raise ValueError(f"{where}, line {number}: a document begins inside of another; '#end document' is missing")
+                raise ValueError(
+                    f"{where}, line {number}: a document begins inside of another; '#end document' is missing"
+                )
             match = BEGIN.match(line)
             if match is None:
                 raise ValueError(f"{where}, line {number}: {shorten(line)}; write '#begin document (name); part 0'")
@@ -151,11 +153,15 @@ def _document(part: _Lines, where: str) -> Document:
                     opened.setdefault(match[2], []).append(place)
                 if match[3]:
                     if not opened.get(match[2]):
-                        raise ValueError(f"{where}, line {number}: {shorten(bracket)} closes a mention that is not open")
+                        raise ValueError(
+                            f"{where}, line {number}: {shorten(bracket)} closes a mention that is not open"
+                        )
                     spans.append((opened[match[2]].pop(), place + 1, int(match[2])))
         left = [number for number, starts in opened.items() if starts]
         if left:
-            raise ValueError(f"{where}, line {lines[-1][0]}: a mention ({left[0]} is still open where its sentence ends")
+            raise ValueError(
+                f"{where}, line {lines[-1][0]}: a mention ({left[0]} is still open where its sentence ends"
+            )
         if words:
             sentences.append(words)
     spans.sort(key=lambda span: (span[0], -span[1]))

@@ -74,7 +74,9 @@ PLURAL = _words(
     "servants soldiers mice feet teeth police cattle wives wolves knights others both many several few all crowd "
     "family couple pair group company party crew"
 )
-SINGULAR_S = _words("miss mrs mrs. princess duchess mistress countess governess this his james charles st. france paris")
+SINGULAR_S = _words(
+    "miss mrs mrs. princess duchess mistress countess governess this his james charles st. france paris"
+)
 PERSONS = _words(
     "person child baby friend servant doctor lawyer teacher captain stranger guest visitor neighbor neighbour artist "
     "author writer poet prisoner passenger driver cook clerk officer king queen master mistress enemy lover cousin "

@@ -46,9 +46,9 @@ def mention_pairs(
     >>> tale = Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)])
     >>> pairs = mention_pairs([tale])
     >>> pairs, pairs[0][:, :2].tolist()
-    (MentionPairs(1 documents, 6 pairs, 30 templates), [[0, 0], [1, 1], [1, 0], [2, 2], [2, 0], [2, 1]])
+    (MentionPairs(1 documents, 6 pairs, 31 templates), [[0, 0], [1, 1], [1, 0], [2, 2], [2, 0], [2, 1]])
     >>> mention_pairs([tale], own=lambda document, later, earlier: [[1 + (a == b)] for a, b in zip(later, earlier)])
-    MentionPairs(1 documents, 6 pairs, 31 templates)
+    MentionPairs(1 documents, 6 pairs, 32 templates)
     """
     listed = read_documents(documents)
     window = whole_number("candidates", candidates)
@@ -105,7 +105,9 @@ def _candidates(templates: PairTemplates, window: int) -> tuple[Array, Array]:
     return later, np.concatenate(pairs) if pairs else np.zeros(0, dtype=np.int64)
 
 
-def _rows(templates: PairTemplates | None, document: Document, own: Any, number: int, later: Array, earlier: Array) -> Array:
+def _rows(
+    templates: PairTemplates | None, document: Document, own: Any, number: int, later: Array, earlier: Array
+) -> Array:
     """The feature columns of pairs: from text, and the user's."""
     parts = [] if templates is None else [templates.rows(later, earlier)]
     if own is not None:
@@ -135,7 +137,12 @@ def _read_own(values: Any, n: int, number: int) -> Array:
         table = np.empty(())
     table = table[:, None] if table.ndim == 1 else table
     is_whole = table.dtype.kind in "biu" or (table.dtype.kind == "f" and bool((table == table // 1).all()))
-    if table.ndim != 2 or len(table) != n or not is_whole or (table.size and not 0 <= table.min() <= table.max() <= MAX_VALUE):
+    if (
+        table.ndim != 2
+        or len(table) != n
+        or not is_whole
+        or (table.size and not 0 <= table.min() <= table.max() <= MAX_VALUE)
+    ):
         raise ValueError(
             f"own features of document {number} are {shorten(values)}; {n} rows of whole numbers from 0 to {MAX_VALUE} "
             "are needed, one row per pair"

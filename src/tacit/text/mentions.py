@@ -150,7 +150,9 @@ def _pronoun(word: str, kind: int) -> tuple[object, ...]:
     name = TYPES[kind]
     gender = {"he": 1, "she": 2, "it": 3, "place": 3}.get(name, 0)
     number = {"we": 2, "they": 2, "I": 1, "he": 1, "she": 1, "it": 1}.get(name, 0)
-    form = 4 if word in lexicon.REFLEXIVES else 3 if word in lexicon.POSSESSIVES else 2 if word in lexicon.OBJECTS else 1
+    form = (
+        4 if word in lexicon.REFLEXIVES else 3 if word in lexicon.POSSESSIVES else 2 if word in lexicon.OBJECTS else 1
+    )
     code = number_of_word(word)
     return kind, form, code, code, code, code, code, code, code, 0, gender, number, frozenset((word,))
 
@@ -189,7 +191,11 @@ def _gender(own: list[str], head: str, is_name: bool) -> int:
 
 
 def _number(own: list[str], head: str, is_name: bool) -> int:
-    if "and" in own[1:] or head in lexicon.PLURAL or own[0] in ("these", "those", "two", "three", "four", "several", "many", "few"):
+    if (
+        "and" in own[1:]
+        or head in lexicon.PLURAL
+        or own[0] in ("these", "those", "two", "three", "four", "several", "many", "few")
+    ):
         return 2
     if own[0] in ("a", "an", "this", "that", "every", "each", "another", "one") or head in lexicon.PERSONS:
         return 1

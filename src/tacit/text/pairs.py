@@ -77,7 +77,10 @@ def read_pairs(X: Any) -> Ragged:
             f"a pair is a later mention, an earlier one, and at least one feature, got rows of shape {values.shape[1:]}"
         )
     if values.dtype != np.uint16:
-        if values.dtype.kind not in "biuf" or not ((values >= 0) & (values <= MAX_VALUE) & (values == values // 1)).all():
+        if (
+            values.dtype.kind not in "biuf"
+            or not ((values >= 0) & (values <= MAX_VALUE) & (values == values // 1)).all()
+        ):
             raise ValueError(f"pairs are tables of whole numbers from 0 to {MAX_VALUE}, got {shorten(values)}")
         pairs = pairs.with_values(values.astype(np.uint16))
     _check_order(pairs)
@@ -94,7 +97,9 @@ def _check_order(pairs: Ragged) -> None:
     begins[pairs.offsets[:-1]] = True
     before = np.roll(later, 1)
     is_new = later == earlier
-    follows = np.where(is_new, later == np.where(begins, 0, before + 1), (later == before) & (earlier < later) & ~begins)
+    follows = np.where(
+        is_new, later == np.where(begins, 0, before + 1), (later == before) & (earlier < later) & ~begins
+    )
     wrong = np.flatnonzero(~follows)
     if not wrong.size:
         # a pair that stands twice would be two outputs with one meaning

@@ -61,7 +61,7 @@ def coreference_scores(gold: Any, predicted: Any) -> CoreferenceScores:
 
     >>> scores = coreference_scores([0, 1, 1, 2, 2, 2], [0, 1, 1, 2, 2, 1])
     >>> round(scores["muc"], 4), round(scores.b3.precision, 4), round(scores.pairwise, 4)
-    (0.6667, 0.7222, 0.2667)
+    (0.6667, 0.7778, 0.2667)
     """
     truth, answer = _read_side(gold, "gold"), _read_side(predicted, "predicted")
     if len(truth) != len(answer):
@@ -72,7 +72,9 @@ def coreference_scores(gold: Any, predicted: Any) -> CoreferenceScores:
     losses = []
     for i, (key, response) in enumerate(zip(truth, answer, strict=True)):
         if isinstance(key, np.ndarray) != isinstance(response, np.ndarray):
-            raise ValueError(f"document {i}: gold and predicted are written in different ways; use one of them for both")
+            raise ValueError(
+                f"document {i}: gold and predicted are written in different ways; use one of them for both"
+            )
         if isinstance(key, np.ndarray) and key.size != len(response):
             raise ValueError(f"document {i} has {key.size} mentions in gold, {len(response)} in predicted")
         pair = _Pair(_as_clusters(key), _as_clusters(response))

@@ -115,15 +115,24 @@ class PairTemplates:
         self.previous_head = _previous(m.head, m.kind)
         self.previous_coarse = _previous(self.coarse, m.kind)
         self.order = _previous_count(m.head)
-        self.count = np.unique(m.head, return_inverse=True, return_counts=True)[2][np.unique(m.head, return_inverse=True)[1]]
+        _, place, counts = np.unique(m.head, return_inverse=True, return_counts=True)
+        self.count = counts[place]
         self.match_of, self.modifier_of = _core_matches(m.core, m.words, is_pronoun)
         self.best_match, self.best_gap = self._best_matches()
         self.nested = _is_nested(m.start, m.end)
         self.compatible_before = self._compatible_counts(np.ones(n, dtype=bool))
         self.rivals_before = self._compatible_counts(~is_pronoun)
-        self.kinds_before = np.concatenate(
-            [np.zeros((len(COARSE), 1), np.int64), np.cumsum(self.coarse == np.arange(len(COARSE))[:, None], axis=1)], axis=1
-        ) if n else np.zeros((len(COARSE), 1), np.int64)
+        self.kinds_before = (
+            np.concatenate(
+                [
+                    np.zeros((len(COARSE), 1), np.int64),
+                    np.cumsum(self.coarse == np.arange(len(COARSE))[:, None], axis=1),
+                ],
+                axis=1,
+            )
+            if n
+            else np.zeros((len(COARSE), 1), np.int64)
+        )
 
     def rows(self, later: Array, earlier: Array) -> Array:
         """The values of pairs; a pair of a mention with itself stands for "new"."""
@@ -141,16 +150,21 @@ class PairTemplates:
     def columns(self, j: Array, i: Array, k: Array) -> list[Column]:
         """All templates of the pairs (later j, earlier i) and the new mentions k."""
         m = self.mentions
-        kind_j, kind_i, kind_k = (Part(name, m.kind[x], TYPES) for name, x in (("later", j), ("earlier", i), ("type", k)))
+        kind_j, kind_i, kind_k = (
+            Part(name, m.kind[x], TYPES) for name, x in (("later", j), ("earlier", i), ("type", k))
+        )
         coarse_j, coarse_i = (Part(name, self.coarse[x], COARSE) for name, x in (("later", j), ("earlier", i)))
-        sentences = Part("sentences apart", np.searchsorted(SENTENCE_CUTS, m.sentence[j] - m.sentence[i], "right"), SENTENCES)
+        sentences = Part(
+            "sentences apart", np.searchsorted(SENTENCE_CUTS, m.sentence[j] - m.sentence[i], "right"), SENTENCES
+        )
         distance = Part("mentions apart", np.searchsorted(DISTANCE_CUTS, j - i, "right"), DISTANCES)
         match = Part("match", self._match(j, i), MATCHES)
         so_far = Part("mentions before", np.searchsorted(DISTANCE_CUTS, k, "right"), DISTANCES)
         best = Part("best match before", self.best_match[k], MATCHES)
         gap = Part("mentions to it", np.searchsorted(DISTANCE_CUTS, self.best_gap[k], "right"), DISTANCES)
         gender_j, gender_i, gender_k = (
-            Part(name, self.gender[x], GENDERS) for name, x in (("later gender", j), ("earlier gender", i), ("gender", k))
+            Part(name, self.gender[x], GENDERS)
+            for name, x in (("later gender", j), ("earlier gender", i), ("gender", k))
         )
         number_j, number_i, number_k = (
             Part(name, m.number[x], NUMBERS) for name, x in (("later number", j), ("earlier number", i), ("number", k))
@@ -180,7 +194,6 @@ class PairTemplates:
             Column("agreement", 0, (gender_i, gender_j, number_i, number_j, Part("later is a pronoun", (m.kind[j] < N_PRONOUNS).astype(np.int64), YES)), (kind_k, gender_k, number_k)),
             Column("pronouns", 4096, (word_i, word_j, quoted_j), (word_k, quoted_k)),
             Column("pronoun and gender", 4096, (word_j, gender_i, number_i, sentences), (word_k, so_far)),
-            Column("pronoun and distance", 4096, (word_i, word_j, sentences), (word_k, opens_k)),
             Column("forms", 0, (form_i, form_j, coarse_j, same_sentence), (form_k, quoted_k)),
             Column("nesting", 0, (Part("nesting", self._nesting(j, i), NESTINGS), coarse_i, kind_j), (kind_k, Part("inside of another", self.nested[k], YES))),
             Column("nearness", 0, (Part("nearness", self._nearness(j, i), NEARNESS), coarse_i, coarse_j), ()),
@@ -311,7 +324,6 @@ class PairTemplates:
         return np.where((m.head[i] == m.head[j]) & (m.kind[i] >= N_PRONOUNS) & (m.kind[j] >= N_PRONOUNS), relation, 4)
 
 
-
 def _told(part: Part, words: dict[int, str]) -> str:
     code = int(part.codes[0])
     if part.names is not None:
@@ -356,7 +368,11 @@ def _core_matches(core: Array, words: list[frozenset[str]], is_pronoun: Array) -
                 shared[a, b] = 1
                 # rows are later mentions, columns earlier ones
                 differ[a, b] = (sets[b] != sets[a]) * (1 if sets[b] > sets[a] else 2 if sets[a] > sets[b] else 3)
-    apart = np.zeros((n, n), dtype=np.int64) if not n else shared[place[:, None], place] * ~(is_pronoun[:, None] | is_pronoun)
+    apart = (
+        np.zeros((n, n), dtype=np.int64)
+        if not n
+        else shared[place[:, None], place] * ~(is_pronoun[:, None] | is_pronoun)
+    )
     return apart, differ[place[:, None], place] if n else np.zeros((0, 0), dtype=np.int64)
 
 

@@ -23,6 +23,7 @@ GOLDEN_ANGLE = 137.508
 """Degrees between the colours of one cluster and the next: neighbours are always far apart."""
 
 NO_SPACE_BEFORE = frozenset(".,;:!?)]}'’”%") | {"'s", "’s", "n't", "n’t", "'ll", "'ve", "'m", "'d", "'re", "--"}
+NO_SPACE_BEHIND = frozenset("([{‘“")
 
 MEASURES = {
     "conll": "CoNLL score: the mean of the next three",
@@ -64,7 +65,9 @@ def _shown(resolver: CoreferenceResolver, document: Document) -> Iterator[Any]:
         return
     clusters = np.asarray(document.clusters)
     sizes = np.bincount(clusters)
-    yield Facts([("mentions", len(document)), ("clusters", int(sizes.size)), ("mentioned once", int((sizes == 1).sum()))])
+    yield Facts(
+        [("mentions", len(document)), ("clusters", int(sizes.size)), ("mentioned once", int((sizes == 1).sum()))]
+    )
     cut = len(document.tokens) > MAX_TOKENS
     yield Figure(
         coloured_text(document),
@@ -80,7 +83,14 @@ def _cluster_table(document: Document, clusters: Array, sizes: Array) -> Table:
     for number in np.flatnonzero(sizes > 1).tolist():
         own = np.flatnonzero(clusters == number).tolist()
         texts = list(dict.fromkeys(" ".join(document.words(m)) for m in own))
-        rows.append((number, max(texts, key=lambda text: (text[:1].isupper() and len(text) > 3, -len(text))), len(own), ", ".join(texts[:8])))
+        rows.append(
+            (
+                number,
+                max(texts, key=lambda text: (text[:1].isupper() and len(text) > 3, -len(text))),
+                len(own),
+                ", ".join(texts[:8]),
+            )
+        )
     columns = [Column("cluster", True), Column("called"), Column("mentions", True), Column("in the words")]
     return Table(columns, rows, "Clusters of two or more mentions")
 
@@ -136,7 +146,7 @@ def coloured_text(document: Document) -> Markup:
                 is_open = is_open[:first]
             else:
                 again = []
-            if i and token not in NO_SPACE_BEFORE:
+            if i and token not in NO_SPACE_BEFORE and sentence[i - 1] not in NO_SPACE_BEHIND:
                 parts.append(Markup(" "))
             for m in [*again, *sorted(opening.get(place, []), key=lambda m: -int(ends[m]))]:
                 parts.append(_opening(int(clusters[m])))

@@ -168,5 +168,7 @@ class LeftOracle(LinkOracle):
         wrong = np.flatnonzero((slots >= 0) & (self.kind[chosen] != 0))
         if wrong.size and self._clusters is not None:
             i, m = locate(self.offsets, int(wrong[0]))
-            raise ValueError(f"hidden[{i}][{m}] is {links[wrong[0]]}, which contradicts the clusters y[{i}]; correct one")
+            raise ValueError(
+                f"hidden[{i}][{m}] is {links[wrong[0]]}, which contradicts the clusters y[{i}]; correct one"
+            )
         return slots

@@ -45,7 +45,9 @@ class LinkOracle(ABC):
         sizes = np.array([shape[0] for shape in schema.blocks.values()])
         # a place in front of each block holds the weight of the value 0, which is 0
         self.base = np.concatenate([np.zeros(FIRST_FEATURE), np.cumsum([0, *(sizes[:-1] + 1)])]).astype(np.int64)
-        self._places = np.concatenate([b + 1 + np.arange(n) for b, n in zip(self.base[FIRST_FEATURE:], sizes, strict=True)])
+        self._places = np.concatenate(
+            [b + 1 + np.arange(n) for b, n in zip(self.base[FIRST_FEATURE:], sizes, strict=True)]
+        )
         self._clusters = clusters
         self.costs = tuple(float(cost) for cost in costs)
         self.kind = np.zeros(len(packed.table), np.uint8) if clusters is None else kinds_of(packed, clusters)
@@ -161,7 +163,9 @@ class LinkOracle(ABC):
         wrong = np.flatnonzero(self.clusters_of(code, rows) != clusters)
         if wrong.size:
             i, m = locate(starts, int(wrong[0]))
-            raise ValueError(f"the links hidden[{i}] make other clusters than those given: mention {m} is in another one")
+            raise ValueError(
+                f"the links hidden[{i}] make other clusters than those given: mention {m} is in another one"
+            )
         return code
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, Ragged]:

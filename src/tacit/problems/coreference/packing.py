@@ -112,7 +112,9 @@ def kinds_of(packed: Packed, clusters: Array) -> Array:
     is_new = packed.table[:, 0] == packed.table[:, 1]
     same = clusters[owner] == clusters[first[owner] + packed.table[:, 1].astype(np.int64)]
     has_earlier = (closest_before(clusters, packed.offsets) >= 0)[owner]
-    kind = np.where(is_new, np.where(has_earlier, MISSED, RIGHT), np.where(same, RIGHT, np.where(has_earlier, WRONG, NEEDLESS)))
+    kind = np.where(
+        is_new, np.where(has_earlier, MISSED, RIGHT), np.where(same, RIGHT, np.where(has_earlier, WRONG, NEEDLESS))
+    )
     return kind.astype(np.uint8)
 
 

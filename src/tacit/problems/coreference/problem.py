@@ -86,7 +86,9 @@ class Coreference(Problem):
         else:
             sizes = tuple(np.maximum(pairs.values[:, FIRST_FEATURE:].max(axis=0), 1).tolist())
             names = tuple(f"template {t}" for t in range(len(sizes)))
-        return Schema(np.zeros(0, dtype=np.int64), len(names), {name: (n,) for name, n in zip(names, sizes, strict=True)})
+        return Schema(
+            np.zeros(0, dtype=np.int64), len(names), {name: (n,) for name, n in zip(names, sizes, strict=True)}
+        )
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> LeftOracle | ForestOracle:
         self.check()
@@ -95,7 +97,9 @@ class Coreference(Problem):
         width = pairs.values.shape[1] - FIRST_FEATURE
         names = list(schema.blocks)
         if width != schema.n_features or (isinstance(pairs, MentionPairs) and list(pairs.templates) != names):
-            raise ValueError(f"X has {width} templates, but Coreference is expecting the {schema.n_features} of training")
+            raise ValueError(
+                f"X has {width} templates, but Coreference is expecting the {schema.n_features} of training"
+            )
         offsets = _mention_offsets(pairs)
         clusters = None if y is None else read_clusters(y, offsets)
         links = None if hidden is None else read_links(hidden, offsets)
@@ -152,7 +156,9 @@ class Coreference(Problem):
 
 
 def _holds_documents(X: Any) -> bool:
-    return isinstance(X, Document) or (isinstance(X, list | tuple | np.ndarray) and len(X) > 0 and isinstance(X[0], Document))
+    return isinstance(X, Document) or (
+        isinstance(X, list | tuple | np.ndarray) and len(X) > 0 and isinstance(X[0], Document)
+    )
 
 
 def _mention_offsets(pairs: Ragged) -> Array:

@@ -13,7 +13,7 @@ from tacit.inputs.parameters import shorten, switch, whole_number
 from tacit.text.documents import Document, read_documents
 from tacit.text.mentions import N_PRONOUNS
 from tacit.text.pairs import FIRST_FEATURE, MAX_VALUE, MentionPairs, RowMaker
-from tacit.text.templates import PairTemplates
+from tacit.text.templates import TEMPLATES, PairTemplates, template_sizes
 
 MAX_FAR_MATCHES = 20
 """Mentions of the same words, beyond the window, that a mention may link to: the closest ones."""
@@ -79,14 +79,12 @@ def mention_pairs(
 @lru_cache(maxsize=1)
 def text_templates() -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The names of the features from text, and how many values each has."""
-    nothing = np.zeros(0, dtype=np.int64)
-    columns = PairTemplates(Document([["."]], [])).columns(nothing, nothing, nothing)
-    return tuple(column.name for column in columns), tuple(sum(column.sizes) for column in columns)
+    return tuple(template.name for template in TEMPLATES), template_sizes()
 
 
 def _candidates(templates: PairTemplates, window: int) -> tuple[Array, Array]:
     """The pairs of one document, each mention's together: "new", then earlier mentions in order."""
-    mentions = templates.mentions
+    mentions = templates.parts.mentions
     n = len(mentions.start)
     pairs: list[Array] = []
     far: dict[tuple[str, int], list[int]] = {}

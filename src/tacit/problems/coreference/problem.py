@@ -52,7 +52,7 @@ class Coreference(Problem):
 
     reads_once = True
 
-    def __init__(self, links: str = "left", r: float = 0.3, candidates: int = 60) -> None:
+    def __init__(self, links: str = "left", r: float = 0.5, candidates: int = 60) -> None:
         self.links = links
         self.r = r
         self.candidates = candidates

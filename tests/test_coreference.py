@@ -210,7 +210,7 @@ def test_bad_labels_and_parameters_are_refused():
             LatentPerceptron(wrong).fit([TALE], [TALE.clusters])
     with pytest.raises(ValueError, match="no mentions"):
         LatentPerceptron(Coreference()).fit([Document([["a"]], [])], [[]])
-    with pytest.raises(CapabilityError, match="use tacit.LatentSVM"):
+    with pytest.raises(CapabilityError, match=r"use tacit\.LatentSVM"):
         HiddenCRF(Coreference("forest"), verbose=0).fit([TALE], [TALE.clusters])
 
 
@@ -298,7 +298,8 @@ def test_own_features_join_or_replace_those_from_text():
     table = np.minimum(np.abs(np.subtract.outer(np.arange(n), np.arange(n))), 3) + 1
     assert np.array_equal(alone.values, mention_pairs([TALE], own=[table], text=False).values)
     assert np.array_equal(joined.values[:, -1], alone.values[:, -1])
-    assert alone.templates == ("own 0",) and alone.sizes == (4,)
+    assert alone.templates == ("own 0",)
+    assert alone.sizes == (4,)
     assert isinstance(alone[:1], MentionPairs)
     LatentPerceptron(Coreference(), verbose=0).fit(joined, [TALE.clusters])
     for own, told in ((lambda d, a, b: [0.5] * len(a), "whole numbers"), ([np.zeros((2, 2))], "needs \\(8, 8\\)")):

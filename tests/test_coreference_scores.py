@@ -95,7 +95,8 @@ def test_all_ways_to_write_clusters_agree():
 
 def test_a_perfect_answer_and_a_single_mention():
     scores = coreference_scores([[0, 1, 0], [0]], [[5, 2, 5], [9]])
-    assert scores["conll"] == 1 and scores["lea"] == 1 and scores["pairwise"] == 0
+    assert scores["conll"] == scores["lea"] == 1
+    assert scores["pairwise"] == 0
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def _document(part: _Lines, where: str) -> Document:
                 match = BRACKET.match(bracket)
                 if match is None or not (match[1] or match[3]):
                     raise ValueError(
-                        f"{where}, line {number}: {shorten(last)} is no column of mentions; they look like (3, (3) or 3)"
+                        f"{where}, line {number}: {shorten(last)} is no column of mentions, like (3, (3) or 3)"
                     )
                 if match[1]:
                     opened.setdefault(match[2], []).append(place)

@@ -38,8 +38,8 @@ MEASURES = {
 def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document], told: dict[str, Any]) -> Page:
     """The page of a run; the documents hold the predicted clusters."""
     sections = [Section("How it was learned", _learned(resolver, told))]
-    for document in documents[:MAX_SHOWN]:
-        sections.append(Section(document.name or "document", list(_shown(resolver, document))))
+    shown = documents[:MAX_SHOWN]
+    sections += [Section(document.name or "document", list(_shown(resolver, document))) for document in shown]
     if len(documents) > MAX_SHOWN:
         more = f"{len(documents) - MAX_SHOWN} more documents are not shown here; their clusters are in the files."
         sections.append(Section("More documents", [Notice(more)]))

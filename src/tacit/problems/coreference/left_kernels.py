@@ -2,7 +2,8 @@
 
 ``documents`` are the documents of a call; ``offsets`` cuts mentions into documents, ``starts`` cuts rows of ``table``
 into mentions. The score of a row is the sum of ``weights[base[t] + table[row, t]]`` over the feature columns; the
-weight of the value 0 is 0. ``kind[row]`` says what choosing the row would mean: see `tacit.problems.coreference.packing`.
+weight of the value 0 is 0. ``kind[row]`` says what choosing the row would mean: see
+`tacit.problems.coreference.packing`.
 """
 
 from __future__ import annotations

@@ -91,8 +91,9 @@ def _with_rows(packed: Packed, pairs: Ragged, missing: Array) -> Packed:
     if makers is None:
         i, later = int(document[0]), int(mentions[0] - packed.offsets[document[0]])
         raise ValueError(
-            f"mention {later} of document {i} can link to none of its cluster: the pair ({later}, {missing[mentions[0]]})"
-            " is not among the rows; add it, or let tacit.text.mention_pairs make the rows"
+            f"mention {later} of document {i} can link to none of its cluster: the pair "
+            f"({later}, {missing[mentions[0]]}) is not among the rows; add it, or let "
+            "tacit.text.mention_pairs make the rows"
         )
     added = np.empty((mentions.size, packed.table.shape[1]), dtype=np.uint16)
     added[:, 1] = missing[mentions]

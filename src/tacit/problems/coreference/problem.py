@@ -12,7 +12,7 @@ from tacit.inputs.parameters import number, one_of, whole_number
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.coreference.forest import ForestOracle
 from tacit.problems.coreference.left import LeftOracle
-from tacit.problems.coreference.packing import closest_before, pack, read_clusters, read_links
+from tacit.problems.coreference.packing import pack, read_clusters, read_links
 from tacit.ragged import Ragged
 from tacit.text.documents import Document, first_occurrence, read_documents
 from tacit.text.pairs import FIRST_FEATURE, MentionPairs, read_pairs
@@ -43,7 +43,8 @@ class Coreference(Problem):
 
     >>> from tacit import LatentPerceptron
     >>> from tacit.text import Document
-    >>> tale = Document([["Alice", "saw", "Bob", "."], ["She", "greeted", "him", "."]], [(0, 1), (2, 3), (4, 5), (6, 7)])
+    >>> sentences = [["Alice", "saw", "Bob", "."], ["She", "greeted", "him", "."]]
+    >>> tale = Document(sentences, [(0, 1), (2, 3), (4, 5), (6, 7)])
     >>> other = Document([["Bob", "left", "."], ["He", "ran", "."]], [(0, 1), (3, 4)])
     >>> model = LatentPerceptron(Coreference()).fit([tale, other], [[0, 1, 0, 1], [0, 0]])
     >>> model.predict([tale])[0].tolist(), model.predict_hidden([tale])[0].tolist()

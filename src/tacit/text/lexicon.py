@@ -100,6 +100,15 @@ SPEECH = _words(
     "remarked added repeated demanded shouted muttered called began went thought responded suggested retorted "
     "declared laughed sighed interrupted rejoined ejaculated screamed gasped"
 )
+PREPOSITIONS = _words(
+    "of in on at by for with from to into under over between behind beside near about after before without against "
+    "among through upon like than toward towards around beyond within"
+)
+AUXILIARIES = _words(
+    "is was are were be been am had has have do does did will would shall should can could may might must 'd 'll 've "
+    "'s 're 'm went came saw took gave made found knew thought felt stood sat lay left put got began ran told spoke "
+    "heard kept held let brought turned looked seemed never always only not n't"
+)
 COPULAS = _words("is was are were be been being am 's became becomes remained seemed called named")
 STOPS = _words(
     "of in on at by for with from to who whom whose which that where when and or but , ; : -- - ( ) as than into "

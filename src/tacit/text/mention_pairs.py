@@ -46,9 +46,9 @@ def mention_pairs(
     >>> tale = Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)])
     >>> pairs = mention_pairs([tale])
     >>> pairs, pairs[0][:, :2].tolist()
-    (MentionPairs(1 documents, 6 pairs, 31 templates), [[0, 0], [1, 1], [1, 0], [2, 2], [2, 0], [2, 1]])
+    (MentionPairs(1 documents, 6 pairs, 33 templates), [[0, 0], [1, 1], [1, 0], [2, 2], [2, 0], [2, 1]])
     >>> mention_pairs([tale], own=lambda document, later, earlier: [[1 + (a == b)] for a, b in zip(later, earlier)])
-    MentionPairs(1 documents, 6 pairs, 32 templates)
+    MentionPairs(1 documents, 6 pairs, 34 templates)
     """
     listed = read_documents(documents)
     window = whole_number("candidates", candidates)

@@ -20,6 +20,7 @@ TYPES = (
 N_PRONOUNS = len(lexicon.PRONOUNS)
 GENDERS = ("unknown", "male", "female", "thing", "mixed")
 NUMBERS = ("unknown", "singular", "plural")
+ROLES = ("other", "subject", "object", "behind a preposition", "owner")
 FORMS = ("none", "plain", "object", "possessive", "reflexive")
 MAX_INSERTION = 14
 """Tokens between two parts of one speech, at the most: “Yes,” said the old man, “…”"""
@@ -41,6 +42,8 @@ class Mentions(NamedTuple):
     """Index into `TYPES`."""
     form: Array
     """Index into `FORMS`: which form a pronoun has."""
+    role: Array
+    """Index into `ROLES`, guessed from the words around."""
     word: Array
     """The word of a pronoun, 0 for other mentions."""
     head: Array
@@ -104,6 +107,7 @@ def describe(document: Document) -> Mentions:
         sentence=sentence,
         before=np.array([number_of_word(lower[s - 1]) if s else 0 for s, _ in spans], dtype=np.int64),
         after=np.array([number_of_word(lower[e]) if e < len(lower) else 0 for _, e in spans], dtype=np.int64),
+        role=np.array([_role(lower, s, e, f) for (s, e), f in zip(spans, found["form"], strict=True)], dtype=np.int64),
         company=_company(arrays["head"], arrays["kind"], arrays["number"], turn),
         turn=turn,
         answers=np.concatenate([turns.answers, [False]])[turn],
@@ -311,6 +315,24 @@ def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: A
                         speakers[int(ahead)] = ends[offset]
                         break
     return speakers
+
+
+def _role(lower: list[str], start: int, end: int, form: int) -> int:
+    """Subject, object, behind a preposition or owner: guessed from the form of a pronoun and the words around."""
+    before = lower[start - 1] if start else "."
+    behind = lower[end] if end < len(lower) else "."
+    is_verb = behind in lexicon.AUXILIARIES or behind in lexicon.SPEECH or (len(behind) > 4 and behind.endswith("ed"))
+    own = lower[start]
+    if behind in ("'s", "’s") and not form:
+        return 4
+    if form == 3:  # her sister, and: he saw her.
+        is_object = own == "her" and (not behind.isalpha() or behind in lexicon.STOPS or behind in lexicon.ARTICLES)
+        return 4 if not is_object else 3 if before in lexicon.PREPOSITIONS else 2
+    if form == 2 or before in lexicon.PREPOSITIONS:
+        return 3 if before in lexicon.PREPOSITIONS else 2
+    if is_verb or own in ("he", "she", "they", "i", "we"):
+        return 1
+    return 2 if before.endswith("ed") or before in lexicon.AUXILIARIES else 0
 
 
 def _is_called(lower: list[str], quotes: Array, start: int, end: int) -> bool:

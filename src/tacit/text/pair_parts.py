@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.text import lexicon
 from tacit.text.documents import Document
-from tacit.text.mentions import FORMS, GENDERS, N_PRONOUNS, NUMBERS, TYPES, describe, number_of_word
+from tacit.text.mentions import FORMS, GENDERS, N_PRONOUNS, NUMBERS, ROLES, TYPES, describe, number_of_word
 
 MATCHES = ("none", "part", "head", "core", "without article", "exact")
 NESTINGS = ("apart", "earlier holds later", "later holds earlier", "overlap", "same span")
@@ -66,6 +66,7 @@ class PairParts:
         self.nested = _is_nested(m.start, m.end)
         self.compatible_before = self._compatible_counts(np.ones(m.kind.size, dtype=bool))
         self.rivals_before = self._compatible_counts(~is_pronoun)
+        self.subjects_before = self._compatible_counts(m.role == ROLES.index("subject"))
         self.kinds_before = _cumulate(self.coarse == np.arange(len(COARSE))[:, None])
 
     def of_new(self, k: Array) -> dict[str, Part]:
@@ -76,6 +77,7 @@ class PairParts:
             "type": Part(m.kind[k], TYPES),
             "kind": Part(self.coarse[k], COARSE),
             "form": Part(m.form[k], FORMS),
+            "role": Part(m.role[k], ROLES),
             "gender": Part(self.gender[k], GENDERS),
             "number": Part(m.number[k], NUMBERS),
             "quoted": _is(m.turn[k] >= 0),
@@ -105,6 +107,8 @@ class PairParts:
             "later is a pronoun": _is(m.kind[j] < N_PRONOUNS),
             "earlier form": Part(m.form[i], FORMS),
             "later form": Part(m.form[j], FORMS),
+            "earlier role": Part(m.role[i], ROLES),
+            "later role": Part(m.role[j], ROLES),
             "earlier gender": Part(self.gender[i], GENDERS),
             "later gender": Part(self.gender[j], GENDERS),
             "earlier number": Part(m.number[i], NUMBERS),
@@ -125,6 +129,7 @@ class PairParts:
             "speakers": Part(self._speakers(j, i), SPEAKERS),
             "compatible between": Part(self._between(self.compatible_before, self._class(j), j, i), COUNTS),
             "names and nouns between": Part(self._between(self.rivals_before, self._class(j), j, i), COUNTS),
+            "subjects between": Part(self._between(self.subjects_before, self._class(j), j, i), COUNTS),
             "of the earlier kind between": Part(alike, COUNTS),
             "closest of its head": _is(self.previous_head[j] == i),
             "closest of its kind": _is(alike == 0),

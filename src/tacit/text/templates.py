@@ -57,6 +57,10 @@ TEMPLATES = (
     Template("compatible between", ("compatible between", "later type", "earlier"), ("compatible before", "type")),
     Template("rivals between", ("names and nouns between", "earlier", "later", "same sentence")),
     Template("forms and distance", ("earlier form", "later form", "near", "sentences apart", "earlier opens")),
+    Template(
+        "roles", ("earlier role", "later role", "near", "same sentence", "later", "earlier opens"), ("type", "role")
+    ),
+    Template("subjects between", ("subjects between", "earlier role", "later role", "earlier", "later")),
     Template("alike between", ("of the earlier kind between", "earlier", "later")),
     Template(
         "closest", ("closest of its head", "closest of its kind", "closest of the later kind", "earlier", "later")

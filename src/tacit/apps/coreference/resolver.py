@@ -70,7 +70,7 @@ class CoreferenceResolver(Application):
     def __init__(
         self,
         learner: str = "perceptron",
-        epochs: int = 10,
+        epochs: int = 6,
         C: float = 15.0,
         candidates: int = 60,
         random_state: Any = 0,

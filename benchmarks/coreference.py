@@ -44,8 +44,8 @@ def run() -> Page:
         "100 chapters, 29,103 mentions, those that occur once kept. Five contiguous folds of the sorted names. CoNLL "
         "and its parts are taken over all documents at once, MITRE loss (1 − MUC) and pairwise loss are means over "
         "documents; per cent. Seconds are CPU time of one fit on 80 documents, features made before. Must reach (best "
-        "learner): CoNLL ≥ 78.2, MITRE ≤ 14.4, pairwise ≤ 9.2; perceptron ≤ 3 s, latent SVM ≤ 30 s; first 80 / last 20: "
-        "CoNLL ≥ 78.4, MITRE ≤ 16.5, pairwise ≤ 7.5.",
+        "learner): CoNLL ≥ 78.2, MITRE ≤ 14.4, pairwise ≤ 9.2; perceptron ≤ 3 s, latent SVM ≤ 30 s; first 80 / last "
+        "20: CoNLL ≥ 78.4, MITRE ≤ 16.5, pairwise ≤ 7.5.",
         ["learner", "documents", "CoNLL", "MUC", "B³", "CEAF-e", "LEA", "MITRE loss", "pairwise loss", "fit (s)"],
     )
     documents = read_conll(sorted((real_data() / "litbank").glob("*.conll")))

@@ -36,9 +36,9 @@ class ManyValues(click.Command):
                 spread += [] if is_open else [argument]
             else:
                 spread += ["--predict", argument] if is_open else [argument]
-            last = place == len(args) - 1
-            if is_open and argument == "--predict" and (last or args[place + 1].startswith("-")):
-                spread.append(argument)  # without a value: click says so
+            is_last = place == len(args) - 1
+            if is_open and argument == "--predict" and (is_last or args[place + 1].startswith("-")):
+                raise click.BadOptionUsage("predict", "Option '--predict' requires an argument: files to resolve.", ctx)
         return super().parse_args(ctx, spread)
 
 

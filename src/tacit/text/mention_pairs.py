@@ -66,7 +66,8 @@ def mention_pairs(
         later, earlier = _candidates(templates, window)
         parts.append(np.hstack([np.column_stack([later, earlier]).astype(np.uint16), maker(later, earlier)]))
         makers.append(maker)
-    names, sizes = (list(part) for part in text_templates()) if text else ([], [])
+    names: list[str] = list(text_templates()[0]) if text else []
+    sizes: list[int] = list(text_templates()[1]) if text else []
     width = parts[0].shape[1] - FIRST_FEATURE if parts else len(names)
     for t in range(width - len(names)):
         names.append(f"own {t}")

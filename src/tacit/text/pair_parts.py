@@ -164,7 +164,7 @@ class PairParts:
         return _cumulate(np.array(rows))
 
     def _between(self, counts: Array, row: Array, j: Array, i: Array) -> Array:
-        return np.searchsorted(COUNT_CUTS, counts[row, j] - counts[row, i + 1], "right")
+        return np.asarray(np.searchsorted(COUNT_CUTS, counts[row, j] - counts[row, i + 1], "right"))
 
     def _match(self, j: Array, i: Array) -> Array:
         m = self.mentions
@@ -214,7 +214,7 @@ class PairParts:
 
         def is_like(a: Array, b: Array) -> Array:
             """Whether two mentions, where there are two, have the same head, and no pronoun for it."""
-            return (a >= 0) & (b >= 0) & (m.head[a] == m.head[b]) & (m.kind[a] >= N_PRONOUNS)
+            return np.asarray((a >= 0) & (b >= 0) & (m.head[a] == m.head[b]) & (m.kind[a] >= N_PRONOUNS))
 
         known = (speaks_j >= 0) & (speaks_i >= 0)
         unsure = known & (m.head[speaks_j] == m.head[speaks_i])

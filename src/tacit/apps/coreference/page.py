@@ -131,6 +131,7 @@ def coloured_text(document: Document) -> Markup:
     parts: list[Markup] = []
     ends = document.mentions[:, 1]
     is_open: list[int] = []
+    carried: list[int] = []  # mentions that go on from the sentence before
     place = 0
     for sentence in document.sentences:
         if place >= MAX_TOKENS:
@@ -138,26 +139,20 @@ def coloured_text(document: Document) -> Markup:
         parts.append(Markup("<p>"))
         for i, token in enumerate(sentence):
             # mentions that cross one another are cut, so that tags stay nested
-            closed = [m for m in is_open if ends[m] <= place]
-            if closed:
-                first = min(is_open.index(m) for m in closed)
-                parts.append(_closing(is_open[first:], clusters, ends, place))
-                again = [m for m in is_open[first:] if ends[m] > place]
-                is_open = is_open[:first]
-            else:
-                again = []
+            first = min((n for n, m in enumerate(is_open) if ends[m] <= place), default=len(is_open))
+            parts.append(_closing(is_open[first:], clusters, ends, place))
+            again = [m for m in is_open[first:] if ends[m] > place]
+            is_open = is_open[:first]
             if i and token not in NO_SPACE_BEFORE and sentence[i - 1] not in NO_SPACE_BEHIND:
                 parts.append(Markup(" "))
-            for m in [*again, *sorted(opening.get(place, []), key=lambda m: -int(ends[m]))]:
+            for m in [*carried, *again, *sorted(opening.get(place, []), key=lambda m: -int(ends[m]))]:
                 parts.append(_opening(int(clusters[m])))
                 is_open.append(m)
+            carried = []
             parts.append(escape(token))
             place += 1
-        parts.append(_closing(is_open, clusters, ends, place))
-        is_open = [m for m in is_open if ends[m] > place]
-        parts.append(Markup("</p>"))
-        parts += [_opening(int(clusters[m])) for m in is_open]
-    parts.append(Markup("</span>") * len(is_open))
+        parts += [_closing(is_open, clusters, ends, place), Markup("</p>")]
+        carried, is_open = [m for m in is_open if ends[m] > place], []
     return Markup("").join(parts)
 
 

@@ -31,8 +31,8 @@ def mention_pairs(
     """The pairs of mentions that may be linked, with their features: what `tacit.problems.Coreference` learns from.
 
     A mention may link to each of the ``candidates`` mentions before it, and beyond these to the closest mentions of the
-    same head or the same words. Features are indicators, from tokens and mentions alone; see {ref}`pair features
-    <pair-features>` in the guide. O(mentions · candidates · templates) time and memory: about 60 bytes per pair.
+    same head or the same words. Features are indicators, from tokens and mentions alone; the guide "Who is who in a
+    text" lists them. O(mentions · candidates · templates) time and memory: about 70 bytes per pair.
 
     Parameters
     ----------

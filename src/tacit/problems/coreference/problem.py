@@ -148,7 +148,7 @@ class Coreference(Problem):
 
     @classmethod
     def variants(cls) -> list[Self]:
-        return [cls(), cls(r=1.0), cls(links="forest", r=0.5)]
+        return [cls(), cls(links="forest", r=1.0)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

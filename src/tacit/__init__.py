@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
@@ -84,6 +85,7 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "text",
     "windows",
 ]
 

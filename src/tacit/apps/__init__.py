@@ -6,6 +6,7 @@ write files.
 """
 
 from tacit.apps.application import Application
+from tacit.apps.coreference import CoreferenceResolver
 from tacit.apps.motif import MotifFinder
 
-__all__ = ["Application", "MotifFinder"]
+__all__ = ["Application", "CoreferenceResolver", "MotifFinder"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import completes_labels
+from tacit.oracle import has_long_codes
 
 
 class Rule(Protocol):
@@ -52,12 +52,13 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+    """`SummedHidden`, and the best output where labels have many parts: the likeliest tags of a sequence, the likeliest
+    links of a document."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
-        return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)
+        return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 
 class LeastEntropy:

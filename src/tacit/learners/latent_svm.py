@@ -13,11 +13,21 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.latent.online_start import learn_first_weights
 from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import Prepared, check_margin, prepare
-from tacit.oracle import Problem, completes_labels, has_long_codes, hidden_values, loss_needs_hidden, offered, require
+from tacit.oracle import (
+    Problem,
+    completes_labels,
+    has_hidden_states,
+    has_long_codes,
+    hidden_values,
+    loss_needs_hidden,
+    offered,
+    require,
+)
 from tacit.oracle.capabilities import KnownPart, KnowsPart, ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.pacing import SelfPaced
@@ -31,6 +41,8 @@ from tacit.solvers import Bundle, Solver, choose
 from tacit.solvers.task_fingerprint import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
+
+INITS = ("auto", "known", "hidden", "weights", "warm", "k-means")
 
 _COMPARED = (
     *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
@@ -62,7 +74,8 @@ class LatentSVM(Learner):
         words that positives have more often than negatives) and draws them at random when there are no more proposals;
         "hidden" draws them at random; "weights" draws w and imputes; or give the hidden values. Where some hidden
         values or tags are known, the first start of "auto" is "known": a structured SVM on the known part imputes the
-        others
+        others. For chains with states, "auto" is "warm": ten averaged stochastic passes from weights that are not
+        quite equal; "k-means" groups the tokens of every tag
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
         which learns from the known part alone, to 1. "auto" holds some known hidden values back and takes the factor
         that predicts them best; for sequences with missing tags, and where nothing is known, it is 1
@@ -303,6 +316,15 @@ class LatentSVM(Learner):
         if part is not None:
             w = descent.solve_known(part)
             return self._begin_at(procedure, oracle.impute(w).code, w)
+        if isinstance(self.init, str) and (
+            self.init == "warm" or (self.init == "auto" and has_hidden_states(oracle) and part is None)
+        ):
+            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, ["learn_online"], "use init='auto'")
+            w = learn_first_weights(oracle, descent.weights, rng)
+            return self._begin_at(procedure, oracle.impute(w).code, w)
+        if isinstance(self.init, str) and self.init == "k-means":
+            require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ["clusters"], "use init='auto'")
+            return self._begin_at(procedure, oracle.clusters(rng))
         if isinstance(self.init, str) and self.init == "weights":
             return self._begin_at(procedure, oracle.impute(rng.standard_normal(oracle.n_params)).code)
         if isinstance(self.init, str) and self.init == "auto":
@@ -362,12 +384,8 @@ class LatentSVM(Learner):
             number("unknown_weight", self.unknown_weight, "'auto' or a number from 0 to 1", lambda u: 0 <= u <= 1)
         for name in ("escape", "shift", "warm_start"):
             switch(name, getattr(self, name))
-        if self.init is None or (
-            isinstance(self.init, str) and self.init not in ("auto", "known", "hidden", "weights")
-        ):
-            raise ValueError(
-                f"init must be 'auto', 'known', 'hidden', 'weights' or hidden values, got {shorten(self.init)}"
-            )
+        if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
+            raise ValueError(f"init must be {', '.join(map(repr, INITS))} or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")

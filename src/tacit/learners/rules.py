@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import completes_labels
+from tacit.oracle import completes_labels, has_hidden_states
 
 
 class Rule(Protocol):
@@ -52,9 +52,13 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+    """`SummedHidden` for single labels. For sequences the best output; where tags have hidden states, the likeliest tag
+    of every token."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
+        if has_hidden_states(oracle):
+            likeliest: Array = oracle.likeliest(w)
+            return likeliest
         return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)

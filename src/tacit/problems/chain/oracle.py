@@ -12,14 +12,17 @@ from scipy import sparse
 from tacit.arrays import Array, Rows, locate, smallest_integers, span
 from tacit.inputs.labels import find_labels
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
-from tacit.oracle.capabilities import Expectations, KnownPart
+from tacit.oracle.capabilities import Expectations, KnownPart, OnlinePass
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.problems.chain import kernels
 from tacit.problems.chain.dual import ChainDual
+from tacit.problems.chain.online import Schedule, Weights, learn_chains
 from tacit.problems.chain.states import States, read_states
 from tacit.problems.chain.tags import read_tags
+from tacit.problems.chain.visits import Sequences
+from tacit.problems.classes.dual import flat_rows
 from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
 from tacit.ragged import Ragged, states_of
 
@@ -190,6 +193,35 @@ class ChainOracle:
             kernels.forward_backward(unary, cuts, transition, log[out], nodes[tokens], *nothing)
         return nodes
 
+    def likeliest(self, w: Array, rows: Rows = None) -> Array:
+        """The code of the tags that are expected to be right most often (marginal decoding), in their best states.
+
+        Every token gets its likeliest tag. Where pairs are forbidden, the tags of the highest sum of probabilities
+        among those that are allowed.
+        """
+        sure = self.tag_posterior(w, rows)
+        starts, states = self._starts(rows), self.states
+        tags, value = np.empty(len(sure), np.int64), np.empty(starts.size - 1)
+        ways = np.where(self.allowed[np.ix_(states.first, states.first)], 0.0, -np.inf)
+        nothing, column = np.zeros((1, self.n_labels)), np.zeros(tags.size, np.int64)
+        free = np.empty(0, np.int64), np.zeros((0, self.n_labels), dtype=bool)
+        kernels.viterbi(sure, starts, ways, nothing, column, *free, tags, value)
+        return self._viterbi(w, rows, given=states.known(tags)).code
+
+    def clusters(self, rng: np.random.Generator) -> Array:
+        """A code with the true tags, the tokens of every tag grouped by k-means of their features into its states."""
+        from sklearn.cluster import KMeans
+
+        given = self._given(None)
+        affinity = np.zeros((given.size, self.n_states))
+        for tag in np.flatnonzero(self.states.counts > 1):
+            own = np.flatnonzero(given == self.n_states + tag)
+            count = min(int(self.states.counts[tag]), own.size)
+            if count > 1:
+                groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(self.table[own])
+                affinity[own, self.states.first[tag] + groups] = 1.0
+        return self._completed(affinity, given).code
+
     def expectations(
         self,
         w: Array,
@@ -320,6 +352,27 @@ class ChainOracle:
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ChainDual:
         """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
         return ChainDual(self, weights, target, start)
+
+    def learn_online(
+        self, w: Array, order: Array, steps: Array, decays: Array, shares: Array, *, margin: float, target: Any = None
+    ) -> OnlinePass:
+        """See `tacit.oracle.capabilities.LearnsOnline`; O(features of the visited tokens · states), and a few vectors
+        of the length of w."""
+        emission, transition = self.parts(w)
+        columns = np.ascontiguousarray(emission.T)
+        weights = Weights(columns, np.zeros_like(columns), transition.copy(), np.zeros_like(transition), np.ones(2))
+        weights.scalars[1] = 0.0
+        schedule = Schedule(np.asarray(order, dtype=np.int64), *(np.asarray(a, float) for a in (steps, decays, shares)))
+        sequences = Sequences(*flat_rows(self.table), self.offsets, *self.loss_rows(), np.zeros(0))
+        given = self._given(None) if target is None else self._read(target)
+        lost = np.empty(schedule.order.size)
+        possible = self.states.possible
+        mistakes = learn_chains(schedule, sequences, self.allowed, given, possible, float(margin), weights, lost)
+        factor, total = weights.scalars
+        mean = self.flat(
+            (total * columns - weights.lacking_emission).T, total * weights.transition - weights.lacking_transition
+        )
+        return OnlinePass(self.flat(factor * columns.T, factor * weights.transition), mean, lost, int(mistakes))
 
     def exact(self) -> Self:
         if self._precision == np.float64:
@@ -510,11 +563,15 @@ class ChainOracle:
         code = np.asarray(code, dtype=np.int64)
         tokens = self._starts(rows)[-1]
         if code.shape != (tokens,):
-            raise ValueError(f"a code of shape {code.shape} for sequences of {tokens} tokens; it has one number per token")
+            raise ValueError(
+                f"a code of shape {code.shape} for sequences of {tokens} tokens; it has one number per token"
+            )
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
         if code.size and code.max() >= self.n_states:
-            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {'tags' if self.states.are_tags else 'states'}")
+            raise ValueError(
+                f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {'tags' if self.states.are_tags else 'states'}"
+            )
         return code
 
 

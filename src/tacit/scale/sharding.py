@@ -120,8 +120,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "learn_online", "clusters", "units", "known_labels", "labels_of", "in_user_order", "block_starts", "costs", "learn", "loss_rows",
-    "news", "recipe", "split", "states",
+    "proposals", "learn_online", "clusters", "units", "known_labels", "labels_of", "in_user_order", "block_starts",
+    "costs", "learn", "loss_rows", "news", "recipe", "split", "states",
 )  # fmt: skip
 """Methods that are called once for all samples: they are cheap, draw from one stream of random numbers, or must go
 through the samples one after the other."""

@@ -168,8 +168,7 @@ def number_words(X: Any) -> tuple[list[str], Array, Array]:
         sizes[i] = len(sentence)
         if not sizes[i]:
             raise ValueError(f"X[{i}] has no word; leave empty sentences out")
-        for word in sentence:
-            flat.append(numbers.setdefault(word, len(numbers)))
+        flat.extend([numbers.setdefault(word, len(numbers)) for word in sentence])
     return list(numbers), np.array(flat, dtype=np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 

@@ -31,9 +31,9 @@ def viterbi(
 ) -> None:
     """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
 
-    Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go forward, four tags at a time so that they
-    stay in registers, and the way back looks for the tags that attain them: K comparisons a token instead of K²
-    pointers. Of tags that tie, the first is taken.
+    Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go
+    forward, four tags at a time so that they stay in registers, and the way back looks for the tags that attain them: K
+    comparisons a token instead of K² pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
     best = np.empty(k)

@@ -369,10 +369,10 @@ class ChainOracle:
         possible = self.states.possible
         mistakes = learn_chains(schedule, sequences, self.allowed, given, possible, float(margin), weights, lost)
         factor, total = weights.scalars
-        mean = self.flat(
-            (total * columns - weights.lacking_emission).T, total * weights.transition - weights.lacking_transition
-        )
-        return OnlinePass(self.flat(factor * columns.T, factor * weights.transition), mean, lost, int(mistakes))
+        last = self.flat(factor * columns.T, factor * weights.transition)
+        missing = weights.lacking_emission, weights.lacking_transition
+        sums = self.flat((total * columns - missing[0]).T, total * weights.transition - missing[1])
+        return OnlinePass(last, sums, lost, int(mistakes))
 
     def exact(self) -> Self:
         if self._precision == np.float64:
@@ -563,15 +563,12 @@ class ChainOracle:
         code = np.asarray(code, dtype=np.int64)
         tokens = self._starts(rows)[-1]
         if code.shape != (tokens,):
-            raise ValueError(
-                f"a code of shape {code.shape} for sequences of {tokens} tokens; it has one number per token"
-            )
+            raise ValueError(f"a code of shape {code.shape} for {tokens} tokens in all; it has one number per token")
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
         if code.size and code.max() >= self.n_states:
-            raise ValueError(
-                f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {'tags' if self.states.are_tags else 'states'}"
-            )
+            what = "tags" if self.states.are_tags else "states"
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {what}")
         return code
 
 

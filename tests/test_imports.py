@@ -8,7 +8,7 @@ import tacit
 ROOMS = [
     {"arrays", "kernels", "ragged", "inputs"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes"},
+    {"datasets", "images", "boxes", "words"},
     {"oracle"},
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},

@@ -36,6 +36,7 @@ _HOMES = (
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.words",
     "tacit.apps",
 )
 

@@ -18,7 +18,7 @@ MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "h
 """Attributes that every margin learner sets in `fit`, beside those of every learner."""
 
 
-ARRAY_FIELDS = ("w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
+ARRAY_FIELDS = ("last", "w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
 
@@ -94,7 +94,7 @@ def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None
         if name in ("target", "reference", "best_target") and values.size:
             if not oracle.accepts(values) or values.min() < 0:
                 raise ValueError(f"{name} holds outputs that these samples do not have")
-        elif name in ("w", "best_w") and values.size:
+        elif name in ("w", "best_w", "last") and values.size:
             _check_weights(values, oracle.n_params)
         elif name in ("iteration", "changed", "n_warm"):
             whole_number(name, values, 0)

@@ -28,7 +28,7 @@ MOST_BATCHES = 100
 
 
 UNEVENNESS = 0.01
-"""Standard deviation of the first weights where hidden states are alike at w = 0: far less than what a mistake moves."""
+"""Standard deviation of the first weights where hidden states are alike at w = 0: far below what a mistake moves."""
 
 
 class LatentPerceptron(Learner):

@@ -13,6 +13,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.latent.online_descent import OnlineDescent
 from tacit.learners.latent.online_start import learn_first_weights
 from tacit.learners.latent.runs import Record, Run, Runs
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
@@ -28,7 +29,7 @@ from tacit.oracle import (
     offered,
     require,
 )
-from tacit.oracle.capabilities import KnownPart, KnowsPart, ProposesStarts
+from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts
 from tacit.oracle.digests import checksum
 from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
@@ -37,7 +38,8 @@ from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
 from tacit.scale.cached import CachedOracle
-from tacit.solvers import Bundle, Solver, choose
+from tacit.solvers import Bundle, Solver, Subgradient, choose
+from tacit.solvers.choice import MAX_PLANE_NUMBERS
 from tacit.solvers.task_fingerprint import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run"]
@@ -66,7 +68,9 @@ class LatentSVM(Learner):
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
-    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`
+    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`. For sequences,
+        `tacit.solvers.Subgradient()` imputes hidden values at every visit of a sample instead, one averaged pass per
+        iteration: the way for millions of weights, and what "auto" takes for chains with states beyond a million
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
@@ -275,8 +279,19 @@ class LatentSVM(Learner):
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
     def _run_procedure(self, descent: Descent) -> Any:
-        """What one start runs: here a descent."""
-        return descent
+        """What one start runs: a descent, or a stochastic one for a solver that is, and for very many weights."""
+        return OnlineDescent(descent) if self._is_online(descent) else descent
+
+    def _is_online(self, descent: Descent) -> bool:
+        """Whether hidden values are imputed at every visit of a sample instead of between convex tasks."""
+        oracle = descent.oracle
+        is_plain = descent.penalty.is_plain and descent.rescaling == "margin" and descent.pace is None
+        if not is_plain or not oracle.hidden_unknown().size or offered(oracle, LearnsOnline) is None:
+            return False
+        if isinstance(self.solver, Subgradient):
+            return self.solver.batch_size is None
+        is_auto = isinstance(self.solver, str) and has_hidden_states(oracle)
+        return is_auto and oracle.n_params > MAX_PLANE_NUMBERS
 
     def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -311,6 +326,8 @@ class LatentSVM(Learner):
             return self._begin_at(procedure, oracle.impute(zero).code)
         if previous is not None and descent.start == 0:
             return self._begin_at(procedure, oracle.impute(previous).code, previous)
+        if isinstance(procedure, OnlineDescent) and isinstance(self.init, str):
+            return self._begin_at(procedure, oracle.impute(zero).code)
         rng = descent.rng("start")
         part = self._known_part(oracle) if descent.start == 0 else None
         if part is not None:

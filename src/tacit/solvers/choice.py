@@ -21,8 +21,8 @@ MAX_INFLUENCE = 1.0
 `Bundle`."""
 
 MAX_PLANE_NUMBERS = 1_000_000
-"""Weights of sequences from which on `FrankWolfe` is chosen whatever C is. It keeps a few vectors of the length of w and
-8 taggings per sequence at first; `Bundle` keeps up to a hundred planes as long as w, 0.8 GB at this length."""
+"""Weights of sequences from which on `FrankWolfe` is chosen whatever C is. It keeps a few vectors of the length of w
+and 8 taggings per sequence at first; `Bundle` keeps up to a hundred planes as long as w, 0.8 GB at this length."""
 
 MIN_TOLERANCE = 3e-3
 """The tolerance from which on `FrankWolfe` needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving

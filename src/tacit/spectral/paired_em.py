@@ -173,7 +173,9 @@ class _PairedEM:
         if rise < 0:  # smoothing alone can do that: the model before is the better one
             return now._replace(history=(*now.history, line), is_still=True)
         history = (*now.history, line)
-        return _Climb(model, counts, log_likelihood, history, rise < self.tol, min(STRETCH_GROWTH * stretch, MAX_STRETCH))
+        return _Climb(
+            model, counts, log_likelihood, history, rise < self.tol, min(STRETCH_GROWTH * stretch, MAX_STRETCH)
+        )
 
     def report(self, now: _Climb) -> _Climb:
         return now

@@ -127,7 +127,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         self._keep(learned)
         self.n_corrected_ = int(self._posteriors(codes, symbols.offsets, np.empty(0, np.int64))[1])
         if self.status_ is Status.INTERRUPTED:
-            warnings.warn("SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                "SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2
+            )
         return self
 
     def predict(self, X: Any) -> Ragged:
@@ -163,18 +165,14 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
             pairs = np.where(known, self._place[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
             operators = automaton.operators[: len(self._shares)]
             parts = automaton.initial, automaton.final, automaton.middle
-            joint_log_likelihoods(
-                pairs.astype(np.int64), symbols.offsets, operators, *parts, self._shares, MIXING, out
-            )
+            joint_log_likelihoods(pairs.astype(np.int64), symbols.offsets, operators, *parts, self._shares, MIXING, out)
             return out
         if labels.min() < 0:
             raise ValueError(f"y holds a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
         codes = np.where(codes < 0, len(self.symbols_), codes).astype(np.int64)
         parts = automaton.operators, automaton.initial, automaton.final, automaton.middle
         labels = labels.astype(np.int64)
-        conditional_log_likelihoods(
-            codes, labels, symbols.offsets, self._place, *parts, self._prior, MIXING, out
-        )
+        conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *parts, self._prior, MIXING, out)
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -320,7 +318,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         whole_number("max_iter", self.max_iter)
         for name in ("smoothing", "tol"):
             number(name, getattr(self, name), "a number from 0", is_not_negative)
-        if self.vocabulary is not None and not (hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")):
+        if self.vocabulary is not None and not (
+            hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")
+        ):
             raise TypeError(f"vocabulary needs fit and transform, such as RareWords(), got {shorten(self.vocabulary)}")
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -90,6 +90,8 @@ class ChainOracle:
         self.offsets = sequences.offsets
         self.table = _extended(sequences, schema)
         self._sparse = sparse.issparse(self.table)
+        if self._sparse:
+            self.block_cells = 1 << 22  # every block of a sparse table turns the weights round, which may be millions
         self._precision = self.table.dtype
         self._views = schema.views
         self.allowed = allowed

@@ -13,7 +13,7 @@ ROOMS = [
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
-    {"spectral", "regularisation_path"},
+    {"ranking", "spectral", "regularisation_path", "state_selection"},
     {"plot"},
     {"report"},
     {"apps"},

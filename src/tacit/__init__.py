@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         penalties,
         plot,
         problems,
+        ranking,
         report,
         solvers,
         spectral,
@@ -35,21 +36,34 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
+    from tacit.learners import (
+        DissimilaritySVM,
+        GroupNormSVM,
+        HiddenCRF,
+        IterativeLatentSVM,
+        LatentPerceptron,
+        LatentSVM,
+        MinEntropySVM,
+        StructuredSVM,
+    )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
+    from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "DissimilaritySVM",
+    "GroupNormSVM",
     "HiddenCRF",
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
@@ -57,12 +71,14 @@ __all__ = [
     "boxed_windows",
     "boxes",
     "datasets",
+    "group_norm_path",
     "load",
     "oracle",
     "path",
     "penalties",
     "plot",
     "problems",
+    "ranking",
     "report",
     "solvers",
     "spectral",
@@ -73,14 +89,18 @@ __all__ = [
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "DissimilaritySVM": "tacit.learners",
+    "GroupNormSVM": "tacit.learners",
     "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
+    "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "windows": "tacit.images.windows",

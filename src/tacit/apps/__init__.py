@@ -6,5 +6,6 @@ write files.
 """
 
 from tacit.apps.application import Application
+from tacit.apps.motif import MotifFinder
 
-__all__ = ["Application"]
+__all__ = ["Application", "MotifFinder"]

@@ -98,7 +98,7 @@ def _read_table(path: Any) -> BoxTable:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
     place = find_place(path)
-    if place.is_dir() or place.suffix.lower() == ".xml":
+    if os.path.isdir(place) or place.suffix.lower() == ".xml":
         return boxes_voc(place)
     return boxes_coco(place) if place.suffix.lower() == ".json" else boxes_csv(place)
 

@@ -66,7 +66,7 @@ class HiddenCRF(SmoothLearner):
     >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]], [[0.2, 5.0], [0.0, 0.0]]]
     >>> model = HiddenCRF(Candidates(), C=100).fit(bags, ["x", "y", "x", "y"])
     >>> model.predict(bags), model.hidden_, model.predict_proba(bags).round(2)[:, 0]
-    (array(['x', 'y', 'x', 'y'], dtype='<U1'), array([1, 0, 0, 0]), array([0.98, 0.04, 0.98, 0.03]))
+    (array(['x', 'y', 'x', 'y'], dtype='<U1'), array([1, 0, 0, 0]), array([0.99, 0.01, 1.  , 0.  ]))
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)

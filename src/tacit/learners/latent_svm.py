@@ -15,7 +15,7 @@ from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.online_descent import OnlineDescent
 from tacit.learners.latent.online_start import learn_first_weights
-from tacit.learners.latent.runs import Record, Run, Runs
+from tacit.learners.latent.runs import Record, Run, Runs, RunTable
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import Prepared, check_margin, prepare
@@ -42,7 +42,7 @@ from tacit.solvers import Bundle, Solver, Subgradient, choose
 from tacit.solvers.choice import MAX_PLANE_NUMBERS
 from tacit.solvers.task_fingerprint import fingerprint_penalty
 
-__all__ = ["Iteration", "LatentSVM", "Run"]
+__all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
 
 INITS = ("auto", "known", "hidden", "weights", "warm", "k-means")
 
@@ -107,7 +107,7 @@ class LatentSVM(Learner):
     bound_, gap_ : a lower bound on the objective, and the distance to it, if every hidden value was given; otherwise
         −inf and inf, because the objective is not convex
     history_ : one `Iteration` per outer iteration of the best start
-    runs_ : all starts, one `Run` each
+    runs_ : all starts, one `Run` each; printed, a table of where they ended
     status_, n_iter_ : why it stopped, and after how many outer iterations of the best start
 
     >>> from tacit.problems import Candidates
@@ -119,6 +119,7 @@ class LatentSVM(Learner):
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
     status_: Status
+    _also_compared: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -229,7 +230,7 @@ class LatentSVM(Learner):
         self.bound_ = -np.inf if oracle.hidden_unknown().size else best.objective - self.inner_gap_
         self.status_, self.history_ = best.status, best.history
         self.n_iter_ = len(best.history)
-        self.runs_ = list(record.runs)
+        self.runs_ = RunTable(record.runs)
 
     def _check_loss(self, oracle: Any) -> None:
         """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""
@@ -302,7 +303,7 @@ class LatentSVM(Learner):
             "penalty": fingerprint_penalty(prepared.penalty, prepared.oracle.n_params),
             "classes": repr(prepared.schema.classes.tolist()),
             "seed": seed if self.random_state is not None else "any",
-            **{name: repr(getattr(self, name)) for name in _COMPARED},
+            **{name: repr(getattr(self, name)) for name in (*_COMPARED, *self._also_compared)},
             "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _digest_values(self.init),
         }
         return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)

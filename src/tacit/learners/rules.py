@@ -62,3 +62,20 @@ class LikeliestLabel(SummedHidden):
             likeliest: Array = oracle.likeliest(w)
             return likeliest
         return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)
+
+
+class LeastEntropy:
+    """``argmax over y of R_α(y)``, the label of least Rényi entropy, and the best hidden value with it."""
+
+    needs: tuple[str, ...] = ("renyi_scores", "best_under")
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
+        return code
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        scores: Array = oracle.renyi_scores(w, self.alpha)
+        return scores

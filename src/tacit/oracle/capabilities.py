@@ -119,6 +119,22 @@ class RanksHidden(Protocol):
         last."""
 
 
+class GivesTagPosteriors(Protocol):
+    """Probabilities of the parts of an output, such as the tags of a sequence."""
+
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(parts of the rows, n_labels) probabilities under ``p(y) ∝ exp s(y)``; where ``is_given``, given the parts of
+        y that are known."""
+
+
+class RanksOutputs(Protocol):
+    """The best few outputs, where an output has several parts."""
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """The best k outputs of every row, the best first: codes (parts of the rows, k), scores (rows, k); −1 and −inf
+        where a row has fewer."""
+
+
 class DrawsHidden(Protocol):
     """Random hidden values to start from."""
 
@@ -213,6 +229,24 @@ class MeasuresHidden(Protocol):
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Oracle:
         """The same data, the loss measured against the hidden values of these outputs, or averaged over a
         distribution of them: one probability per state, as `GivesPosteriors.hidden_posterior` returns them."""
+
+
+class MovesPosteriors(Protocol):
+    """How losses on the hidden value change with a distribution over it: what dissimilarity coefficients need.
+
+    Posteriors and values have one number per state of all samples, as `GivesPosteriors.hidden_posterior` returns them.
+    """
+
+    def losses_of(self, code: Array) -> Array:
+        """What these outputs cost if a state is the true one, for every state."""
+
+    def spread(self, posterior: Array) -> tuple[Array, Array]:
+        """The mean loss between two hidden values drawn from the posterior, one per sample, and its gradient by the
+        posterior, one number per state."""
+
+    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+        """Σ_i coef_i Cov(values, Ψ(x_i, y_i, h)) under the posterior: the gradient by w of Σ_i coef_i E_i[values], the
+        posterior being that of w."""
 
 
 class CountsUnits(Protocol):

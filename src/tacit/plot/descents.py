@@ -17,7 +17,8 @@ def descent(models: Any, axes: Any = None) -> Any:
 
     Parameters
     ----------
-    models : a fitted `tacit.LatentSVM`, its ``history_``, or a dict of those by name
+    models : a fitted `tacit.LatentSVM`, `tacit.HiddenCRF` or `tacit.MinEntropySVM`, its ``history_``, or a dict of
+        those by name
     axes : two matplotlib axes, for the objective and for the samples; None makes them
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -34,7 +35,7 @@ def descent(models: Any, axes: Any = None) -> Any:
     most, has_others = 0, False
     for name, model, color in by_name(models):
         lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")
-        most = max(most, lines[0].is_in.size)
+        most = max(most, *(line.samples_in for line in lines))
         for other in getattr(model, "runs_", ()):
             if other.history is not model.history_:
                 has_others = True

@@ -43,6 +43,8 @@ def choose(task: Task, tol: float) -> Solver:
     Bundle()
     """
     oracle = task.oracle
+    if not task.penalty.is_quadratic:
+        return Bundle()
     is_small = sample_influence(task) <= MAX_INFLUENCE
     has_dual = offered(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:

@@ -31,6 +31,7 @@ class FirstWeights:
     init : "auto", "zero", "hidden", "weights", "warm" or "k-means"
     n_starts : starts of the fit
     previous : weights that the first start begins with; None for none
+    skips_zero : hidden values at random where "auto" would begin with w = 0
     """
 
     objective: Any
@@ -39,6 +40,7 @@ class FirstWeights:
     init: str
     n_starts: int
     previous: Array | None = None
+    skips_zero: bool = False
 
     def __call__(self, start: int, seed: int) -> Array:
         zero = np.zeros(self.oracle.n_params)
@@ -62,7 +64,9 @@ class FirstWeights:
             if start < len(proposed):
                 return self._clamped(proposed[start])
             if start == len(proposed):
-                return self._from_known(unknown)
+                w = self._from_known(unknown)
+                if w.any() or not self.skips_zero:
+                    return w
         drawer = offered(self.oracle, DrawsHidden)
         if drawer is None:
             return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))

@@ -28,7 +28,8 @@ from tacit.ragged import Ragged, states_of
 
 EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
-
+MAX_WAYS = 1 << 26
+"""Numbers that the search for the best few taggings may keep (0.5 GB)."""
 
 MAX_SPREAD = 600.0
 """Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
@@ -177,6 +178,22 @@ class ChainOracle:
     def marginals(self, w: Array, rows: Rows = None) -> Marginals:
         """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory."""
+        starts = self._starts(rows)
+        tokens, longest = int(starts[-1]), int(np.diff(starts).max())
+        most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
+        if k > most:
+            raise ValueError(
+                f"the best {k} taggings of {tokens} tokens with {self.n_labels} tags are more than fit into memory; "
+                f"ask for at most {most}, or for fewer sequences at a time"
+            )
+        code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
+        transition = self._transition(w)
+        for out, own, part, cuts in self._blocks(rows):
+            kernels.best_paths(self._unary(w, part), cuts, transition, code[own], value[out])
+        return Assignment(code, value)
 
     def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(tokens, K): the probability of every tag; where ``is_given``, given the tags of y that are not missing."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import check_listed, find_labels, kind_of_label
-from tacit.inputs.parameters import shorten, switch
+from tacit.inputs.parameters import is_list, shorten, switch
 from tacit.inputs.ragged_rows import read_ragged
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
@@ -48,6 +47,7 @@ class Chain(Problem):
     """
 
     reads_once = True
+    has_marginals = True
 
     def __init__(
         self,
@@ -201,7 +201,7 @@ class Chain(Problem):
         """``allowed[first, second]``; the error tells if that leaves no way through the longest sequence."""
         k = len(classes)
         allowed = np.ones((k, k), dtype=bool)
-        if self.forbidden is not None and (isinstance(self.forbidden, str) or not isinstance(self.forbidden, Iterable)):
+        if self.forbidden is not None and (isinstance(self.forbidden, str) or not is_list(self.forbidden)):
             raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
         tags = classes.tolist()
         for pair in self.forbidden if self.forbidden is not None else ():

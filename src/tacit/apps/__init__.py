@@ -7,5 +7,6 @@ write files.
 
 from tacit.apps.application import Application
 from tacit.apps.motif import MotifFinder
+from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "MotifFinder"]
+__all__ = ["Application", "MotifFinder", "Tagger"]

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list_of_text, shorten, whole_number
+from tacit.inputs.parameters import is_list_of_text, is_whole, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.words.word_kinds import prefix, suffix, word_shape
 
@@ -103,6 +103,24 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             for value, column in vocabulary.items():
                 names[column] = f"{template}={value}"
         return names
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+    def check(self) -> None:
+        """Refuse what no fit could have made: `tacit.load` calls it on features from a file."""
+        self._check()
+        if not hasattr(self, "n_columns_"):
+            return
+        width = whole_number("n_columns_", self.n_columns_, 1, MAX_COLUMNS)
+        expected = [] if self.columns is not None else [_name(template) for template in self._templates()]
+        if not isinstance(self.vocabularies_, dict) or list(self.vocabularies_) != expected:
+            raise ValueError(f"vocabularies_ is {shorten(self.vocabularies_)}, not one per template")
+        for vocabulary in self.vocabularies_.values():
+            columns = np.array([-1 if not is_whole(c) else c for c in vocabulary.values()], dtype=np.int64)
+            if columns.size and not (columns.min() >= 0 and columns.max() < width):
+                raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
 
     def _check(self) -> None:
         for name in ("prefixes", "suffixes", "window"):

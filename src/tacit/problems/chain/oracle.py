@@ -91,8 +91,7 @@ class ChainOracle:
         self.offsets = sequences.offsets
         self.table = _extended(sequences, schema)
         self._sparse = sparse.issparse(self.table)
-        if self._sparse:
-            self.block_cells = 1 << 22  # every block of a sparse table turns the weights round, which may be millions
+        self._turned: dict[str, tuple[Array, Array]] = {}
         self._precision = self.table.dtype
         self._views = schema.views
         self.allowed = allowed
@@ -176,11 +175,17 @@ class ChainOracle:
         return self._forward_backward(w, rows, nodes=False, edges=False).log_partition
 
     def marginals(self, w: Array, rows: Rows = None) -> Marginals:
-        """Log-partition, tag and pair probabilities under ``p(y) ∝ exp s(y)``; O(tokens · K²) memory for the pairs."""
+        """Log-partition, state and pair probabilities under ``p ∝ exp s``; O(tokens · K²) memory for the pairs. States
+        are tags where each tag has one."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
 
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory."""
+        if not self.states.are_tags:
+            raise ValueError(
+                "the best few paths of Chain(states=...) are paths of states, many of them with the same tags; use "
+                "predict_proba, or a chain without states"
+            )
         starts = self._starts(rows)
         tokens, longest = int(starts[-1]), int(np.diff(starts).max())
         most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
@@ -495,10 +500,25 @@ class ChainOracle:
 
     def _unary(self, w: Array, rows: Rows) -> Array:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
-        weights = self.parts(w)[0].astype(self._precision, copy=False)
+        weights = self._columns(w)
         tokens = self.tokens(rows)
         table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
-        return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights.T, dtype=np.float64)
+        return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
+
+    def _columns(self, w: Array) -> Array:
+        """(features, K): the weights of tokens, in the precision of the scores.
+
+        A pass is made in blocks. For a sparse table the weights are turned round in memory, which takes as long as many
+        tokens, so those of the last w are kept; comparing is cheap beside.
+        """
+        if not self._sparse:
+            return self.parts(w)[0].astype(self._precision, copy=False).T
+        last = self._turned.get("last")
+        if last is not None and last[1].dtype == self._precision and np.array_equal(last[0], w):
+            return last[1]
+        columns = np.ascontiguousarray(self.parts(w)[0].T, dtype=self._precision)
+        self._turned["last"] = w.copy(), columns
+        return columns
 
     def _transition(self, w: Array) -> Array:
         return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))

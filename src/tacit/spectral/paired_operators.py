@@ -1,9 +1,10 @@
 """Weighted automata over pairs (x, y) from counts of three neighbouring pairs.
 
-With contexts p before a pair c and q behind it: ``H[p, q] = P(p_{t−1}, q_t)``, ``H_c[p, q] = P(p_{t−1}, c_t = c,
-q_{t+1})`` over the same windows with the same denominator. With the top n singular vectors V of H: ``A_c = (HV)⁺ H_c V``,
-``α_1ᵀ = h_1ᵀ V`` with the contexts h_1 of first pairs, ``α_∞ = (HV)⁺ h_P`` with h_P the row sums of H. The matrices H_c
-are never written down: every window adds one outer product of two vectors of length n to the operator of its pair.
+With contexts p before a pair c and q behind it: ``H[p, q] = P(p_{t−1}, q_t)`` and ``H_c[p, q] = P(p_{t−1}, c_t = c,
+q_{t+1})`` over the same windows with the same denominator. With the top n singular vectors V of H:
+``A_c = (HV)⁺ H_c V``, ``α_1ᵀ = h_1ᵀ V`` with the contexts h_1 of first pairs, ``α_∞ = (HV)⁺ h_P`` with h_P the row sums
+of H. The matrices H_c are never written down: every window adds one outer product of two vectors of length n to the
+operator of its pair.
 Rows and columns of H are divided by the roots of their sums first, which changes nothing for exact values and
 weights rare contexts as their noise deserves.
 """

@@ -31,6 +31,9 @@ MIXING = 1e-3
 RANKS = (2, 4, 8, 12, 16, 24, 32)
 """Ranks that "auto" compares."""
 
+MAX_COUNTED = 10_000
+"""Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
+
 HELD_OUT = 0.1
 """Share of the sequences by which a rank is chosen."""
 
@@ -61,8 +64,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         neighbouring tags
     refine : None, or "em" to go on with Baum–Welch (joint model)
     max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per token
-    vocabulary : None for symbols as they are (strings or integers), or what turns sequences into symbols: `RareWords()`,
-        `FeatureClusters()`, `HashedSymbols()`, or anything with ``fit`` and ``transform``
+    vocabulary : None for symbols as they are (strings or integers), or what turns sequences into symbols:
+        `RareWords()`, `FeatureClusters()`, `HashedSymbols()`, or anything with ``fit`` and ``transform``
     random_state : of the SVD and of EM's start
     verbose : 1 shows progress on a terminal
 
@@ -73,7 +76,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     rank_ : the rank; smaller than asked for where the counts have less
     automaton_ : `PairedAutomaton`
     held_out_ : errors by rank, where one was chosen
-    n_corrected_ : training tokens whose estimated probabilities were negative, and were corrected
+    n_corrected_ : how many of the first 10,000 training tokens had a tag of negative probability, which was corrected
     history_, status_ : of EM
 
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"], ["a", "dog", "sleeps"]] * 5
@@ -125,7 +128,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
             self.held_out_, rank = self._choose_rank(codes, labels, symbols.offsets, seed)
             learned = self._learn(codes, labels, symbols.offsets, rank, seed)
         self._keep(learned)
-        self.n_corrected_ = int(self._posteriors(codes, symbols.offsets, np.empty(0, np.int64))[1])
+        few = int(np.searchsorted(symbols.offsets, MAX_COUNTED, side="right")) - 1
+        shown = symbols.offsets[: max(few, 1) + 1]
+        self.n_corrected_ = int(self._posteriors(codes[: shown[-1]], shown, np.empty(0, np.int64))[1])
         if self.status_ is Status.INTERRUPTED:
             warnings.warn(
                 "SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2

@@ -1,6 +1,6 @@
 """From what users have to symbols: rare words by their ending, feature vectors by their cluster, anything by a hash.
 
-Each class learns from training sequences (`fit`) and turns sequences into sequences of symbols (`transform`); it is what
+Each class learns from training sequences (`fit`) and turns sequences into sequences of symbols (`transform`): what
 `SpectralTagger(vocabulary=...)` takes.
 """
 

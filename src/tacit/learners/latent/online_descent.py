@@ -1,6 +1,6 @@
 """Stochastic descent on the latent SVM's own objective: hidden values are imputed at every visit of a sample.
 
-For weight vectors so long that planes of their length do not fit into memory. Nothing but a few vectors is as long as w.
+For weight vectors so long that planes of their length do not fit into memory: only a few vectors are as long as w.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def run() -> Page:
             )
             print(page.rows[-1], flush=True)
     page.notes.append(
-        "The start (short first steps or long ones, the average of the last pass) was chosen by the training objective; "
+        "The start (length of the first steps, average of the last pass) was chosen by the training objective; "
         "test errors of a dozen variants of it were seen on the way."
     )
     return page

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, named, read_text
 from tacit.inputs.parameters import file_path, one_of, shorten
@@ -103,7 +105,11 @@ def read_tagged(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> 
 
 def write_two_columns(path: str | os.PathLike[str], words: Sequence[Any], tags: Sequence[Any]) -> None:
     """Write a word and its tag per line, and an empty line after each sentence; a missing tag is written ``_``."""
-    file_path("path", path).write_text(two_columns(words, tags), encoding="utf-8")
+    place, text = file_path("path", path), two_columns(words, tags)
+    try:
+        place.write_text(text, encoding="utf-8", errors="surrogatepass")
+    except OSError as error:
+        raise OSError(error.errno, f"{named(place)} could not be written: {error.strerror or error}") from error
 
 
 def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
@@ -112,6 +118,7 @@ def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
     >>> two_columns([["Dogs", "bark"]], [["NOUN", None]])
     'Dogs\\tNOUN\\nbark\\t_\\n\\n'
     """
+    words, tags = (_sentences(name, given) for name, given in (("words", words), ("tags", tags)))
     if len(words) != len(tags):
         raise ValueError(f"there are {len(words)} sentences of words and {len(tags)} of tags; give one of each")
     parts: list[str] = []
@@ -124,6 +131,21 @@ def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
             parts.append(f"{word}\t{'_' if tag is None else tag}\n")
         parts.append("\n")
     return "".join(parts)
+
+
+def _sentences(name: str, given: Any) -> list[list[Any]]:
+    """Lists of lists, or what can be one: a Ragged, arrays."""
+    if isinstance(given, str | bytes | dict) or not hasattr(given, "__getitem__") or not hasattr(given, "__len__"):
+        raise ValueError(f"{name} is {shorten(given)}; give a list of sentences, each a list")
+    try:
+        sentences = list(given)
+    except TypeError as error:
+        raise ValueError(f"{name} is {shorten(given)}; give a list of sentences, each a list") from error
+    for i, sentence in enumerate(sentences):
+        is_list = isinstance(sentence, list | tuple) or (isinstance(sentence, np.ndarray) and sentence.ndim == 1)
+        if not is_list:
+            raise ValueError(f"{name}[{i}] is {shorten(sentence)}; a sentence is a list")
+    return [list(sentence) for sentence in sentences]
 
 
 def ewt(part: str = "train", folder: Any = None) -> TaggedWords:

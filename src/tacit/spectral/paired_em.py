@@ -61,21 +61,28 @@ def first_model(
     """
     states = first_states(automaton, pairs, starts, rng)
     grouped = count_model(states, automaton.rank, pairs, n_pairs, starts, smoothing)
-    candidates = [grouped, decompose_operators(automaton, np.bincount(pairs, minlength=n_pairs), rng)]
+    shared = decompose_operators(automaton, np.bincount(pairs, minlength=n_pairs), rng)
+    candidates = [grouped] if shared is None else [grouped, shared]
     return max(candidates, key=lambda model: expect_pairs(model, pairs, starts)[1])
 
 
-def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random.Generator) -> PairedHMM:
+def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random.Generator) -> PairedHMM | None:
     """The HMM whose operators these are up to a change of basis: ``A_c = M·diag(o_c)·T·M⁻¹`` for all pairs c.
 
     M and T come from the most frequent pairs by alternating least squares (`tacit.spectral.joint_diagonal`), the
-    emissions o_c of all pairs from M and T. What noise makes negative becomes a little.
+    emissions o_c of all pairs from M and T. What noise makes negative becomes a little. None where the operators of so
+    few data share nothing.
     """
     n, n_pairs = automaton.rank, times.size
     frequent = np.argsort(-times, kind="stable")[:MAX_DECOMPOSED]
     tensor = np.ascontiguousarray(automaton.operators[frequent].transpose(1, 0, 2))
     draws = np.random.RandomState(int(rng.integers(2**31)))
-    found = decompose(tensor, draws, restarts=3, sweeps=200)[0]
+    try:
+        found = decompose(tensor, draws, restarts=3, sweeps=200)[0]
+    except np.linalg.LinAlgError:
+        return None
+    if not (np.isfinite(found.left).all() and np.isfinite(found.right).all()):
+        return None
     scale = np.linalg.lstsq(found.left, automaton.final, rcond=None)[0]
     left = found.left * np.where(np.abs(scale) > 1e-9, scale, 1e-9)
     moves = found.right.T @ left  # rows up to a factor each, as are the emissions

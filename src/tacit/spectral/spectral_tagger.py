@@ -312,7 +312,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
                 raise ValueError("rank=[] names no rank; give at least one")
         else:
             whole_number("rank", self.rank, 1, 1000)
-        if not isinstance(self.conditional, bool) and self.conditional != "markov":
+        is_named = isinstance(self.conditional, str) and self.conditional == "markov"
+        if not isinstance(self.conditional, bool) and not is_named:
             raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
         one_of("context", self.context, ("pairs", "tags"))
         one_of("decoding", self.decoding, ("marginal", "viterbi"))

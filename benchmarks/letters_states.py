@@ -14,7 +14,7 @@ from benchmarks.harness import Page, real_data
 from tacit import HiddenCRF, LatentSVM, Ragged, StructuredSVM
 from tacit.problems import Chain
 
-MARGIN_C, LIKELIHOOD_C = (0.05, 0.1, 0.2), (0.5, 1.0, 2.0)
+MARGIN_C, LIKELIHOOD_C = (0.05, 0.1, 0.2), (1.0, 3.0)
 """C per word that cross-validation compares."""
 
 

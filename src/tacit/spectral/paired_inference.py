@@ -148,22 +148,20 @@ def tag_posteriors(
         for y in range(k):
             score[0, y] = math.log(out[first, y] + 1e-300)
         for t in range(1, size):
-            total = 0.0
+            for z in range(k):
+                score[t, z] = -np.inf
+                came[t, z] = 0
             for y in range(k):
+                total = 0.0
                 for z in range(k):
                     total += pair[t, y, z]
-            for z in range(k):
-                high, come = -np.inf, 0
-                for y in range(k):
-                    # a little of "neighbours say nothing of each other" keeps every pair possible
-                    share = 0.999 * pair[t, y, z] / total if total > 0.0 else 0.0
-                    rest = out[first + t - 1, y] * out[first + t, z]
-                    share += rest if total <= 0.0 else 0.001 * rest
-                    v = score[t - 1, y] + math.log(share + 1e-300) - math.log(out[first + t - 1, y] + 1e-300)
-                    if v > high:
-                        high, come = v, y
-                score[t, z] = high
-                came[t, z] = come
+                for z in range(k):
+                    # a little of what the token says by itself keeps every pair possible
+                    step = pair[t, y, z] / total if total > 0.0 else out[first + t, z]
+                    v = score[t - 1, y] + math.log(0.999 * step + 0.001 * out[first + t, z] + 1e-300)
+                    if v > score[t, z]:
+                        score[t, z] = v
+                        came[t, z] = y
         tag = 0
         for y in range(1, k):
             if score[size - 1, y] > score[size - 1, tag]:

@@ -34,6 +34,9 @@ RANKS = (2, 4, 8, 12, 16, 24, 32)
 MAX_COUNTED = 10_000
 """Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
 
+MAX_COMPARED = 100_000
+"""Training tokens by which EM's model is compared with the one that it began at."""
+
 HELD_OUT = 0.1
 """Share of the sequences by which a rank is chosen."""
 
@@ -62,7 +65,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         their tag
     decoding : "marginal" takes the likeliest tag of each token, "viterbi" the best sequence under the probabilities of
         neighbouring tags
-    refine : None, or "em" to go on with Baum–Welch (joint model)
+    refine : None, or "em" to go on with Baum–Welch (joint model); its model is kept if it tags the training sequences
+        no worse than the one before, since EM may stop at a poor place
     max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per token
     vocabulary : None for symbols as they are (strings or integers), or what turns sequences into symbols:
         `RareWords()`, `FeatureClusters()`, `HashedSymbols()`, or anything with ``fit`` and ``transform``
@@ -93,7 +97,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         conditional: Any = False,
         context: str = "pairs",
         size: int = 2000,
-        smoothing: float = 1.0,
+        smoothing: float = 10.0,
         decoding: str = "marginal",
         refine: str | None = None,
         max_iter: int = 100,
@@ -225,6 +229,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         prior = np.zeros((len(self.symbols_) + 1, len(self.classes_)))
         prior[self.pairs_[:, 0], self.pairs_[:, 1]] = self.pairs_[:, 2]
         prior[-1] = prior.sum(axis=0)
+        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols that are listed and were not counted
         return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
     def _symbols_of(self, X: Any) -> Ragged:
@@ -291,9 +296,23 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
                 smoothing=float(self.smoothing),
                 verbose=self.verbose,
             )
-            automaton = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
+            candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
             history, status = refined.history, refined.status
+            shown = offsets[: int(np.searchsorted(offsets, MAX_COMPARED, side="right"))]
+            shown = shown if shown.size > 1 else offsets[:2]
+            before, after = (self._errors(counts, model, codes, labels, shown) for model in (automaton, candidate))
+            automaton = candidate if after <= before else automaton
         return Learned(counts, automaton, basis.singular_values, history, status)
+
+    def _errors(
+        self, counts: PairCounts, automaton: PairedAutomaton, codes: Array, labels: Array, offsets: Array
+    ) -> float:
+        """The share of wrong tags of an automaton on training sequences."""
+        trial = clone(self)
+        trial.symbols_, trial.classes_ = self.symbols_, self.classes_
+        trial._keep(Learned(counts, automaton, np.empty(0), [], Status.CONVERGED))
+        proba = trial._posteriors(codes[: offsets[-1]], offsets, np.empty(0, np.int64))[0]
+        return float(np.mean(proba.argmax(axis=1) != labels[: offsets[-1]]))
 
     def _keep(self, learned: Learned) -> None:
         self.automaton_ = learned.automaton

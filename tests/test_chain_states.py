@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.base import clone
 
 from tacit import HiddenCRF, LatentPerceptron, LatentSVM, Ragged, StructuredSVM
-from tacit.oracle import CapabilityError
+from tacit.oracle import CapabilityError, Task
 from tacit.problems import Candidates, Chain
+from tacit.solvers import FrankWolfe, Subgradient, WarmStart
 from tacit.testing import check_problem
 
 quiet = {"verbose": 0}
@@ -226,3 +228,78 @@ def test_sequences_of_one_token():
     y = [["a"], ["b"], ["a"], ["b"]] * 5
     for model in (LatentSVM(Chain(states=2), C=100, **quiet), HiddenCRF(Chain(states=2), C=100, **quiet)):
         assert model.fit(X, y).score(X, y) == 1.0
+
+
+def test_stochastic_descent_finds_states_too():
+    X, y, _ = planted(0, 80)
+    X_new, y_new, _ = planted(1, 80)
+    model = LatentSVM(Chain(states=2), C=60, solver=Subgradient(), **quiet).fit(X, y)
+    assert model.score(X_new, y_new) > 0.95
+    objectives = [line.objective for line in model.history_]
+    assert model.objective_ == min(objectives)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LatentSVM(Chain(states=2), C=60, solver=Subgradient(), max_iter=5, tol=1e-9, **quiet),
+        LatentPerceptron(Chain(states=2), epochs=5, **quiet),
+        StructuredSVM(Chain(), C=60, solver=Subgradient(), max_iter=5, **quiet),
+    ],
+)
+def test_stochastic_fits_have_the_same_bits_resumed_and_with_threads(learner, tmp_path):
+    X, y, _ = planted(0, 30)
+    whole = clone(learner).fit(X, y)
+    assert np.array_equal(clone(learner).set_params(n_jobs=2).fit(X, y).coef_, whole.coef_)
+    seen = []
+
+    def stop(line):
+        seen.append(line)
+        return len(seen) == 3
+
+    state = tmp_path / "fit.state"
+    clone(learner).set_params(checkpoint=state, callbacks=[stop]).fit(X, y)
+    resumed = clone(learner).set_params(checkpoint=state, resume=True).fit(X, y)
+    assert np.array_equal(resumed.coef_, whole.coef_)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_very_many_weights_choose_solvers_that_keep_few_vectors(monkeypatch):
+    X, y, _ = planted(0, 30)
+    monkeypatch.setattr("tacit.solvers.choice.MAX_PLANE_NUMBERS", 5)
+    monkeypatch.setattr("tacit.learners.latent_svm.MAX_PLANE_NUMBERS", 5)
+    assert type(StructuredSVM(Chain(), C=60, **quiet).fit(X, y).solver_) is FrankWolfe
+    auto = LatentSVM(Chain(states=2), C=60, max_iter=4, **quiet).fit(X, y)
+    asked = LatentSVM(Chain(states=2), C=60, max_iter=4, solver=Subgradient(), **quiet).fit(X, y)
+    assert np.array_equal(auto.coef_, asked.coef_)
+
+
+def test_averaging_has_a_lower_objective_than_the_last_point():
+    X, y, _ = planted(0, 60)
+    problem = Chain(fit_intercept=True)
+    oracle = problem.bind(X, y, problem.schema(X, y))
+    task = Task(oracle, np.full(60, 1.0), oracle.impute(np.zeros(oracle.n_params)).code)
+    solver = Subgradient()
+    state = solver.init(task, WarmStart(), np.random.default_rng(0))
+    for _ in range(10):
+        state = solver.step(task, state)
+    assert task.objective(state.mean) < task.objective(state.w)
+    assert state.bound <= task.objective(state.mean)
+
+
+def test_margin_of_the_perceptron_needs_single_samples():
+    X, y, _ = planted(0, 10)
+    with pytest.raises(ValueError, match="batch_size"):
+        LatentPerceptron(Chain(), margin=1.0, batch_size=5, **quiet).fit(X, y)
+    with pytest.raises(CapabilityError, match="learn_online"):
+        LatentPerceptron(Candidates(), margin=1.0, **quiet).fit([[[0.0], [1.0]], [[2.0]]], ["a", "b"])
+
+
+def test_best_paths_of_states_are_refused_clearly():
+    X, y, _ = planted(0, 30)
+    model = HiddenCRF(Chain(states=2), C=10, **quiet).fit(X, y)
+    with pytest.raises(ValueError, match="predict_proba"):
+        model.predict_best(X)
+    assert np.allclose(model.predict_proba(X).values.sum(axis=1), 1)
+    assert model.hidden_proba(X, y).values.shape == (sum(map(len, X)), 4)

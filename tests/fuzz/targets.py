@@ -4,5 +4,15 @@ from tests.fuzz import bags, files, fits, oracles, rankings, readers, sequences,
 from tests.fuzz.registry import COVERED, TARGETS
 
 __all__ = [
-    "COVERED", "TARGETS", "bags", "files", "fits", "oracles", "rankings", "readers", "sequences", "strings", "uncertain",
-]  # fmt: skip
+    "COVERED",
+    "TARGETS",
+    "bags",
+    "files",
+    "fits",
+    "oracles",
+    "rankings",
+    "readers",
+    "sequences",
+    "strings",
+    "uncertain",
+]

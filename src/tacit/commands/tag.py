@@ -87,7 +87,7 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
             ("the usual tag of each word would get", f"{scores.baseline:.2%}"),
             ("right among words never seen", f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"),
             ("hidden states per tag", tagger.states),
-            ("tagged", "nothing" if others is None else f"{len(others.words):,} sentences: predictions.tsv"),
+            ("tagged", "nothing" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
         ]
     )
     names = ["precision", "recall", "F1"]

@@ -347,3 +347,8 @@ def test_letters_are_read_better_than_by_the_averaged_perceptron(solver):
     model.fit(words[train], tags[train])
     assert model.gap_ <= 0.01 * model.objective_
     assert model.score(words[test], tags[test]) >= 1 - 0.2
+
+
+def test_forbidden_pairs_that_are_no_pairs_are_refused():
+    with pytest.raises(ValueError, match="forbidden lists pairs of tags"):
+        StructuredSVM(Chain(forbidden=[np.array(3)])).fit([[[1.0], [2.0]]], [["a", "b"]])

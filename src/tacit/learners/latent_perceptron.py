@@ -14,7 +14,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import is_not_negative, number, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import check_fitted
 from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
 from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
 from tacit.learners.smooth.starts import Starts, run_starts
 from tacit.oracle import Problem, has_hidden_states, has_long_codes, hidden_values, offered, require
@@ -183,7 +183,7 @@ class LatentPerceptron(Learner):
 
     def _check(self) -> None:
         whole_number("epochs", self.epochs)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         if number("margin", self.margin, "a number from 0", is_not_negative) and self.batch_size not in (None, 1):
             raise ValueError(f"margin={self.margin} learns from one sample at a time; leave batch_size at None")
         if self.batch_size is not None:

@@ -18,7 +18,7 @@ from tacit.learners.latent.online_start import learn_first_weights
 from tacit.learners.latent.runs import Record, Run, Runs, RunTable
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import Prepared, check_margin, prepare
+from tacit.learners.preparation import MAX_STARTS, Prepared, check_margin, prepare
 from tacit.oracle import (
     Problem,
     completes_labels,
@@ -396,7 +396,7 @@ class LatentSVM(Learner):
             number("unknown_weight_", self.unknown_weight_, "a number from 0 to 1", lambda u: 0 <= u <= 1)
 
     def _check(self) -> None:
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         whole_number("max_inner", self.max_inner)
         if not isinstance(self.unknown_weight, str) or self.unknown_weight != "auto":
             number("unknown_weight", self.unknown_weight, "'auto' or a number from 0 to 1", lambda u: 0 <= u <= 1)

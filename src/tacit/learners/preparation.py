@@ -32,6 +32,9 @@ from tacit.solvers import Bundle, Solver
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
 
+MAX_STARTS = 100_000
+"""The largest n_init: each start keeps its record."""
+
 MIN_COST_SPREAD = 5.0
 """Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
 

@@ -289,7 +289,7 @@ class BundleState(StallCounter):
         """
         slope = alpha @ self.slopes
         bound = penalty.least(slope, float(alpha @ self.offsets), self.floor)
-        if not penalty.is_quadratic and (bound > self.bound or self.slope is None):
+        if isinstance(penalty, GroupNorm) and (bound > self.bound or self.slope is None):
             self.slope = np.asarray(slope / max(penalty.steepness(slope), 1.0))
         self.bound = max(self.bound, bound)
         return np.asarray(slope)

@@ -16,7 +16,7 @@ from tacit.inputs.parameters import is_positive, number, one_of, random_numbers,
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.runs import RunTable
 from tacit.learners.learner import Learner
-from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
 from tacit.learners.smooth.starts import Record, Starts, run_starts
@@ -45,8 +45,11 @@ class SmoothLearner(Learner, ABC):
 
     _needs: tuple[str, ...] = ()
     _instead = ""
-    _skips_zero = False
     _chooses_C = False
+
+    def _skips_zero(self) -> bool:
+        """Whether a start at w = 0 would have nothing to go by."""
+        return False
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
         """Choose parameters that are to be chosen in `fit`; here there are none."""
@@ -87,7 +90,7 @@ class SmoothLearner(Learner, ABC):
             objective = self._objective(shards, weights)
             previous = self._previous(schema)
             first = FirstWeights(
-                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero
+                objective, shards, weights, self.init, int(self.n_init), previous, skips_zero=self._skips_zero()
             )
             starts = Starts(self._method(objective, shards), first, n_starts, int(self.max_iter))
             record, status = run_starts(self, starts, seed, checkpoint)
@@ -160,7 +163,7 @@ class SmoothLearner(Learner, ABC):
         if not self._chooses_C:
             number("C", self.C, "a positive number", is_positive)
         number("tol", self.tol, "a positive number", is_positive)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         one_of("init", self.init, INITS)
         switch("warm_start", self.warm_start)
 

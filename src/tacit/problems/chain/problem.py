@@ -205,7 +205,7 @@ class Chain(Problem):
             raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
         tags = classes.tolist()
         for pair in self.forbidden if self.forbidden is not None else ():
-            if isinstance(pair, str) or not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
+            if not isinstance(pair, list | tuple | np.ndarray) or not is_list(pair) or len(pair) != 2:
                 raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(pair)}")
             if any(not kind_of_label(tag) or tag not in tags for tag in pair):
                 raise ValueError(f"forbidden names {shorten(pair)}, but the tags are {shorten(tags)}")

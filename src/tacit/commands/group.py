@@ -21,7 +21,7 @@ COMMANDS = {
     "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
-    "tag": "Learn to tag words from tagged sentences, and tag others.",
+    "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",
 }
 """Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""

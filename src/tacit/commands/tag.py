@@ -35,7 +35,9 @@ def tag(
     run: CommandRun, train: Path, wanted: Path | None, test: Path | None, states: int, epochs: int, C: float,
     min_count: int,
 ) -> None:  # fmt: skip
-    """Learn tags from TRAIN: a word and its tag per line, an empty line after each sentence; or CoNLL-U.
+    """Learn the tags of words from TRAIN, and tag other words.
+
+    TRAIN has a word and its tag per line and an empty line after each sentence, or is CoNLL-U (named .conllu).
 
     Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
     picture of the mistakes, and run.json. Files may be gz.

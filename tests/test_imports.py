@@ -8,7 +8,7 @@ import tacit
 ROOMS = [
     {"arrays", "kernels", "ragged", "inputs"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes", "text"},
+    {"datasets", "images", "boxes", "text", "words"},
     {"oracle"},
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},

@@ -8,5 +8,6 @@ write files.
 from tacit.apps.application import Application
 from tacit.apps.coreference import CoreferenceResolver
 from tacit.apps.motif import MotifFinder
+from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "CoreferenceResolver", "MotifFinder"]
+__all__ = ["Application", "CoreferenceResolver", "MotifFinder", "Tagger"]

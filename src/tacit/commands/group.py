@@ -22,6 +22,7 @@ COMMANDS = {
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
     "coref": "Find which mentions of a text belong together.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
+    "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",
 }
 """Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""

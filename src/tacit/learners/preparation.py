@@ -22,7 +22,7 @@ from tacit.inputs.parameters import (
     whole_number,
 )
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
 from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
@@ -86,7 +86,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         raise CapabilityError(
             f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
         )
-    if learner.class_weight is not None and completes_labels(oracle):
+    if learner.class_weight is not None and has_long_codes(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)

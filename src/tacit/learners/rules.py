@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import has_long_codes
+from tacit.oracle import has_hidden_states, has_long_codes
 
 
 class Rule(Protocol):
@@ -52,12 +52,15 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output where labels have many parts: the likeliest tags of a sequence, the likeliest
-    links of a document."""
+    """`SummedHidden` for single labels. Where labels have many parts the best output: the likeliest links of a document,
+    the likeliest tags of a sequence; where tags have hidden states, the likeliest tag of every token."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
+        if has_hidden_states(oracle):
+            likeliest: Array = oracle.likeliest(w)
+            return likeliest
         return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 

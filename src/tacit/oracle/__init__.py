@@ -44,6 +44,7 @@ Who promises what
 from tacit.oracle.capabilities import (
     Expectations,
     completes_labels,
+    has_hidden_states,
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
@@ -91,6 +92,7 @@ __all__ = [
     "check_hidden",
     "checksum",
     "completes_labels",
+    "has_hidden_states",
     "has_long_codes",
     "hidden_values",
     "loss_needs_hidden",

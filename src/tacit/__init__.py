@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         text,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.map_making import window_maps
     from tacit.images.windows import windows
     from tacit.learners import (
         DissimilaritySVM,
@@ -86,6 +87,7 @@ __all__ = [
     "storage",
     "testing",
     "text",
+    "window_maps",
     "windows",
 ]
 
@@ -105,6 +107,7 @@ _HOME = {
     "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "window_maps": "tacit.images.map_making",
     "windows": "tacit.images.windows",
 }
 

@@ -21,6 +21,7 @@ COMMANDS = {
     "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
     "coref": "Find which mentions of a text belong together.",
+    "locate": "Find the object in every photo of labelled folders, and draw a box around it.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",

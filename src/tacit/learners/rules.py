@@ -52,8 +52,8 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden` for single labels. Where labels have many parts the best output: the likeliest links of a document,
-    the likeliest tags of a sequence; where tags have hidden states, the likeliest tag of every token."""
+    """`SummedHidden` for single labels. Where labels have many parts the best output: the likeliest links of a
+    document, the likeliest tags of a sequence; where tags have hidden states, the likeliest tag of every token."""
 
     needs: tuple[str, ...] = ("predict",)
 

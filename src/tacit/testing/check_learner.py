@@ -199,7 +199,7 @@ def _data(problem: Problem) -> tuple[Any, Any, Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return Ragged.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+    return type(parts[0]).concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
 
 
 def _width(X: Any) -> Any:

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         testing,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.regions import regions
     from tacit.images.windows import windows
     from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
+    from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
     from tacit.storage import load
 
@@ -53,6 +55,7 @@ __all__ = [
     "LatentSVM",
     "MinEntropySVM",
     "Ragged",
+    "RegionGraphs",
     "SelfPaced",
     "StructuredSVM",
     "apps",
@@ -66,6 +69,7 @@ __all__ = [
     "plot",
     "problems",
     "ranking",
+    "regions",
     "report",
     "solvers",
     "spectral",
@@ -87,6 +91,8 @@ _HOME = {
     "boxed_windows": "tacit.images.boxed_windows",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "RegionGraphs": "tacit.region_graphs",
+    "regions": "tacit.images.regions",
     "windows": "tacit.images.windows",
 }
 

@@ -5,7 +5,18 @@ from tacit.problems.chain import Chain
 from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
+from tacit.problems.regions import RegionLabels, Regions
 from tacit.problems.rotations import rotations
 from tacit.problems.transforms import Transforms
 
-__all__ = ["Candidates", "Chain", "Motif", "Multiclass", "PerSample", "Transforms", "rotations"]
+__all__ = [
+    "Candidates",
+    "Chain",
+    "Motif",
+    "Multiclass",
+    "PerSample",
+    "RegionLabels",
+    "Regions",
+    "Transforms",
+    "rotations",
+]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.regions import regions
+    from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
     from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
     from tacit.oracle import AnyOf
@@ -75,6 +76,7 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "weak_labels",
     "windows",
 ]
 
@@ -93,6 +95,7 @@ _HOME = {
     "path": "tacit.regularisation_path",
     "RegionGraphs": "tacit.region_graphs",
     "regions": "tacit.images.regions",
+    "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }
 

@@ -310,7 +310,7 @@ def _check_neighbours(edges: Array, offsets: Array, lengths: Array) -> None:
     if wrong.size:
         i, place = locate(offsets, wrong[0])
         raise ValueError(
-            f"pair {place} of image {i} is {edges[wrong[0]].tolist()}, but the image has {lengths[i]} regions; they are "
+            f"pair {place} of image {i} is {edges[wrong[0]].tolist()}, but the image has {lengths[i]} regions, "
             "counted from 0 in each image"
         )
     own = np.flatnonzero(edges[:, 0] == edges[:, 1])

@@ -16,11 +16,8 @@ TEXTURES = 10
 COLOUR_SCALE = 50.0
 """CIELAB values are divided by this: black to white is 2."""
 
-HUES = 8
-"""Directions of colour in the plane (a, b), as soft bins weighted by how strong the colour is."""
-
-LIGHTS = 6
-"""Soft bins of lightness."""
+COARSE_SCALES = (100, 300)
+"""Scales of the large segments (Felzenszwalb & Huttenlocher 2004) whose features their regions share."""
 
 _KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
 """Of how alike two regions are: by which numbers, and the distance at which likeness has fallen to exp(−½)."""
@@ -31,8 +28,6 @@ _OWN = (
     "gradient",
     "spread of the gradient",
     *(f"texture {k}" for k in range(TEXTURES)),
-    *(f"hue {k}" for k in range(HUES)),
-    *(f"light {k}" for k in range(LIGHTS)),
 )
 _PLACE = (
     "x", "y", "x²", "y²", "xy", "distance from the centre", "share on the border", "touches the border",
@@ -56,11 +51,20 @@ _SALIENCE = (
     "border of what is connected",
     "contrast to the surroundings",
     "contrast to the image",
+    *(f"rank as background from the {side}" for side in ("top", "bottom", "left", "right")),
+    "rank as foreground",
+    "rank as foreground, of foreground",
 )
+_COARSE = (
+    *("log area", "share on the border", "distance from the centre", "spread", "colour distance from the border"),
+    *("centre against the border", "rank as foreground", "L against the rest", "a against the rest"),
+    *("b against the rest", "gradient"),
+)
+"""Of the large segment around a region."""
 
 REGION_FEATURES: tuple[str, ...] = (
     *(*_OWN, *_PLACE, *_AGAINST, *_SALIENCE),
-    *(f"{name}, neighbours" for name in (*_OWN, *_SALIENCE)),
+    *(f"{name}, segment of scale {scale}" for scale in COARSE_SCALES for name in _COARSE),
 )
 """The columns that describe a region."""
 
@@ -99,20 +103,19 @@ def describe_regions(colours: Array, regions: Array) -> Described:
     spreads = np.sqrt(np.maximum((sums @ pixels**2) / areas[:, None] - means**2, 0))
     texture = np.zeros((n, TEXTURES))
     np.add.at(texture, (flat, patterns.ravel()), 1.0)
-    bins = (sums @ np.hstack([_hues(pixels), _lights(pixels)])) / areas[:, None]
     texture = np.sqrt(texture / areas[:, None])
-    own = np.hstack([means[:, :3], spreads[:, :3], means[:, 3:], spreads[:, 3:], texture, bins])
+    own = np.hstack([means[:, :3], spreads[:, :3], means[:, 3:], spreads[:, 3:], texture])
     edges, lengths, between = _neighbours(regions, slope)
     ties = sparse.csr_array(
         (np.tile(lengths, 2), (edges.ravel("F"), edges[:, ::-1].ravel("F"))), shape=(n, n)
     )  # symmetric
     around = np.asarray(ties.sum(axis=1)).ravel()
-    beside = np.where(around[:, None] > 0, (ties @ own) / np.maximum(around, 1)[:, None], own)
+    beside = np.where(around[:, None] > 0, (ties @ means[:, :3]) / np.maximum(around, 1)[:, None], means[:, :3])
     place, on_border = _place(regions, areas, n)
-    against = _against(means[:, :3], areas, on_border, beside[:, :3])
-    salience = _salience(own, place, areas, on_border, edges)
-    salience_beside = np.where(around[:, None] > 0, (ties @ salience) / np.maximum(around, 1)[:, None], salience)
-    values = np.hstack([own, place, against, salience, beside, salience_beside])
+    against = _against(means[:, :3], areas, on_border, beside)
+    salience = _salience(own, place, areas, on_border, edges, regions)
+    coarse = [_coarse(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
+    values = np.hstack([own, place, against, salience, *coarse])
     unit = np.sqrt(flat.size * n)  # the border of a square region of mean size, times four, in shares of the image
     edge_values = _edge_values(own, edges, lengths / unit, between)
     return Described(values.astype(np.float32), areas, edges, edge_values, regions.astype(np.int32))
@@ -128,18 +131,6 @@ def _pixel_maps(colours: Array) -> tuple[Array, Array, Array]:
     down, across = (np.gradient(light, axis=axis) if light.shape[axis] > 1 else np.zeros_like(light) for axis in (0, 1))
     grey = np.round(255 * light / 2).astype(np.uint8)
     return lab, np.hypot(down, across), local_binary_pattern(grey, 8, 1, "uniform").astype(np.int64)
-
-
-def _hues(pixels: Array) -> Array:
-    """How much of a pixel's colour points into each direction of the plane (a, b)."""
-    angle, size = np.arctan2(pixels[:, 2], pixels[:, 1]), np.hypot(pixels[:, 1], pixels[:, 2])
-    away = (angle[:, None] - 2 * np.pi * np.arange(HUES) / HUES + np.pi) % (2 * np.pi) - np.pi
-    return np.asarray(np.maximum(1 - np.abs(away) * HUES / (2 * np.pi), 0) * np.minimum(size, 1)[:, None])
-
-
-def _lights(pixels: Array) -> Array:
-    centres = np.linspace(0, 2, LIGHTS)
-    return np.maximum(1 - np.abs(pixels[:, :1] - centres) / (centres[1] - centres[0]), 0)
 
 
 def _neighbours(regions: Array, slope: Array) -> tuple[Array, Array, Array]:
@@ -199,7 +190,7 @@ def _against(means: Array, areas: Array, on_border: Array, beside: Array) -> Arr
     return np.hstack([means - image, means - border, np.column_stack(distances)])
 
 
-def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: Array) -> Array:
+def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: Array, regions: Array) -> Array:
     """How a region stands out: regions alike compared by where they are, and ways through the graph of regions.
 
     Background is alike to what is on the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014),
@@ -228,7 +219,64 @@ def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: A
     near = np.exp(-2 * ((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)) * shares
     distance = np.sqrt(squares["colour"])
     columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ shares]
-    return np.column_stack(columns)
+    return np.column_stack([*columns, *_ranks(colour, edges, regions)])
+
+
+def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
+    """Manifold ranking (Yang et al. 2013): how far every side of the image spreads over the graph, what it leaves over,
+    and how far that spreads in turn."""
+    n = len(colour)
+    if n == 1 or not len(edges):
+        return [np.ones(n)] * 4 + [np.zeros(n)] * 2
+    near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    near = near + near.T
+    near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
+    np.fill_diagonal(near, False)
+    ties = np.where(near, np.exp(-np.sqrt(_squares(colour)) / 0.2), 0.0) + 1e-9
+    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
+    np.fill_diagonal(spread, 0.0)
+    sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
+    ranks = [_to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
+    foreground = np.prod([1 - rank for rank in ranks], axis=0)
+    return [*ranks, foreground, _to_unit(spread @ (foreground > foreground.mean()))]
+
+
+def _to_unit(values: Array) -> Array:
+    return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))
+
+
+def _coarse(
+    colours: Array, scale: int, regions: Array, sums: Any, areas: Array, pixels: Array, salience: Array
+) -> Array:
+    """Features of the large segments of an image, averaged over the pixels of every region."""
+    from skimage.segmentation import felzenszwalb
+
+    height, width = regions.shape
+    segments = felzenszwalb(colours, scale=scale, sigma=0.8, min_size=50).ravel()
+    n = int(segments.max()) + 1
+    sizes = np.maximum(np.bincount(segments, minlength=n), 1).astype(np.float64)
+
+    def mean(values: Array) -> Array:
+        return np.asarray(np.bincount(segments, values, n) / sizes)
+
+    rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
+    x, y = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
+    at_border = (rows == 0) | (rows == height - 1) | (columns == 0) | (columns == width - 1)
+    spread = np.sqrt(np.maximum(mean(x**2 + y**2) - mean(x) ** 2 - mean(y) ** 2, 0))
+    own = np.column_stack([mean(pixels[:, j]) for j in range(4)])
+    total = sizes @ own / sizes.sum()
+    rest = (total * sizes.sum() - own * sizes[:, None]) / np.maximum(sizes.sum() - sizes, 1)[:, None]
+    border = pixels[at_border, :3].mean(axis=0)
+    flat = regions.ravel()
+    found = np.column_stack(
+        [
+            *(0.5 * np.log(sizes / sizes.sum()), mean(at_border) * np.sqrt(sizes), mean(np.hypot(x, y)), spread),
+            *(np.linalg.norm(own[:, :3] - border, axis=1), mean(salience[flat, 1]), mean(salience[flat, -2])),
+            *(own - rest)[:, :3].T,
+            own[:, 3],
+        ]
+    )
+    return np.asarray((sums @ found[segments]) / areas[:, None])
 
 
 def _squares(rows: Array) -> Array:

@@ -47,6 +47,7 @@ from tacit.oracle.capabilities import (
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
+    measures_hidden,
     offered,
     runs_python,
 )
@@ -94,6 +95,7 @@ __all__ = [
     "has_long_codes",
     "hidden_values",
     "loss_needs_hidden",
+    "measures_hidden",
     "offered",
     "read_hidden",
     "require",

@@ -119,7 +119,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "units", "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
+    "proposals", "regions", "sample_factors", "units",
+    "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
     "block_starts", "costs", "learn", "loss_rows",
     "news", "recipe", "split", "states",
 )  # fmt: skip

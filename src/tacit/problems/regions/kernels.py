@@ -14,8 +14,8 @@ def cut_graphs(
 ) -> None:
     """Which regions to take: maximise ``Σ gains[r] t_r − Σ_e (ahead[e] t_a (1 − t_b) + back[e] (1 − t_a) t_b)``.
 
-    A maximum flow from regions with a positive gain to those with a negative one, by Dinic's algorithm (1970): levels by
-    breadth-first search, then flow along paths that go up one level per step. Every push uses up what is left of a
+    A maximum flow from regions with a positive gain to those with a negative one, by Dinic's algorithm (1970): levels
+    by breadth-first search, then flow along paths that go up one level per step. Every push uses up what is left of a
     region or a pair exactly, so rounding cannot keep it from ending. Taken is what the source still reaches, so of
     equal maxima the one with the fewest regions.
 

@@ -6,5 +6,6 @@ write files.
 """
 
 from tacit.apps.application import Application
+from tacit.apps.segmenter import Segmenter
 
-__all__ = ["Application"]
+__all__ = ["Application", "Segmenter"]

@@ -15,6 +15,7 @@ from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
 from tacit.inputs.lines import one_line
 
 COMMANDS = {
+    "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "completion": "Print the script that completes commands and options in your shell.",
 }

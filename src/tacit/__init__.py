@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.map_making import window_maps
+    from tacit.images.regions import regions
+    from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
     from tacit.learners import (
         DissimilaritySVM,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
+    from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
     from tacit.state_selection import group_norm_path
     from tacit.storage import load
@@ -67,6 +70,7 @@ __all__ = [
     "LatentSVM",
     "MinEntropySVM",
     "Ragged",
+    "RegionGraphs",
     "SelfPaced",
     "StructuredSVM",
     "apps",
@@ -81,12 +85,14 @@ __all__ = [
     "plot",
     "problems",
     "ranking",
+    "regions",
     "report",
     "solvers",
     "spectral",
     "storage",
     "testing",
     "text",
+    "weak_labels",
     "window_maps",
     "windows",
 ]
@@ -108,6 +114,9 @@ _HOME = {
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "window_maps": "tacit.images.map_making",
+    "RegionGraphs": "tacit.region_graphs",
+    "regions": "tacit.images.regions",
+    "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }
 

@@ -9,6 +9,7 @@ from tacit.apps.application import Application
 from tacit.apps.coreference import CoreferenceResolver
 from tacit.apps.locator import Locator
 from tacit.apps.motif import MotifFinder
+from tacit.apps.segmenter import Segmenter
 from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "Tagger"]
+__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "Segmenter", "Tagger"]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
+from tacit.inputs.parameters import number, numbers, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.online_descent import OnlineDescent
@@ -29,10 +29,10 @@ from tacit.oracle import (
     offered,
     require,
 )
-from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts
+from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts, WeighsSamples
 from tacit.oracle.digests import checksum
 from tacit.pacing import SelfPaced
-from tacit.penalties import Penalty
+from tacit.penalties import Penalty, without_bounds
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
@@ -74,7 +74,8 @@ class LatentSVM(Learner):
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
-    init : where a start begins. "auto" takes hidden values that the problem proposes (a `Motif` proposes the places of
+    init : where a start begins. A dict of weights, such as ``weights_`` of a fitted model, imputes with those. "auto"
+        takes hidden values that the problem proposes (a `Motif` proposes the places of
         words that positives have more often than negatives) and draws them at random when there are no more proposals;
         "hidden" draws them at random; "weights" draws w and imputes; or give the hidden values. Where some hidden
         values or tags are known, the first start of "auto" is "known": a structured SVM on the known part imputes the
@@ -190,10 +191,14 @@ class LatentSVM(Learner):
             factor = np.ones(oracle.n_samples)
             factor[oracle.hidden_unknown()] = self.unknown_weight_
             prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
+        weigher = offered(oracle, WeighsSamples)
+        if weigher is not None:
+            prepared = prepared._replace(weights=weigh_anew(prepared.weights, weigher.sample_factors()))
+        given = self._given_weights(prepared) if isinstance(self.init, Mapping) else None
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
             procedure = self._run_procedure(self._descent(CachedOracle(shards), prepared))
-            previous = self._previous_weights(schema)
+            previous = self._previous_weights(schema) if given is None else given
             runs = Runs(
                 procedure,
                 lambda procedure: self._first_position(procedure, oracle, y, previous),
@@ -359,6 +364,23 @@ class LatentSVM(Learner):
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return self._begin_at(procedure, oracle.impute(zero, prefer=prefer).code)
 
+    def _given_weights(self, prepared: Prepared) -> Array:
+        """The weights that `init` gives by block, within the bounds of the penalty."""
+        w = np.zeros(prepared.schema.n_params)
+        views = prepared.schema.views(w)
+        if set(views) != set(self.init):
+            raise ValueError(f"init gives weights of {shorten(list(self.init))}, the problem has {sorted(views)}")
+        for name, values in self.init.items():
+            table = numbers(f"init[{name!r}]", values, f"an array of shape {views[name].shape}")
+            if table.shape != views[name].shape or not np.isfinite(table).all():
+                raise ValueError(
+                    f"init[{name!r}] has shape {table.shape}; weights to begin with are finite numbers of shape "
+                    f"{views[name].shape}"
+                )
+            views[name][:] = table
+        lower = without_bounds(prepared.penalty)[1]
+        return w if lower is None else np.maximum(w, lower)
+
     def _known_part(self, oracle: Any) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
         if not isinstance(self.init, str) or self.init not in ("auto", "known"):
@@ -403,7 +425,8 @@ class LatentSVM(Learner):
         for name in ("escape", "shift", "warm_start"):
             switch(name, getattr(self, name))
         if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
-            raise ValueError(f"init must be {', '.join(map(repr, INITS))} or hidden values, got {shorten(self.init)}")
+            names = ", ".join(map(repr, INITS))
+            raise ValueError(f"init must be {names}, a dict of weights or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
@@ -432,6 +455,8 @@ def _digest_values(values: Any) -> str:
     """A checksum of hidden values as the user gives them."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
+    if isinstance(values, Mapping):
+        return " ".join(f"{name} {_digest_values(values[name])}" for name in sorted(values))
     try:
         values = np.asarray(values)
     except ValueError:  # entries of several lengths

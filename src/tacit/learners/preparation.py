@@ -77,7 +77,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    penalty = bounded_penalty(learner, schema)
     penalty.check(oracle.n_params)
     if isinstance(penalty, GroupNorm):
         penalty = penalty.on(schema)
@@ -90,6 +90,20 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
+
+
+def bounded_penalty(learner: Any, schema: Schema) -> Any:
+    """The penalty of a learner, with the bounds that its problem puts on weights and those given by block."""
+    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    lower = learner.problem.lower_bounds(schema)
+    if hasattr(penalty, "in_blocks"):
+        return penalty.in_blocks(schema, lower)
+    if lower:
+        raise TypeError(
+            f"{type(learner.problem).__name__} bounds the weights of {', '.join(map(repr, lower))}, which "
+            f"{type(penalty).__name__} cannot: use tacit.penalties.Quadratic"
+        )
+    return penalty
 
 
 def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:

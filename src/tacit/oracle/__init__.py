@@ -48,6 +48,7 @@ from tacit.oracle.capabilities import (
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
+    measures_hidden,
     offered,
     runs_python,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "has_long_codes",
     "hidden_values",
     "loss_needs_hidden",
+    "measures_hidden",
     "offered",
     "read_hidden",
     "require",

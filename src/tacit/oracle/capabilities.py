@@ -162,6 +162,14 @@ class KnowsPart(Protocol):
         """The pieces with nothing left to impute: a structured SVM learns from them. None where nothing is known."""
 
 
+class WeighsSamples(Protocol):
+    """Samples that are labelled in several ways, and do not weigh the same."""
+
+    def sample_factors(self) -> Array:
+        """(n,) the factor of every sample's weight: weakly labelled ones together count as much as their problem says
+        beside the others."""
+
+
 class ProposesStarts(Protocol):
     """Hidden values that are worth starting from."""
 
@@ -306,6 +314,12 @@ _MEMBERS: dict[type, list[str]] = {}  # the names of the methods of every capabi
 def loss_needs_hidden(oracle: Any) -> bool:
     """Whether the loss is measured against the true hidden value; see `MeasuresHidden`."""
     return bool(getattr(oracle, "loss_needs_hidden", False))
+
+
+def measures_hidden(oracle: Any) -> bool:
+    """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
+    oracle says that it can (``measures_completed``)."""
+    return loss_needs_hidden(oracle) or bool(getattr(oracle, "measures_completed", False))
 
 
 def completes_labels(oracle: Any) -> bool:

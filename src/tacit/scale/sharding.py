@@ -121,8 +121,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "learn_online", "clusters", "units", "known_labels", "labels_of", "in_user_order", "rule_out",
-    "label_losses", "block_starts", "costs", "learn", "loss_rows",
+    "proposals", "learn_online", "clusters", "regions", "sample_factors", "units", "known_labels", "labels_of",
+    "in_user_order", "rule_out", "label_losses", "block_starts", "costs", "learn", "loss_rows",
     "news", "recipe", "split", "states",
     "losses_of", "spread", "posterior_slope",
 )  # fmt: skip

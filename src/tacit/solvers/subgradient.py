@@ -14,6 +14,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import whole_number
 from tacit.oracle import Task, offered
 from tacit.oracle.capabilities import LearnsOnline
+from tacit.penalties import without_bounds
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import WarmStart
 
@@ -153,13 +154,16 @@ class SubgradientState:
         slope, offset = np.zeros_like(self.slope), 0.0
         w, mean = self.w, self.mean.copy()
         t = (self.trust + self.passes) * batches
+        penalty, lower = without_bounds(task.penalty)
         for start in range(0, n, batch_size):
             rows = np.sort(order[start : start + batch_size])
             plane = task.plane(task.augmented(w, rows).code, rows)
             slope += plane.gradient
             offset += plane.offset
             t += 1
-            w = w + (task.penalty.primal(batches * plane.gradient) - w) / t
+            w = w + (penalty.primal(batches * plane.gradient) - w) / t
+            if lower is not None:
+                w = np.maximum(w, lower)  # the nearest point within the bounds
             mean += (w - mean) * (2 / (t + 1))
         self._finish_pass(task, w, mean, slope, offset)
 

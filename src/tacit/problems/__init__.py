@@ -1,5 +1,6 @@
 """Problems: what F(x, y, h) = w·Ψ(x, y, h) looks like and how to maximise it. One file a problem."""
 
+from tacit.problems.alignment import Alignment
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
 from tacit.problems.motif import Motif
@@ -8,4 +9,4 @@ from tacit.problems.per_sample import PerSample
 from tacit.problems.rotations import rotations
 from tacit.problems.transforms import Transforms
 
-__all__ = ["Candidates", "Chain", "Motif", "Multiclass", "PerSample", "Transforms", "rotations"]
+__all__ = ["Alignment", "Candidates", "Chain", "Motif", "Multiclass", "PerSample", "Transforms", "rotations"]

@@ -22,11 +22,14 @@ from tacit.text.ibm1 import IBM1, Translations
 from tacit.text.spelling import SPELLING, compare_spelling
 
 LEXICAL = (
-    "forward posterior", "backward posterior", "both posteriors", "best of row and column",
-    "plain forward", "plain backward", "both plain", "Dice", "diagonal neighbours", "rank",
+    "forward", "backward", "both ways", "stems forward", "stems backward", "stems both ways", "joint",
+    "best of row and column", "rank", "neighbours", "neighbour of stems", "Dice", "Dice of stems",
     "source unseen", "target unseen", "both rare", "frequency difference",
 )  # fmt: skip
 """Features from tables and counts, which are cross-fitted."""
+
+STEM_LETTERS = 4
+"""Letters of a word that count as its stem."""
 
 PLACES = ("distance from diagonal", "squared distance", "both first", "both last", "always")
 """Features of positions."""
@@ -62,7 +65,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         whole_number("folds", self.folds, 0)
-        self._model(float(self.diagonal)).check()
+        self._model().check()
 
     def fit(self, source: Any, target: Any) -> WordPairs:
         """Learn tables from sentence pairs: one for each fold, and one from all for new sentences."""
@@ -70,6 +73,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         sources, targets = read_pairs_of_sentences(source, target)
         rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
         self.source_types_, self.target_types_ = number_types(sources), number_types(targets)
+        self.source_stems_, self.target_stems_ = number_types(_stems(sources)), number_types(_stems(targets))
         self.groups_ = group_duplicates(sources, targets)
         self.feature_names_ = list(NAMES)
         n_groups = int(self.groups_.max()) + 1
@@ -78,11 +82,11 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         self.fold_ = deal_folds(self.groups_, folds, rng) if is_cut else np.zeros(len(sources), dtype=np.int64)
         self._sentences = sources, targets
         self._rng = rng
-        cells = self._lay_out(sources, targets)
+        layout = self._lay_out(sources, targets)
         everything = np.ones(len(sources), dtype=bool)
         left_out = range(folds) if is_cut else range(0)
-        self._tables = [self._learn(cells, self.fold_ != fold) for fold in left_out]
-        self._whole = self._learn(cells, everything)
+        self._tables = [self._learn(layout, self.fold_ != fold) for fold in left_out]
+        self._whole = self._learn(layout, everything)
         return self
 
     def fit_transform(self, source: Any, target: Any) -> Ragged:
@@ -107,18 +111,19 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         """New sentence pairs, described by tables of all that `fit` saw."""
         check_is_fitted(self)
         sources, targets = read_pairs_of_sentences(source, target)
-        cells = self._lay_out(sources, targets)
-        return self._rows(cells, self._lexical(cells, self._whole), sources, targets)
+        layout = self._lay_out(sources, targets)
+        return self._rows(layout.cells, self._lexical(layout, self._whole), sources, targets)
 
     def describe(self, sources: Array, targets: Array) -> Ragged:
         """Sentences of the fit, by number, paired; described by the tables that did not see the source's fold."""
         source, target = (
             [side[i] for i in chosen] for side, chosen in zip(self._sentences, (sources, targets), strict=True)
         )
-        cells = self._lay_out(source, target)
-        lexical = np.empty((cells.owner.size, len(LEXICAL)))
+        layout = self._lay_out(source, target)
+        cells = layout.cells
         if not self._tables:
-            return self._rows(cells, self._lexical(cells, self._whole), source, target)
+            return self._rows(cells, self._lexical(layout, self._whole), source, target)
+        lexical = np.empty((cells.owner.size, len(LEXICAL)))
         fold = self.fold_[sources]
         for number, tables in enumerate(self._tables):
             own = np.flatnonzero(fold == number)
@@ -137,48 +142,52 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
             pairs += [(i, int(j)) for j in others[np.argsort(away, kind="stable")[:per_pair]]]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
-    def _model(self, diagonal: float) -> IBM1:
-        return IBM1(diagonal=diagonal, n_iter=self.n_iter)
+    def _model(self) -> IBM1:
+        return IBM1(diagonal=self.diagonal, n_iter=self.n_iter)
 
-    def _lay_out(self, source: list[list[str]], target: list[list[str]]) -> Cells:
-        return lay_out(source, target, self.source_types_, self.target_types_)
-
-    def _learn(self, cells: Cells, included: Array) -> _Tables:
-        sizes = len(self.source_types_), len(self.target_types_)
-        other = _turned(cells)
-        diagonal, plain = self._model(float(self.diagonal)), self._model(0.0)
-        return _Tables(
-            diagonal.learn(cells, *sizes, included),
-            diagonal.learn(other, *sizes[::-1], included),
-            plain.learn(cells, *sizes, included),
-            plain.learn(other, *sizes[::-1], included),
-            _count_sentences(cells, *sizes, included),
+    def _lay_out(self, source: list[list[str]], target: list[list[str]]) -> _Layout:
+        return _Layout(
+            lay_out(source, target, self.source_types_, self.target_types_),
+            lay_out(_stems(source), _stems(target), self.source_stems_, self.target_stems_),
         )
 
-    def _lexical(self, cells: Cells, tables: _Tables) -> Array:
+    def _learn(self, layout: _Layout, included: Array) -> _Tables:
+        model = self._model()
+        sizes = (len(self.source_types_), len(self.target_types_)), (len(self.source_stems_), len(self.target_stems_))
+        parts: list[Any] = []
+        for cells, (n_source, n_target) in zip(layout, sizes, strict=True):
+            parts += [
+                model.learn(cells, n_source, n_target, included),
+                model.learn(_turned(cells), n_target, n_source, included),
+                _count_sentences(cells, n_source, n_target, included),
+            ]
+        return _Tables(*parts)
+
+    def _lexical(self, layout: _Layout, tables: _Tables) -> Array:
         """(word pairs, lexical features)."""
-        other = _turned(cells)
-        diagonal, plain = self._model(float(self.diagonal)), self._model(0.0)
-        forward = diagonal.posterior(cells, tables.forward)
-        backward = _back(cells, other, diagonal.posterior(other, tables.backward))
-        plain_forward = plain.posterior(cells, tables.plain_forward)
-        plain_backward = _back(cells, other, plain.posterior(other, tables.plain_backward))
-        both = np.sqrt(forward * backward)
-        row, column = cells.rows(), cells.columns()
-        best_row, best_column = _group_maximum(both, row), _group_maximum(both, column)
-        is_best = (both >= best_row) & (both >= best_column)
+        cells, stems = layout
+        forward, backward = self._posteriors(cells, tables.forward, tables.backward)
+        stem_forward, stem_backward = self._posteriors(stems, tables.stem_forward, tables.stem_backward)
+        both, stem_both = np.sqrt(forward * backward), np.sqrt(stem_forward * stem_backward)
+        joint = (both + stem_both) / 2
+        best_row, best_column = _group_maximum(joint, cells.rows()), _group_maximum(joint, cells.columns())
+        is_best = (joint >= best_row) & (joint >= best_column)
+        rank = joint / np.maximum(np.maximum(best_row, best_column), 1e-12)
         source_count, target_count, dice = tables.counts.look_up(cells)
-        rank = both / np.maximum(np.maximum(best_row, best_column), 1e-12)
+        stem_dice = tables.stem_counts.look_up(stems)[2]
         rare = (source_count <= 1) & (target_count <= 1)
         frequency = np.abs(np.log1p(source_count) - np.log1p(target_count)) / 5
         return np.column_stack(
             [
-                forward, backward, both, is_best,
-                plain_forward, plain_backward, np.sqrt(plain_forward * plain_backward), dice,
-                _neighbours(cells, both), rank,
+                forward, backward, both, stem_forward, stem_backward, stem_both, np.sqrt(both * stem_both),
+                is_best, rank, _neighbours(cells, both), _neighbours(cells, stem_both), dice, stem_dice,
                 source_count == 0, target_count == 0, rare, frequency,
             ]
         )  # fmt: skip
+
+    def _posteriors(self, cells: Cells, forward: Translations, backward: Translations) -> tuple[Array, Array]:
+        model, turned = self._model(), _turned(cells)
+        return model.posterior(cells, forward), _back(cells, model.posterior(turned, backward))
 
     def _rows(self, cells: Cells, lexical: Array, source: list[list[str]], target: list[list[str]]) -> Ragged:
         spelling = _spelling(cells, source, target)
@@ -191,12 +200,20 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
         return Ragged(np.column_stack([cells.i, cells.j, lexical, spelling, rare, places]), cells.bases)
 
 
+class _Layout(NamedTuple):
+    """The word pairs of sentence pairs, and the same with stems in place of words."""
+
+    cells: Cells
+    stems: Cells
+
+
 class _Tables(NamedTuple):
     forward: Translations
     backward: Translations
-    plain_forward: Translations
-    plain_backward: Translations
     counts: _Counts
+    stem_forward: Translations
+    stem_backward: Translations
+    stem_counts: _Counts
 
 
 class _Counts(NamedTuple):
@@ -231,6 +248,11 @@ def _count_sentences(cells: Cells, n_source: int, n_target: int, included: Array
     return _Counts(counts[0], counts[1], kinds, together)
 
 
+def _stems(sentences: list[list[str]]) -> list[list[str]]:
+    """The first letters of every word: inflected words have few forms each, and share their beginnings."""
+    return [[word[:STEM_LETTERS] for word in words] for words in sentences]
+
+
 def _turned(cells: Cells) -> Cells:
     """The same word pairs in the other direction, target word after target word."""
     order = np.lexsort((cells.i, cells.j, cells.owner))
@@ -245,7 +267,7 @@ def _turned(cells: Cells) -> Cells:
     )
 
 
-def _back(cells: Cells, other: Cells, values: Array) -> Array:
+def _back(cells: Cells, values: Array) -> Array:
     """Numbers of turned word pairs in the order of the others."""
     place = cells.bases[cells.owner] + cells.j * cells.shapes[cells.owner, 0] + cells.i
     return np.asarray(values[place])

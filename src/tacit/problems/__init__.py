@@ -1,5 +1,6 @@
 """Problems: what F(x, y, h) = w·Ψ(x, y, h) looks like and how to maximise it. One file a problem."""
 
+from tacit.problems.alignment import Alignment
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
 from tacit.problems.coreference import Coreference
@@ -12,6 +13,7 @@ from tacit.problems.rotations import rotations
 from tacit.problems.transforms import Transforms
 
 __all__ = [
+    "Alignment",
     "Candidates",
     "Chain",
     "Coreference",

@@ -26,8 +26,8 @@ def run() -> Page:
         "Letters with hidden states below the tags",
         "Train on fold 1 (704 words), test on the rest; 128 pixels and a constant per letter, 26 tags. C per word by "
         "three-fold cross-validation inside of the training fold, for one and two states; four states take the C of "
-        f"two; hidden CRFs take {MAX_STEPS} steps at the most. Seconds of processor time of the last fit, one thread. Must reach: two states ≤ .190 within 10 s, hidden "
-        "CRF with four states ≤ .185, one state not worse than .196.",
+        f"two; hidden CRFs take {MAX_STEPS} steps at the most. Seconds of processor time of the last fit, one thread. "
+        "Must reach: two states ≤ .190 within 10 s, hidden CRF with four states ≤ .185, one state not worse than .196.",
         ["learner", "states", "start", "C per word", "CPU seconds", "objective", "test error"],
     )
     with np.load(real_data() / "letters" / "letters.npz") as data:

@@ -21,6 +21,9 @@ from tacit.solvers.loop import WarmStart
 CERTIFICATE_GROWTH = 1.25
 """The number of passes at which a certificate is computed grows by this factor: about one more oracle pass in four."""
 
+ONLINE_GROWTH = 2.0
+"""The same for samples that are learned from one at a time: such a pass costs no more than its certificate."""
+
 WARM_START_PASSES = 10
 """How many passes a warm start counts for: the larger, the shorter the first steps."""
 
@@ -200,7 +203,8 @@ class SubgradientState:
         code = task.augmented(w).code
         self.record_point(task, w, code, task.plane(code))
         self.certified = self.passes
-        self.next_certificate = max(self.passes + 1, math.ceil(CERTIFICATE_GROWTH * self.passes))
+        growth = ONLINE_GROWTH if _can_learn_online(task) else CERTIFICATE_GROWTH
+        self.next_certificate = max(self.passes + 1, math.ceil(growth * self.passes))
 
     def record_point(self, task: Task, w: Array, code: Array, plane: Any) -> None:
         """Keep the code, and ``w`` if its objective is the best so far."""

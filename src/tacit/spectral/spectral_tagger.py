@@ -90,6 +90,14 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     ['D', 'N', 'V']
     """
 
+    symbols_: Array
+    classes_: Array
+    pairs_: Array
+    automaton_: PairedAutomaton
+    history_: list[EMStep]
+    status_: Status
+    vocabulary_: Any
+
     def __init__(
         self,
         rank: Any = 20,
@@ -179,9 +187,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         if labels.min() < 0:
             raise ValueError(f"y holds a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
         codes = np.where(codes < 0, len(self.symbols_), codes).astype(np.int64)
-        parts = automaton.operators, automaton.initial, automaton.final, automaton.middle
+        model = automaton.operators, automaton.initial, automaton.final, automaton.middle
         labels = labels.astype(np.int64)
-        conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *parts, self._prior, MIXING, out)
+        conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *model, self._prior, MIXING, out)
         return out
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -283,7 +291,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         basis = find_basis(found.windows, found.context, found.n_contexts, rank, seed)
         automaton = build_operators(found.windows, basis, counts.n_pairs, found.first)
         automaton = counts.smoothed(automaton, float(self.smoothing), bool(self.conditional))
-        history, status = [], Status.CONVERGED
+        history: list[EMStep] = []
+        status = Status.CONVERGED
         if self.refine == "em":
             rng = np.random.default_rng(seed)
             start = first_model(automaton, counts.pair, counts.n_pairs, offsets, float(self.smoothing), rng)

@@ -201,7 +201,8 @@ def _function_of(name: str) -> Callable[[str], str | None]:
         return prefix(int(size))
     if kind == "suffix":
         return suffix(int(size))
-    return {"word": str, "lower": str.lower, "shape": word_shape}[kind]
+    whole: dict[str, Callable[[str], str | None]] = {"word": str, "lower": str.lower, "shape": word_shape}
+    return whole[kind]
 
 
 def _kind_of_words(function: Callable[[str], str | None], words: Sequence[str]) -> tuple[list[str], Array]:

@@ -31,6 +31,9 @@ EXTRA = ("intercept", "start", "stop")
 MAX_WAYS = 1 << 26
 """Numbers that the search for the best few taggings may keep (0.5 GB)."""
 
+LONG_WEIGHTS = 375_000
+"""Weights beyond which blocks of rows are made larger: each block answers with a sum of features as long as w."""
+
 MAX_SPREAD = 600.0
 """Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
 the smallest positive number is exp(−708)."""
@@ -345,9 +348,10 @@ class ChainOracle:
 
     @property
     def operations(self) -> float:
-        """Multiplications of one pass, roughly."""
+        """Multiplications of one pass, roughly; fewer where w is so long that blocks should be large."""
         width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
-        return float(self.offsets[-1]) * self.n_states * (width + self.n_states)
+        work = float(self.offsets[-1]) * self.n_states * (width + self.n_states)
+        return work * min(1.0, LONG_WEIGHTS / self.n_params)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence of its own."""

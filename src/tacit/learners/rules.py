@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import has_long_codes
+from tacit.oracle import has_long_codes, offered
+from tacit.oracle.capabilities import SumsParts
 
 
 class Rule(Protocol):
@@ -52,10 +53,15 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output where labels have many parts: the likeliest tags of a sequence, the likeliest
-    links of a document."""
+    """`SummedHidden`. Where labels have many parts, part by part if the oracle can (clusters of mentions), else the
+    best output (tags of a sequence, beside which nothing is hidden)."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
-        return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
+        if not has_long_codes(oracle):
+            return super().answer(oracle, w)
+        if offered(oracle, SumsParts) is None:
+            return BestOutput().answer(oracle, w)
+        code: Array = oracle.likeliest(w).code
+        return code

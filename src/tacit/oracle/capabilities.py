@@ -111,6 +111,14 @@ class ScoresLabels(Protocol):
         """The best output of every row under the label at this position among the classes."""
 
 
+class SumsParts(Protocol):
+    """Labels of many parts under which hidden values can be summed over part by part."""
+
+    def likeliest(self, w: Array, rows: Rows = None) -> Assignment:
+        """An output of high probability, hidden values summed over: part by part, given the parts before. The value is
+        the logarithm of its probability."""
+
+
 class RanksHidden(Protocol):
     """The best few hidden values."""
 

@@ -68,3 +68,9 @@ def start_process():
         return process
 
     return start
+
+
+@pytest.fixture(autouse=True)
+def _nobody_pressed_ctrl_c(monkeypatch):
+    """The last press was long ago: a second one soon after it would end everything."""
+    monkeypatch.setattr("tacit.running.interruption._last_press", -np.inf)

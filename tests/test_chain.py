@@ -11,10 +11,11 @@ from scipy import sparse
 from scipy.special import logsumexp
 from sklearn.model_selection import GridSearchCV
 
-from tacit import Ragged, StructuredSVM, load
+from tacit import LatentSVM, Ragged, StructuredSVM, load
 from tacit.oracle import CapabilityError, LossTable
-from tacit.problems import Chain
+from tacit.problems import Chain, Multiclass
 from tacit.problems.chain import kernels
+from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import FrankWolfe
 
 X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]]]
@@ -48,7 +49,17 @@ def run_viterbi(unary, starts, transition, given=()):
     tokens, k = unary.shape
     code, value = np.empty(tokens, np.int64), np.empty(starts.size - 1)
     nothing, column = np.zeros((1, k)), np.zeros(tokens, np.int64)
-    kernels.viterbi(unary.copy(), starts, transition, nothing, column, np.asarray(given, dtype=np.int64), code, value)
+    kernels.viterbi(
+        unary.copy(),
+        starts,
+        transition,
+        nothing,
+        column,
+        np.asarray(given, dtype=np.int64),
+        np.eye(k, dtype=bool),
+        code,
+        value,
+    )
     return code, value
 
 
@@ -68,6 +79,25 @@ def test_viterbi_equals_enumeration(chain):
         taggings, scores = paths(unary[a:b], transition)
         assert value[s] == scores.max()
         assert scores[(taggings == code[a:b]).all(axis=1)].item() == scores.max()
+
+
+@given(chains(), st.integers(1, 9))
+def test_the_best_few_paths_equal_enumeration(chain, m):
+    unary, starts, transition = chain
+    code, value = np.empty((len(unary), m), np.int64), np.empty((starts.size - 1, m))
+    kernels.best_paths(unary, starts, transition, code, value)
+    best, _ = run_viterbi(unary, starts, transition)
+    np.testing.assert_array_equal(code[:, 0], best)
+    for s, (first, last) in enumerate(itertools.pairwise(starts)):
+        taggings, scores = paths(unary[first:last], transition)
+        ends = np.sort(scores[np.isfinite(scores)])[::-1][:m]
+        np.testing.assert_array_equal(value[s, : ends.size], ends)
+        assert np.isneginf(value[s, ends.size :]).all()
+        assert (code[first:last, ends.size :] == -1).all()
+        found = code[first:last, : ends.size].T
+        assert len({tuple(path) for path in found.tolist()}) == ends.size
+        score_of = dict(zip(map(tuple, taggings.tolist()), scores, strict=True))
+        assert [score_of[tuple(path)] for path in found.tolist()] == ends.tolist()
 
 
 @given(chains(), st.integers(0, 2**31))
@@ -146,6 +176,45 @@ def test_the_gradient_of_the_log_partition_is_the_mean_feature():
     np.testing.assert_allclose(views["intercept"], nodes.sum(axis=0), atol=1e-8)
     np.testing.assert_allclose(views["start"], nodes[[0, 3, 5]].sum(axis=0), atol=1e-8)
     np.testing.assert_allclose(views["stop"], nodes[[2, 4, 5]].sum(axis=0), atol=1e-8)
+
+
+@pytest.mark.parametrize("learner", [StructuredSVM, LatentSVM])
+def test_a_learner_gives_probabilities_and_the_best_few_taggings(learner):
+    """Against the scores of all taggings, written out."""
+    model = learner(Chain(fit_intercept=True), C=10).fit(X, Y)
+    weights, classes = model.weights_, model.classes_.tolist()
+    probabilities, (tags, scores) = model.predict_proba(X), model.predict_best(X, k=5)
+    for x, found, best, ends in zip(X, probabilities, tags, scores, strict=True):
+        unary = np.array(x) @ weights["emission"].T + weights["intercept"]
+        taggings, score = paths(unary, weights["transition"])
+        p = np.exp(score - logsumexp(score))
+        for t in range(len(x)):
+            np.testing.assert_allclose(found[t], [p[taggings[:, t] == j].sum() for j in range(2)], atol=1e-12)
+        assert len(best) == len(ends) == min(5, len(taggings))
+        np.testing.assert_allclose(ends, np.sort(score)[::-1][:5])
+        wanted = taggings[np.argsort(-score)[: len(best)]]
+        assert best.tolist() == [[classes[j] for j in path] for path in wanted]
+    assert [table[0].tolist() for table in tags] == [row.tolist() for row in model.predict(X)]
+    assert model.predict_marginals(X)[0][0] == pytest.approx(dict(zip(classes, probabilities[0][0], strict=True)))
+
+
+def test_the_same_probabilities_in_blocks_of_one_sequence():
+    model = StructuredSVM(Chain(), C=10).fit(X, Y)
+    whole = model.predict_proba(X).values, model.predict_best(X, k=2)[1]
+    with smallest_blocks():
+        cut = model.set_params(n_jobs=2).predict_proba(X).values, model.predict_best(X, k=2)[1]
+    np.testing.assert_array_equal(whole[0], cut[0])
+    np.testing.assert_array_equal(np.concatenate(whole[1]), np.concatenate(cut[1]))
+
+
+def test_who_has_no_probabilities_says_so(digits):
+    model = StructuredSVM(Multiclass(), C=1).fit(digits[0][:100], digits[1][:100])
+    assert not hasattr(model, "predict_proba")
+    with pytest.raises(CapabilityError, match="it is for sequences"):
+        model.predict_best(digits[0][:3])
+    chain = StructuredSVM(Chain(), C=1).fit(X, Y)
+    with pytest.raises(ValueError, match="ask for at most"):
+        chain.predict_best([np.zeros((10_000, 2))], k=10_000)
 
 
 def test_sparse_and_dense_tokens_give_the_same_model():
@@ -278,3 +347,8 @@ def test_letters_are_read_better_than_by_the_averaged_perceptron(solver):
     model.fit(words[train], tags[train])
     assert model.gap_ <= 0.01 * model.objective_
     assert model.score(words[test], tags[test]) >= 1 - 0.2
+
+
+def test_forbidden_pairs_that_are_no_pairs_are_refused():
+    with pytest.raises(ValueError, match="forbidden lists pairs of tags"):
+        StructuredSVM(Chain(forbidden=[np.array(3)])).fit([[[1.0], [2.0]]], [["a", "b"]])

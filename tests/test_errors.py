@@ -5,15 +5,17 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit import LatentSVM, Ragged, StructuredSVM
+from tacit import HiddenCRF, LatentPerceptron, LatentSVM, Ragged, StructuredSVM, path, windows
 from tacit.boxes import overlap
+from tacit.datasets import BoxTable, boxes_voc, join_boxes, write_idx
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
-from tacit.solvers import Bundle
-from tacit.spectral import SpectralHMM, WeightedAutomaton
+from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
+from tacit.solvers import Bundle, FrankWolfe
+from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [0, 1, 2, 0, 1, 2]
+FRAME = pd.DataFrame({"id": [0, 0, 1], "x": [1.0, 2.0, 3.0]})
 BAGS = [[[0.0, 1.0], [2.0, 3.0]], [[4.0, 5.0]], [[6.0, 7.0]]]
 
 
@@ -35,7 +37,7 @@ def hole(value, dtype=float):
         (Multiclass(), sparse.csr_matrix(hole(np.nan)), Y, "nan in row 4, column 1"),
         (Multiclass(), X, [1, "a", 2.5, 1, "a", 2.5], r"y mixes kinds: y\[0\] is 1, y\[1\] is 'a'"),
         (Multiclass(loss=[[0, 1], [1]]), X, Y, "rows of equal length"),
-        (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing"),
+        (Multiclass(), X, [0, 1, None, 0, 1, 2], r"y\[2\] is missing; .* fit on the others, label these with predict"),
         (Multiclass(), X, [0, 1, np.nan, 0, 1, 2], r"y\[2\] is nan"),
         (Multiclass(), X, np.linspace(0, 1, 6), "Unknown label type"),
         (Multiclass(classes=[0, 1]), X, Y, r"y\[2\] is 2, which is none of the classes \[0, 1\]"),
@@ -50,7 +52,9 @@ def hole(value, dtype=float):
         (Multiclass(), [[1, 2], 3], [0, 1], "row 1 is the single value 3"),
         (Multiclass(), [[1, 2], [3, [4]]], [0, 1], r"row 1 holds \[4\] at place 1, where a single number is needed"),
         (Multiclass(), X[:2], [[0, 1], [0]], "y does not hold one label per sample: entry 1 has 1 entries"),
-        (Transforms([]), [np.ones((2, 2)), np.ones((3, 2))], [0, 1], r"input 1 has \(3, 2\) where input 0 has"),
+        (Transforms([]), [np.ones((2, 2)), np.ones((3, 2))], [0, 1], r"input 1 has shape \(3, 2\) where input 0 has"),
+        (Transforms([]), [5, [1.0, 2.0]], [0, 1], r"input 1 has shape \(2,\) where input 0 has shape \(\)"),
+        (Transforms([]), [[[1.0], [2.0, 3.0]]] * 2, [0, 1], "input 0 has rows of several lengths; crop"),
         (Candidates(), [[[1, 2], [3]]], [0], "bag 0 is not a table of numbers: row 1 has 1 entries, row 0 has 2"),
         (Candidates(), [], [], "no samples"),
         (Candidates(), [*BAGS[:2], np.empty((0, 2))], [0, 1, 1], "bag 2 has 0 candidates; drop it or give it one"),
@@ -289,16 +293,117 @@ def test_what_pandas_writes_for_a_missing_value_is_missing():
         ),
         (lambda: StructuredSVM(Multiclass()).fit(X, [[0], [1, 2], 0, 0, 1, 1]), ValueError, "one label per sample"),
         (lambda: SpectralHMM(1).fit([["b", [], "b"]]), ValueError, r"mix 'b' and \[\]"),
+        (
+            lambda: SpectralHMM(1).fit(["ab", "ba"], sample_weight=[1.7e308, 1.0]),
+            ValueError,
+            r"1.7e\+308 times is too often for sums of products; scale the weights",
+        ),
         (lambda: WeightedAutomaton([1.0], {}, [1.0], ["a"]), ValueError, "transitions must be an array of numbers"),
         (lambda: WeightedAutomaton([1.0], [[[0.5]]], [1.0], [None]), ValueError, "symbols are strings or integers"),
         (lambda: rotations(0, 1, 10**30), ValueError, "count must be a whole number from 1 to 10000"),
         (lambda: rotations("low", 1, 3), ValueError, "low must be an angle in degrees"),
         (lambda: overlap([0, 0, 1], [0, 0, 1, 1]), ValueError, r"first has shape \(3,\)"),
+        (lambda: write_idx("digits.idx", [1, [2, 3]]), ValueError, r"array must have rows of one length, got \[1, \["),
+        (lambda: Ragged.from_list([[[10**400]]]), ValueError, "bag 0 is not a table of numbers"),
+        (lambda: Ragged.from_list(BAGS).map(float), TypeError, "map needs a transformer with .* got <class"),
+        (lambda: StructuredSVM(Multiclass()).fit([[10**400], [1]], [0, 1]), ValueError, "X is not a table of numbers"),
+        (lambda: SpectralAutomaton(1, scaling=2**63).fit(["ab"]), ValueError, "scaling must be a number from 0 to"),
+        (lambda: windows("x" * 5000, [(4, 4)], stride=2), OSError, "xxx...xxx"),
+        (lambda: boxes_voc("x" * 5000), FileNotFoundError, "is missing, and should be a VOC annotation"),
+        (lambda: Ragged.from_frame(FRAME, np.timedelta64(3)), ValueError, "no column .* in the frame"),
+        (
+            lambda: path(StructuredSVM(Multiclass()), X, Y, [1], cv="x" * 9999),
+            ValueError,
+            "cv must be .* got 'x{1,50}\\.",
+        ),
+        (
+            lambda: StructuredSVM(Multiclass(), random_state="x" * 9999).fit(X, Y),
+            ValueError,
+            "random_state must be .* got 'x{1,50}\\.",
+        ),
+        (
+            lambda: StructuredSVM(Multiclass(), solver=FrankWolfe(cache=2**64)).fit(X, Y),
+            ValueError,
+            "cache=18446744073709551616 asks for .* lower cache",
+        ),
+        (lambda: fit_functions(joint_feature=lambda x, y: [10**400]), ValueError, "which is not a vector of numbers"),
+        (lambda: fit_functions(loss=lambda true, y: 10**400), ValueError, "which is not a number"),
     ],
 )
 def test_what_cannot_be_is_said_in_our_words(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+NOTHING = np.array(3.0)
+"""An array without dimensions: it has a method to go through its entries, which raises."""
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: (
+                StructuredSVM(Candidates())
+                .fit(BAGS, [0, 1, 1], hidden=[0, 0, 0])
+                .score_hidden(BAGS, [0, 1, 1], NOTHING)
+            ),
+            "hidden has 0 entries for 3",
+        ),
+        (lambda: StructuredSVM(Multiclass(), callbacks=NOTHING).fit(X, Y), "callbacks must be a list"),
+        (lambda: StructuredSVM(Multiclass(classes=NOTHING)).fit(X, Y), "classes must be two or more"),
+        (
+            lambda: StructuredSVM(Chain(forbidden=NOTHING)).fit(X.reshape(3, 2, 2), [[0, 1]] * 3),
+            "forbidden lists pairs",
+        ),
+        (lambda: LatentSVM(Motif(2, strands="both")).fit(["ACGT"] * 2, [0, 1], hidden=NOTHING), "hidden has shape"),
+        (lambda: fit_functions(outputs=NOTHING), "outputs must be a function of x, or a list"),
+        (lambda: path(StructuredSVM(Multiclass()), X, Y, [1], cv=NOTHING), "cv must be a number of folds"),
+        (lambda: windows(NOTHING, [(4, 4)], stride=2), "an image is .height, width."),
+        (
+            lambda: join_boxes(BoxTable(["a"], ["b"], [[0, 0, 1, 1]], [[5, 5]]), ["a"], NOTHING),
+            "y has the class of every",
+        ),
+        (lambda: SpectralAutomaton(NOTHING).fit(["ab", "ba"]), "n_states is a whole number from 1"),
+        (lambda: Ragged.from_list(NOTHING), "a list of bags expected"),
+    ],
+)
+def test_an_array_without_dimensions_is_no_list(call, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        call()
+
+
+def fitted_bags():
+    return StructuredSVM(Candidates()).fit(BAGS, [0, 1, 1], hidden=[0, 0, 0])
+
+
+def fit_functions(**functions):
+    given = {"joint_feature": lambda x, y: [x * (y == 1)], "outputs": [0, 1]} | functions
+    return StructuredSVM(PerSample(**given)).fit([1.0, 2.0], [0, 1])
+
+
+def test_a_hidden_value_that_cannot_be_compared_is_a_wrong_one():
+    truth = [0, [np.float16(1), [2, 3]], 0]
+    assert fitted_bags().score_hidden(BAGS, [0, 1, 1], truth) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("parameters", [{"solver": slice(3)}, {"solver": range(3)}, {"penalty": Bundle()}])
+def test_what_has_one_method_of_a_part_is_not_that_part(parameters):
+    with pytest.raises(TypeError, match=f"{next(iter(parameters))} must be"):
+        StructuredSVM(Multiclass(), **parameters).fit(X, Y)
+
+
+def test_codes_to_prefer_are_one_per_sample():
+    problem = PerSample(
+        lambda x, y, h: [x * (y == h)],
+        argmax=lambda x, w: (0, 0),
+        impute=lambda x, y, w: 0,
+        hidden=True,
+        blocks={"w": (1,)},
+    )
+    oracle = problem.bind([1.0, 2.0], [0, 1], problem.schema([1.0, 2.0], [0, 1]))
+    with pytest.raises(ValueError, match=r"prefer has shape \(1,\) for 2 samples"):
+        oracle.impute(np.zeros(1), prefer=np.zeros(1, int))
 
 
 def test_boxes_come_in_one_table_or_in_one_per_sample():
@@ -319,3 +424,9 @@ def test_boxes_come_in_one_table_or_in_one_per_sample():
     ):
         with pytest.raises(ValueError, match=words):
             one_each.with_boxes(form)
+
+
+@pytest.mark.parametrize("learner", [LatentSVM, HiddenCRF, LatentPerceptron])
+def test_more_starts_than_can_be_kept_are_refused(learner):
+    with pytest.raises(ValueError, match="n_init must be a whole number from 1 to 100000"):
+        learner(Candidates(), n_init=10**500).fit([[[0.0], [1.0]], [[1.0], [2.0]]], [0, 1])

@@ -522,3 +522,36 @@ def test_a_cached_answer_is_the_oracles(planted):
     assert cached.augmented(points[5]) is cached.augmented(points[5])
     part = cached.augmented(points[5], slice(0, 3), rivals=True)
     assert np.array_equal(part.code, oracle.augmented(points[5], slice(0, 3), rivals=True).code)
+
+
+def test_printing_runs_shows_a_table_and_no_arrays(planted, tmp_path):
+    X, y, _ = planted
+    model = LatentSVM(Candidates(), C=10, n_init=3).fit(X, y)
+    lines = repr(model.runs_).splitlines()
+    assert lines[0].startswith("3 starts, the lowest objective is that of start ")
+    assert lines[1].split() == ["start", "objective", "status", "iterations", "seconds"]
+    assert [float(line.split()[1]) for line in lines[2:]] == pytest.approx([r.objective for r in model.runs_], rel=1e-5)
+    one = repr(model.runs_[0]).splitlines()
+    assert len(one) == 2 + len(model.runs_[0].history)
+    assert one[1].split()[:3] == ["iteration", "seconds", "objective"]
+    assert "array" not in repr(model.history_) + repr(model.runs_[0])
+    model.save(tmp_path / "model.tacit")
+    assert repr(load(tmp_path / "model.tacit").runs_) == repr(model.runs_)
+
+
+def test_a_file_can_leave_the_history_out(planted, tmp_path):
+    X, y, _ = planted
+    model = LatentSVM(Candidates(), C=10, n_init=3).fit(X, y)
+    whole, short = tmp_path / "whole.tacit", tmp_path / "short.tacit"
+    model.save(whole)
+    model.save(short, history=False)
+    assert short.stat().st_size < whole.stat().st_size / 3
+    loaded = load(short)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.history_ == []
+    assert [(run.objective, run.history) for run in loaded.runs_] == [(run.objective, []) for run in model.runs_]
+    assert load(whole).history_ == model.history_
+    assert model.history_
+    loaded.save(short)  # and again
+    with pytest.raises(ValueError, match="history must be True or False"):
+        model.save(short, history="no")

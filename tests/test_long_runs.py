@@ -5,13 +5,17 @@ import signal
 import sys
 import threading
 import time
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from tacit import StructuredSVM
+from tacit import LatentSVM, StructuredSVM, path
 from tacit.problems import Candidates, Multiclass
+from tacit.running import InterruptedFitError, Progress, interruption, progress
 from tacit.solvers import Bundle, Status
 
 RUN = """
@@ -55,11 +59,73 @@ def test_interrupt_keeps_the_best_model(data):
     assert model.status_ is Status.CONVERGED
 
 
+class Press:
+    """A callback that presses Ctrl-C in the fits that are numbered."""
+
+    def __init__(self, *fits):
+        self.fits, self.present = fits, -1
+
+    def __deepcopy__(self, memo):
+        return self  # a search copies the learner for each fit, and the fits are counted here
+
+    def __call__(self, step):
+        self.present += step.iteration == 0
+        if self.present in self.fits and step.iteration == 3:
+            raise KeyboardInterrupt
+
+
+def test_in_a_search_a_fit_that_was_cut_short_is_no_score(data):
+    search = GridSearchCV(StructuredSVM(Multiclass(), callbacks=[Press(1)]), {"C": [1, 10]}, cv=2)
+    with pytest.warns(FitFailedWarning, match="a search does not score it"), pytest.warns(UserWarning, match="finite"):
+        search.fit(*data)
+    assert np.isnan(search.cv_results_["split1_test_score"][0])
+    assert np.isfinite(search.cv_results_["split0_test_score"]).all()
+    assert search.best_params_ == {"C": 10}
+    assert search.best_estimator_.status_ is Status.CONVERGED
+    interruption._last_press = -np.inf
+    with pytest.raises(InterruptedFitError):
+        cross_val_score(StructuredSVM(Multiclass(), callbacks=[Press(0)]), *data, cv=2, error_score="raise")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_ctrl_c_twice_ends_a_search_and_a_loop(data):
+    with pytest.raises(KeyboardInterrupt):
+        cross_val_score(StructuredSVM(Multiclass(), callbacks=[Press(0, 1)]), *data, cv=3)
+    interruption._last_press = -np.inf
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        StructuredSVM(Multiclass(), callbacks=[Press(0)]).fit(*data)
+    with pytest.raises(KeyboardInterrupt):
+        StructuredSVM(Multiclass(), callbacks=[Press(0)]).fit(*data)
+
+
+def test_ctrl_c_ends_a_path(data):
+    with pytest.raises(KeyboardInterrupt), pytest.warns(ConvergenceWarning, match="interrupted"):
+        path(StructuredSVM(Multiclass(), callbacks=[Press(1)]), *data, [1, 10, 100])
+
+
+def test_one_press_inside_a_latent_fit_counts_once(bags):
+    """It ends the convex task of an iteration and, with it, the fit: two runs of the loop, one press."""
+    X, y, _ = bags
+    lines = []
+
+    class Pressed(Bundle):
+        def step(self, task, state):
+            if len(lines) == 2:
+                raise KeyboardInterrupt
+            return super().step(task, state)
+
+    with pytest.warns(ConvergenceWarning, match="the best model so far is kept"):
+        model = LatentSVM(Candidates(), solver=Pressed(), tol=1e-6, callbacks=[lines.append]).fit(X, y)
+    assert model.status_ is Status.INTERRUPTED
+    assert len(model.history_) == 2
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent differently there")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="Ctrl-C is ignored here: nohup, or &")
 def test_a_real_signal_in_the_middle_of_a_step(data):
     StructuredSVM(Multiclass()).fit(*data)  # compiles, so that the signal falls into the loop
     for delay in (0.003, 0.01, 0.02):
+        interruption._last_press = -np.inf
         timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
         begin = [lambda step, timer=timer: timer.start() if step.iteration == 5 else time.sleep(0.001)]
         with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -179,6 +245,30 @@ def test_bags_resume_too(bags, tmp_path):
         StructuredSVM(Candidates(), max_iter=5, checkpoint=path).fit(X, y, hidden=hidden)
     rest = StructuredSVM(Candidates(), checkpoint=path, resume=True).fit(X, y, hidden=hidden)
     assert rest.objective_ == pytest.approx(StructuredSVM(Candidates()).fit(X, y, hidden=hidden).objective_, rel=1e-9)
+
+
+def test_plain_lines_for_logs(bags, capfd, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    X, y, _ = bags
+    LatentSVM(Candidates(), n_init=2, tol=1e-2, verbose=2).fit(X, y)
+    lines = capfd.readouterr().err.splitlines()
+    assert any("start 1 of 2, objective" in line for line in lines)
+    assert any("start 2 of 2, objective" in line for line in lines)
+    assert all(line.startswith("tacit: ") for line in lines)
+
+
+def test_a_notebook_has_a_bar_and_no_guess_of_the_time_left(monkeypatch):
+    class Kernel:
+        config: ClassVar = {"IPKernelApp": {}}
+
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=Kernel))
+    shown = Progress(1, None)
+    assert shown.bar is not None
+    assert shown.bar.total is None
+    shown.close()
+    assert Progress(0, None).bar is None
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: None))
+    assert Progress(1, None).bar is None
 
 
 def test_progress_is_silent_off_a_terminal(data, capfd):

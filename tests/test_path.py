@@ -6,9 +6,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import tacit
-from tacit import StructuredSVM
+from tacit import LatentSVM, StructuredSVM
 from tacit.problems import Candidates, Chain, Multiclass
-from tacit.solvers import FrankWolfe
+from tacit.solvers import FrankWolfe, Status
 
 CS = [30.0, 1.0, 3.0, 10.0]
 
@@ -93,3 +93,14 @@ def test_what_a_path_cannot_take_is_said(change, kind, message):
     settings = {"estimator": StructuredSVM(Multiclass()), "Cs": [1.0], **change}
     with pytest.raises(kind, match=message):
         tacit.path(X=np.eye(6), y=[0, 1, 2, 0, 1, 2], **settings)
+
+
+def test_a_latent_path_starts_from_the_hidden_values_of_the_last_fit(bags):
+    X, y, _ = bags
+    models = tacit.path(LatentSVM(Candidates(), n_init=1), X, y, [1, 10, 100])
+    alone = LatentSVM(Candidates(), C=100).fit(X, y)
+    assert [model.C for model in models] == [1, 10, 100]
+    assert models[2].status_ is Status.CONVERGED
+    again = LatentSVM(Candidates(), C=100, init=models[1].hidden_).fit(X, y)
+    assert models[2].objective_ <= max(again.objective_, alone.objective_) + 100 * 1e-3
+    assert not models[0].warm_start

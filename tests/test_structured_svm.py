@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_info
 
-from tacit import Ragged, StructuredSVM
+from tacit import LatentSVM, Ragged, StructuredSVM
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status
 
@@ -130,6 +131,18 @@ def test_score_is_one_minus_the_mean_loss(iris):
     assert model.score(X, y) == pytest.approx(1 - costs[y, model.predict(X)].mean())
     accuracy = StructuredSVM(Multiclass(), C=1).fit(X, y)
     assert accuracy.score(X, y) == pytest.approx((accuracy.predict(X) == y).mean())
+
+
+@pytest.mark.parametrize("learner", [StructuredSVM, LatentSVM])
+def test_costs_of_a_large_spread_call_for_slack_rescaling(learner):
+    X, y = np.random.default_rng(0).normal(size=(12, 2)), np.arange(12) % 3
+    far = [[0, 1, 9], [1, 0, 1], [9, 1, 0]]
+    with pytest.warns(UserWarning, match="differ by a factor of 9.*try rescaling='slack'"):
+        learner(Multiclass(loss=far), tol=0.1).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner(Multiclass(loss=far), tol=0.1, rescaling="slack").fit(X, y)
+        learner(Multiclass(loss=[[0, 1, 2], [1, 0, 1], [2, 1, 0]]), tol=0.1).fit(X, y)
 
 
 def test_decision_function_agrees_with_predict(iris, bags):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         penalties,
         plot,
         problems,
+        ranking,
         report,
         solvers,
         spectral,
@@ -35,22 +36,36 @@ if TYPE_CHECKING:
         text,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.map_making import window_maps
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, StructuredSVM
+    from tacit.learners import (
+        DissimilaritySVM,
+        GroupNormSVM,
+        HiddenCRF,
+        IterativeLatentSVM,
+        LatentPerceptron,
+        LatentSVM,
+        MinEntropySVM,
+        StructuredSVM,
+    )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
+    from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "DissimilaritySVM",
+    "GroupNormSVM",
     "HiddenCRF",
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "MinEntropySVM",
     "Ragged",
     "SelfPaced",
     "StructuredSVM",
@@ -58,33 +73,41 @@ __all__ = [
     "boxed_windows",
     "boxes",
     "datasets",
+    "group_norm_path",
     "load",
     "oracle",
     "path",
     "penalties",
     "plot",
     "problems",
+    "ranking",
     "report",
     "solvers",
     "spectral",
     "storage",
     "testing",
     "text",
+    "window_maps",
     "windows",
 ]
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "DissimilaritySVM": "tacit.learners",
+    "GroupNormSVM": "tacit.learners",
     "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
+    "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
+    "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "window_maps": "tacit.images.map_making",
     "windows": "tacit.images.windows",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array, as_csr, find_uneven, locate
-from tacit.inputs.parameters import is_whole, numbers, reason, shorten
+from tacit.inputs.parameters import is_list, is_whole, numbers, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -189,7 +189,7 @@ class Ragged:
         array([[-6.]])
         """
         if not hasattr(transformer, "transform"):
-            if not callable(transformer):
+            if not callable(transformer) or isinstance(transformer, type):
                 raise TypeError(
                     f"map needs a transformer with transform(), or a function of the rows; got {shorten(transformer)}"
                 )
@@ -242,7 +242,7 @@ class Ragged:
         >>> len(Ragged.concatenate([Ragged([1, 2], [0, 2]), Ragged([3], [0, 1])]))
         2
         """
-        if isinstance(parts, Ragged) or not isinstance(parts, Iterable) or getattr(parts, "ndim", 1) == 0:
+        if isinstance(parts, Ragged) or not is_list(parts):
             raise TypeError(f"a list of Ragged expected, got {shorten(parts)}; write [first, second]")
         bags = [Ragged.of(part) for part in parts]
         if not bags:
@@ -265,7 +265,7 @@ class Ragged:
         >>> Ragged.from_list([[[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]]])
         Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
         """
-        if isinstance(samples, str | bytes | dict) or not isinstance(samples, Iterable):
+        if isinstance(samples, str | bytes | dict) or not is_list(samples):
             raise TypeError(f"a list of bags expected, got {shorten(samples)}")
         parts: list[Any] = [s if sparse.issparse(s) else _as_rows(s, i) for i, s in enumerate(samples)]
         if not parts:
@@ -289,7 +289,7 @@ class Ragged:
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "groupby"):
             raise TypeError(f"a pandas table expected, got {shorten(frame)}; use Ragged.of for lists")
-        if not isinstance(bag, Hashable) or bag not in frame.columns:
+        if not _is_hashable(bag) or bag not in frame.columns:
             raise ValueError(f"no column {shorten(bag)} in the frame; its columns are {shorten(list(frame.columns))}")
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
         if missing.size:
@@ -312,7 +312,7 @@ class Ragged:
             return samples
         if type(samples).__module__.split(".")[0] == "pyarrow":
             return _from_arrow(samples)
-        if not isinstance(samples, Iterable) or getattr(samples, "ndim", 1) == 0:
+        if not is_list(samples):
             raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
             n, rows = samples.shape[:2]
@@ -396,7 +396,7 @@ def _as_rows(sample: Any, i: int) -> Array:
             return _as_dicts(rows, i)
         if rows.dtype == object:
             rows = np.array([np.asarray(row, dtype=np.float64) for row in rows])
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"bag {i} is not a table of numbers: {find_uneven(sample) or reason(error)}") from error
     if rows.ndim == 0:
         raise ValueError(f"bag {i} is the single value {shorten(sample)}; a bag is an array of rows")
@@ -436,6 +436,15 @@ def _stack(parts: list[Any], word: str) -> Any:
 
 def _row(part: Any) -> str:
     return "one number" if part.ndim == 1 else f"{'×'.join(map(str, part.shape[1:]))} numbers"
+
+
+def _is_hashable(value: Any) -> bool:
+    """Whether a value can be looked up; a span of time without a unit has a hash method, which raises."""
+    try:
+        hash(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _column(series: Any, name: Any) -> Array:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
-from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import numbers, shorten
+from tacit.inputs.parameters import is_list, numbers, shorten
+from tacit.learners.folds import plain_labels, splits
 from tacit.learners.learner import Learner
-from tacit.ragged import Ragged
+from tacit.running import Status
 
 
 class Path(Sequence[Any]):
@@ -67,7 +66,8 @@ def path(
     """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
 
     A convex learner gives the same results as separate fits, within their gaps, for a fraction of the oracle passes. A
-    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others.
+    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others. Ctrl-C
+    ends the path.
 
     Parameters
     ----------
@@ -84,6 +84,21 @@ def path(
     >>> [model.C for model in models], bool(models.best.score(X, y) > 0.9)
     ([1.0, 10.0, 100.0], True)
     """
+    return Path(*fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv))
+
+
+def fit_path(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any,
+    sample_weight: Any,
+    cv: Any,
+    largest_first: bool = False,
+) -> tuple[Array, list[Any], Array | None]:
+    """The values of C, a fitted model for each, and their scores by fold; see `path`."""
     Cs = _read(estimator, Cs)
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
@@ -95,55 +110,43 @@ def path(
         size = X.shape[0] if getattr(X, "shape", ()) else len(X) if isinstance(X, list | tuple) else -1
         if size != n:
             raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
-        splits = _splits(cv, _plain_labels(y), n)
-        scores = np.array([_fold(estimator, X, y, Cs, known, *split) for split in splits]).T
-    return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
+        folds = splits(cv, plain_labels(y), n)
+        scores = np.array([_fold(estimator, X, y, Cs, known, *fold, largest_first) for fold in folds]).T
+    return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
 
 
-def _splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
-    """Which samples train and which test, fold by fold."""
-    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
-    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
-        cv = list(cv)
-        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
-            raise ValueError(told)
-    try:
-        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
-        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
-    except (TypeError, IndexError) as error:
-        raise ValueError(told) from error
-
-
-def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
+def _fits(
+    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool = False
+) -> list[Any]:
     given = {name: values for name, values in known.items() if values is not None}
     model = clone(estimator).set_params(warm_start=True)
     models: list[Any] = [None] * len(Cs)
-    for place in np.argsort(Cs, kind="stable"):
+    for place in np.argsort(-Cs if largest_first else Cs, kind="stable"):
         model.set_params(C=float(Cs[place])).fit(X, y, **given)
+        if getattr(model, "status_", None) is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
         models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
     return models
 
 
 def _fold(
-    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], train: Array, test: Array
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Array,
+    known: dict[str, Any],
+    train: Array,
+    test: Array,
+    largest_first: bool = False,
 ) -> list[float]:
     inside = {name: None if values is None else _safe_indexing(values, train) for name, values in known.items()}
-    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside)
+    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside, largest_first)
     held_out = _safe_indexing(X, test), _safe_indexing(y, test)
     return [model.score(*held_out) for model in models]
 
 
-def _plain_labels(y: Any) -> Array | None:
-    """The labels if each is a single number or string, so that folds can be stratified; else None."""
-    if isinstance(y, Ragged):
-        return None
-    values = list(y)
-    return np.array(values) if all(kind_of_label(value) for value in values) else None
-
-
 def _one_each(name: str, values: Any, n: int) -> Any:
-    is_list = hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and not sparse.issparse(values)
-    if not is_list or len(values) != n:
+    if not is_list(values) or not hasattr(values, "__len__") or sparse.issparse(values) or len(values) != n:
         raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 

@@ -18,12 +18,23 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import file_path, reason, shorten
+from tacit.inputs.parameters import file_path, is_list, reason, shorten
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("EMStep", "Iteration", "Quadratic", "Run", "SmoothStep", "Step")
+_CHECKED_BY_OWNER = (
+    "CurvePoint",
+    "EMStep",
+    "GroupNorm",
+    "Iteration",
+    "MixtureStep",
+    "Quadratic",
+    "Run",
+    "RunTable",
+    "SmoothStep",
+    "Step",
+)
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
@@ -33,10 +44,14 @@ _HOMES = (
     "tacit.solvers",
     "tacit.pacing",
     "tacit.learners.latent_svm",
+    "tacit.learners.smooth.entropy_choice",
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.words",
+    "tacit.ranking",
     "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 
@@ -108,7 +123,7 @@ def _build(kind: Any, params: Mapping[str, Any], attributes: Mapping[str, Any]) 
 
 def _handed_over(classes: Iterable[type]) -> dict[str, type]:
     """The user's classes by name."""
-    if isinstance(classes, type) or not isinstance(classes, Iterable):
+    if isinstance(classes, type) or not is_list(classes):
         raise TypeError(f"classes is a list of classes of your own, got {shorten(classes)}; write [MyLearner]")
     listed = list(classes)
     wrong = [kind for kind in listed if not isinstance(kind, type)]
@@ -187,6 +202,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return os.fspath(value)
     if isinstance(value, Status):
         return {"$status": value.name}
+    if isinstance(value, slice):
+        return {"$slice": [_pack(part, arrays, path) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
@@ -235,6 +252,9 @@ class _Unpacker:
             return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
         if "$status" in value:
             return Status[value["$status"]]
+        if "$slice" in value:
+            start, stop, step = (part if part is None else int(part) for part in value["$slice"])
+            return slice(start, stop, step)
         if "$strings" in value:
             if not all(isinstance(part, str) for part in value["$strings"]):
                 raise StorageError("a column of strings holds something else")

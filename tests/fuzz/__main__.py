@@ -24,8 +24,6 @@ def main() -> int:
     if unknown:
         parser.error(f"no target {', '.join(unknown)}; there are {', '.join(TARGETS)}")
     report = run(cases(options.only or list(TARGETS), options.first, options.inputs), verbose=True)
-    for case, text in report.raw:
-        print(f"{case} {text}")  # noqa: T201
     print(report)  # noqa: T201
     return 1 if report.raw else 0
 

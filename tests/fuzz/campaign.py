@@ -68,6 +68,8 @@ def run(todo: list[tuple[str, int]], *, verbose: bool = False) -> Report:
                 continue
             report.add(f"{case[0]}:{case[1]}", kind, text)
             done += 1
+            if verbose and kind not in ("clean", "clear"):
+                print(*report.raw[-1], flush=True)  # noqa: T201
             if verbose and time.monotonic() - shown > 60:
                 shown = time.monotonic()
                 print(f"{report} in {shown - began:.0f} s", flush=True)  # noqa: T201
@@ -77,6 +79,8 @@ def run(todo: list[tuple[str, int]], *, verbose: bool = False) -> Report:
             kind = HANG if process.exitcode == -15 else CRASH
             report.add(f"{present[0]}:{present[1]}", kind, f"exit code {process.exitcode}")
             todo = todo[1:]
+            if verbose:
+                print(*report.raw[-1], flush=True)  # noqa: T201
     return report
 
 

@@ -103,7 +103,7 @@ class Draw:
             lambda: np.concatenate([out, out]),
             lambda: out[:0],
             lambda: out.astype(object),
-            lambda: out.astype("U5") if out.dtype.kind not in "V" else out,
+            lambda: out.astype("U5") if out.dtype.kind not in "VmM" else out,
             lambda: out.tolist(),
             lambda: out.astype(out.dtype.newbyteorder(">")),
             lambda: np.asfortranarray(out)[::-1],

@@ -7,5 +7,8 @@ write files.
 
 from tacit.apps.application import Application
 from tacit.apps.coreference import CoreferenceResolver
+from tacit.apps.locator import Locator
+from tacit.apps.motif import MotifFinder
+from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "CoreferenceResolver"]
+__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "Tagger"]

@@ -25,7 +25,7 @@ from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
 from tacit.inputs.lines import one_line
-from tacit.inputs.parameters import numbers, one_of, reason, shorten
+from tacit.inputs.parameters import is_list, numbers, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
@@ -88,7 +88,7 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     array([[ 0.,  0., 10., 20.]])
     """
     place = find_place(path)
-    files = sorted(place.glob("*.xml")) if place.is_dir() else [find_file(place, "a VOC annotation")]
+    files = sorted(place.glob("*.xml")) if os.path.isdir(place) else [find_file(place, "a VOC annotation")]
     if not files:
         raise FileNotFoundError(f"{named(place)} has no *.xml files")
     return _table(place, [row for file in files for row in _voc_rows(file)])
@@ -161,7 +161,7 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     table = checked_table(table)
     if not isinstance(files, list | tuple | np.ndarray):
         raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
-    if y is not None and not (isinstance(y, Iterable) and hasattr(y, "__len__")):
+    if y is not None and not (is_list(y) and hasattr(y, "__len__")):
         raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
     labels = None if y is None else [str(label) for label in y]
     if labels is not None and len(labels) != len(files):

@@ -135,7 +135,7 @@ def _whole_numbers(line: str, where: str) -> list[int]:
 
 def _file(folder: Path, name: str) -> Path:
     for candidate in (folder / f"{name}.gz", folder / name):
-        if candidate.is_file():
+        if os.path.isfile(candidate):
             return candidate
     numbers = sorted({int(file.name.split(".")[0]) for file in folder.glob("*.pautomac.train*") if _is_numbered(file)})
     has = f"it has the problems {', '.join(map(str, numbers))}" if numbers else "it has no *.pautomac.train at all"

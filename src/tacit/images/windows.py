@@ -7,7 +7,7 @@ import math
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 from tacit.arrays import Array, is_table
 from tacit.datasets.images import MAX_PIXELS, image_folder, is_image, read_image
 from tacit.datasets.location import find_place
-from tacit.inputs.parameters import file_path, reason, shorten, whole_number
+from tacit.inputs.parameters import file_path, is_list, reason, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.running import Progress
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
@@ -63,7 +63,7 @@ def windows(
         computes them anew
     max_pixels : larger image files are refused before they are unpacked; more than 100,000 windows of an image, or
         2^28 numbers to describe them, are refused too
-    verbose : 1 shows progress on a terminal when it takes longer than a second
+    verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
 
     >>> bags = windows(np.eye(40), sizes=[(32, 32)], stride=8)
     >>> bags
@@ -73,8 +73,8 @@ def windows(
     """
     cells = whole_number("cells", cells, BLOCK)
     setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
-    sources = _sources(images)
-    folder = None if cache is None else _cache_folder(cache)
+    sources = image_sources(images)
+    folder = None if cache is None else cache_folder(cache)
     progress, began = Progress(verbose, len(sources)), time.perf_counter()
     parts = []
     try:
@@ -99,7 +99,7 @@ class _Described(NamedTuple):
     boxes: Array
 
 
-def _sources(images: Any) -> list[Any]:
+def image_sources(images: Any) -> list[Any]:
     """Arrays and paths, one an image."""
     if isinstance(images, np.ndarray):
         if images.ndim not in (2, 3):
@@ -110,11 +110,11 @@ def _sources(images: Any) -> list[Any]:
         return [images]
     if isinstance(images, (str, os.PathLike)):
         place = find_place(images)
-        if not place.is_dir():
+        if not os.path.isdir(place):
             return [place]
         flat = sorted(file for file in place.iterdir() if is_image(file))
         return list(flat) or list(image_folder(place).files)
-    if not isinstance(images, Iterable):
+    if not is_list(images):
         raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
     sources = list(images)
     wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]
@@ -133,7 +133,7 @@ def _described(source: Any, name: str, setting: _Setting, folder: Path | None, m
         return _describe(pixels, setting, name)
     key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
     kept = folder / f"{key}.windows"
-    if kept.exists():
+    if os.path.exists(kept):
         try:
             return _checked_cache(read_archive(kept, "windows")[1], setting.cells)
         except (StorageError, KeyError) as error:
@@ -303,7 +303,7 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def _cache_folder(cache: str | os.PathLike[str]) -> Path:
+def cache_folder(cache: str | os.PathLike[str]) -> Path:
     folder = file_path("cache", cache)
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise ValueError(f"cache={shorten(str(folder))} is a file; give a folder")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from numbers import Number
 from typing import Any
 
@@ -11,7 +10,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from tacit.arrays import Array, find_uneven
-from tacit.inputs.parameters import reason, shorten
+from tacit.inputs.parameters import is_list, reason, shorten
 
 
 def is_missing(value: Any) -> bool:
@@ -40,6 +39,13 @@ def kind_of_label(value: Any) -> str:
     return "number" if is_number else ""
 
 
+UNLABELLED = (
+    "drop the sample or label it. To use samples without a label, fit on the others, label these with predict, and fit "
+    "again on all, with a sample_weight below 1 for them"
+)
+"""What to do about samples without a label: a loss is measured against the label, so alone they teach nothing."""
+
+
 def read_labels(y: Any, n: int) -> Array:
     """One label per sample, as an array; the error names what is wrong and where.
 
@@ -57,12 +63,12 @@ def read_labels(y: Any, n: int) -> Array:
         raise ValueError(f"labels are numbers or strings, y holds {labels.dtype}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         i = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; drop the sample or label it")
+        raise ValueError(f"y[{i}] is {labels[i]}: Input y contains NaN or infinity; {UNLABELLED}")
     return np.asarray(labels)
 
 
-def read_classes(classes: Any, y: Any, n: int) -> Array:
-    """The classes: those the user lists (y must be among them), or all that occur in y, sorted."""
+def read_classes(classes: Any, y: Any, n: int, least: int = 2) -> Array:
+    """The classes: those the user lists (``least`` or more, y among them), or all that occur in y, sorted."""
     labels = read_labels(y, n)
     check_classification_targets(labels)
     if classes is None:
@@ -73,29 +79,30 @@ def read_classes(classes: Any, y: Any, n: int) -> Array:
                 "class, or list all classes with classes=[...]"
             )
         return found
-    listed = read_listed(classes)
+    listed = read_listed(classes, least=least)
     reject_unknown(find_labels(listed, labels), listed, labels)
     return listed
 
 
-def read_listed(classes: Any, word: str = "labels") -> Array:
-    """The parameter ``classes`` as an array: two or more different labels of one kind.
+def read_listed(classes: Any, word: str = "labels", least: int = 2) -> Array:
+    """The parameter ``classes`` as an array: two or more different labels of one kind, or ``least=1``.
 
     >>> read_listed(["cat", "ant"])
     array(['cat', 'ant'], dtype='<U3')
     """
-    items = [] if isinstance(classes, str | bytes) or not isinstance(classes, Iterable) else _plain(classes).tolist()
+    items = [] if isinstance(classes, str | bytes) or not is_list(classes) else _plain(classes).tolist()
     kinds = {kind_of_label(item) for item in items} if isinstance(items, list) else {""}
     listed = np.array(items) if len(kinds) == 1 and "" not in kinds else np.zeros(0)
-    if listed.size < 2 or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:
-        raise ValueError(f"classes must be two or more different {word}, got {shorten(classes)}")
+    if listed.size < least or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:
+        count = "two" if least == 2 else "one"
+        raise ValueError(f"classes must be {count} or more different {word}, got {shorten(classes)}")
     return listed
 
 
-def check_listed(classes: Any, word: str = "labels") -> None:
+def check_listed(classes: Any, word: str = "labels", least: int = 2) -> None:
     """Refuse a parameter ``classes`` that is neither None nor a list of classes."""
     if classes is not None:
-        read_listed(classes, word)
+        read_listed(classes, word, least)
 
 
 def find_labels(classes: Array, labels: Array) -> Array:
@@ -128,7 +135,7 @@ def _of_one_kind(labels: Array) -> Array:
     """Labels that came as Python objects, as numbers or as strings."""
     missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
-        raise ValueError(f"y[{missing[0]}] is missing; drop the sample or label it")
+        raise ValueError(f"y[{missing[0]}] is missing; {UNLABELLED}")
     kinds = {kind_of_label(label): i for i, label in reversed(list(enumerate(labels)))}
     if "" in kinds:
         i = kinds[""]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,6 +116,29 @@ def numbers(name: str, values: Any, meaning: str = "an array of numbers") -> Arr
     raise ValueError(f"{name} must be {meaning}, got {shorten(values)}")
 
 
+def is_list(value: Any) -> bool:
+    """Whether one can go through the entries of a value: an array without dimensions says that it has some.
+
+    >>> is_list([3]), is_list(np.array([3])), is_list(np.array(3)), is_list(3)
+    (True, True, False, False)
+    """
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+
+
+def even_table(name: str, values: Any) -> Array:
+    """Values as an array of whatever type; rows of several lengths are refused.
+
+    >>> even_table("array", [[1], [2, 3]])
+    Traceback (most recent call last):
+    ...
+    ValueError: array must have rows of one length, got [[1], [2, 3]]
+    """
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name} must have rows of one length, got {shorten(values)}") from error
+
+
 def switch(name: str, value: Any) -> bool:
     """A parameter that is on or off.
 
@@ -152,7 +175,12 @@ def random_numbers(random_state: Any) -> np.random.RandomState:
 
     if is_whole(random_state) or isinstance(random_state, np.timedelta64):
         random_state = whole_number("random_state", random_state, 0, 2**32 - 1)
-    found: np.random.RandomState = check_random_state(random_state)
+    try:
+        found: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:  # its message would repeat the whole value
+        raise ValueError(
+            f"random_state must be a whole number, None or a numpy.random.RandomState, got {shorten(random_state)}"
+        ) from error
     return found
 
 
@@ -218,3 +246,14 @@ def reason(error: BaseException, most: int = 200) -> str:
     ('no such', 'MemoryError')
     """
     return one_line(str(error), most) or type(error).__name__
+
+
+def is_list_of_text(value: Any) -> bool:
+    """Whether a value is a list, tuple or array of strings.
+
+    >>> is_list_of_text(["a", "b"]), is_list_of_text("ab"), is_list_of_text([1])
+    (True, False, False)
+    """
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1 and (value.dtype.kind == "U" or all(isinstance(v, str) for v in value.tolist()))
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)

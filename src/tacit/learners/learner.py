@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit import storage
 from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, kind_of_label
-from tacit.inputs.parameters import numbers, whole_number
+from tacit.inputs.parameters import is_list, numbers, switch, whole_number
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
 from tacit.problems.per_sample.user_functions import key_of
+from tacit.ragged import Ragged
 from tacit.scale import sharded
 
 _PARTS = ("problem", "solver", "pace", "penalty")
@@ -44,6 +46,15 @@ class Traits:
     is_convex: bool = False
     is_certified: bool = False
     needs_hidden: bool = False
+
+
+def _has_marginals(learner: Any) -> bool:
+    if not getattr(learner.problem, "has_marginals", False):
+        raise AttributeError(
+            f"probabilities are for problems whose outputs have parts, such as Chain; {type(learner.problem).__name__} "
+            "has scores: use decision_function"
+        )
+    return True
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -111,12 +122,48 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         values[codes < 0] = -1
         return values, scores
 
+    def predict_best(self, X: Any, k: int = 3) -> tuple[list[Array], list[Array]]:
+        """The best k taggings of every sequence and their scores, the best first.
+
+        Returns two lists with an entry per sequence: a table of tags, one row per tagging, and the scores of its rows.
+        A sequence with fewer than k taggings has fewer rows.
+        """
+        k = whole_number("k", k, 1, 10_000)
+        oracle = self._bind(X)
+        way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
+        require(f"{type(self).__name__}.predict_best", self.problem, oracle, ["best_outputs"], way_out)
+        with sharded(oracle, self.n_jobs) as shards:
+            codes, scores = shards.best_outputs(self.coef_, k)
+        counts = np.isfinite(scores).sum(axis=1)
+        bounds = zip(oracle.offsets[:-1], oracle.offsets[1:], counts, strict=True)
+        tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
+        return tags, [row[:count] for row, count in zip(scores, counts, strict=True)]
+
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Ragged:
+        """For sequences: the probability of each tag at each token, (tokens, tags) per sequence, as in `classes_`.
+
+        These are the marginals of the Gibbs distribution ``p(y) ∝ exp s(y)`` over all taggings, by forward–backward. A
+        margin learner does not fit that distribution: the numbers order tags by how sure the model is, but they are not
+        calibrated.
+        """
+        oracle = self._bind(X)
+        with sharded(oracle, self.n_jobs) as shards:
+            return Ragged(shards.tag_posterior(self.coef_), oracle.offsets)
+
+    @available_if(_has_marginals)  # type: ignore[untyped-decorator]
+    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+        """`predict_proba` as crfsuite writes it: per sequence a list with a dict per token, from tag to probability."""
+        tags = self.classes_.tolist()
+        tables = self.predict_proba(X)
+        return [[dict(zip(tags, row, strict=True)) for row in table.tolist()] for table in tables]
+
     def score_hidden(self, X: Any, y: Any, hidden: Any) -> float:
         """The share of hidden values that `impute` gets right, of those that are known (not −1 or None)."""
         found = self.impute(X, y)
         if found is None:
             raise ValueError(f"{type(self.problem).__name__} has no hidden value: there is nothing to score")
-        truth = list(hidden) if isinstance(hidden, Iterable) else []
+        truth = list(hidden) if is_list(hidden) else []
         if len(truth) != len(found):
             raise ValueError(f"hidden has {len(truth)} entries for {len(found)} samples; give one each, -1 if unknown")
         known = [i for i, h in enumerate(truth) if _is_known(h)]
@@ -153,10 +200,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         weights = read_weights(sample_weight, oracle.n_samples)
         return float(1 - weights @ losses / (weights @ _units(oracle)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+    def save(self, path: str | os.PathLike[str], history: bool = True) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle.
+
+        ``history=False`` leaves out how it was learned, which can be much larger than the model: the lines of
+        `history_` and those of each of `runs_`. A model from such a file has empty lists in their place.
+        """
         check_is_fitted(self)
-        storage.save(path, self, self.learned_attributes())
+        switch("history", history)
+        attributes = self.learned_attributes()
+        storage.save(path, self, attributes if history else without_history(attributes))
 
     def learned_attributes(self) -> dict[str, Any]:
         """What goes into a file beside the parameters: everything that `fit` learned, by name."""
@@ -228,15 +281,28 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         )
 
 
+def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Learned attributes, the lines of their histories left out."""
+    kept = dict(attributes)
+    if "history_" in kept:
+        kept["history_"] = []
+    if "runs_" in kept:
+        kept["runs_"] = type(kept["runs_"])(run._replace(history=[]) for run in kept["runs_"])
+    return kept
+
+
 def _is_same(found: Any, truth: Any) -> bool:
     """Whether two hidden values are one; what cannot be compared is not."""
-    answer = key_of(found) == key_of(truth)
+    try:
+        answer = key_of(found) == key_of(truth)
+    except ValueError:  # NumPy cannot make an array of what it is compared with
+        return False
     return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _is_known(h: Any) -> bool:
     """Whether a hidden value is given: not −1, and nothing of it missing."""
-    entries = list(h) if isinstance(h, Iterable) and not isinstance(h, str | bytes | dict) else [h]
+    entries = list(h) if is_list(h) and not isinstance(h, str | bytes | dict) else [h]
     is_open = all(kind_of_label(entry) == "number" and entry == -1 for entry in entries)
     return not is_open and not any(is_missing(entry) for entry in entries)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from tacit.arrays import Array
 from tacit.inputs.labels import find_labels, read_labels
 from tacit.inputs.parameters import (
     file_path,
+    is_list,
     is_not_negative,
     is_positive,
     number,
@@ -20,15 +22,21 @@ from tacit.inputs.parameters import (
     whole_number,
 )
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
 from tacit.oracle.capabilities import ChecksItself
-from tacit.penalties import Penalty, Quadratic
+from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale.threads import check_jobs
-from tacit.solvers import Bundle
+from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
+
+MAX_STARTS = 100_000
+"""The largest n_init: each start keeps its record."""
+
+MIN_COST_SPREAD = 5.0
+"""Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
 
 
 class Prepared(NamedTuple):
@@ -41,17 +49,18 @@ class Prepared(NamedTuple):
 
 
 def bind_samples(
-    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS
+    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS, instead: str = ""
 ) -> tuple[Schema, Any]:
     """For any learner: check the parameters that all of them have, read the data once, and bind it.
 
-    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work.
+    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work, which says
+    what to do ``instead``.
     """
     check_running(learner)
     data = learner._read(X, reset=True)
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)
-    require(type(learner).__name__, learner.problem, oracle, needs)
+    require(type(learner).__name__, learner.problem, oracle, needs, instead)
     functions = offered(oracle, ChecksItself)
     if functions is not None:
         functions.probe()
@@ -65,11 +74,19 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     check_margin(learner)
     schema, oracle = bind_samples(learner, X, y, hidden, MARGIN_LEARNERS_NEED)
     _check_rescaling(learner, oracle)
+    _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
     penalty = Quadratic() if learner.penalty is None else learner.penalty
     penalty.check(oracle.n_params)
-    if learner.class_weight is not None and completes_labels(oracle):
+    if isinstance(penalty, GroupNorm):
+        penalty = penalty.on(schema)
+        penalty.check_whole(oracle.n_params)
+    if not penalty.is_quadratic and not getattr(solver, "takes_norms", False):
+        raise CapabilityError(
+            f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
+        )
+    if learner.class_weight is not None and has_long_codes(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
@@ -98,6 +115,11 @@ def check_running(learner: Any) -> None:
             f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
             + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
         )
+    check_long_run(learner)
+
+
+def check_long_run(learner: Any) -> None:
+    """Refuse invalid values of those parameters of long runs that an estimator has."""
     whole_number("max_iter", getattr(learner, "max_iter", 1))
     check_jobs(learner.n_jobs)
     if getattr(learner, "checkpoint", None) is not None:
@@ -105,9 +127,7 @@ def check_running(learner: Any) -> None:
     if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
         raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
     callbacks = getattr(learner, "callbacks", None)
-    if callbacks is not None and not (
-        isinstance(callbacks, Iterable) and all(callable(callback) for callback in callbacks)
-    ):
+    if callbacks is not None and not (is_list(callbacks) and all(callable(callback) for callback in callbacks)):
         raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
 
 
@@ -116,16 +136,20 @@ def check_margin(learner: Any) -> None:
     number("C", learner.C, "a positive number", is_positive)
     number("tol", learner.tol, "a positive number", is_positive)
     switch("warm_start", learner.warm_start)
-    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
+    named = ("auto", *getattr(learner, "named_solvers", ()))
+    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver not in named):
         raise TypeError(
-            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+            f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
+            f"got {shorten(learner.solver)}"
         )
-    if learner.solver is not None and not isinstance(learner.solver, str) and not hasattr(learner.solver, "step"):
+    if learner.solver is not None and not isinstance(learner.solver, str) and offered(learner.solver, Solver) is None:
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )
     one_of("rescaling", learner.rescaling, ("margin", "slack"))
-    if learner.penalty is not None and (isinstance(learner.penalty, type) or not hasattr(learner.penalty, "primal")):
+    methods = ("value", "primal", "near", "products", "dual_offsets", "check")
+    is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
+    if learner.penalty is not None and not is_penalty:
         raise TypeError(f"penalty must be None or a penalty such as Quadratic(metric), got {shorten(learner.penalty)}")
 
 
@@ -180,6 +204,22 @@ def _check_rescaling(learner: Any, oracle: Any) -> None:
         raise CapabilityError(
             f"rescaling={learner.rescaling!r} needs outputs that can be listed, and {type(learner.problem).__name__} "
             f"offers only {' and '.join(map(repr, offered))}; {_other_way(oracle)}"
+        )
+
+
+def _warn_of_unequal_costs(learner: Any, oracle: Any) -> None:
+    """Say when a cost matrix is better served by slack rescaling (benchmarks/results/costs.md)."""
+    costs = np.asarray(getattr(learner.problem, "loss", "0/1"))
+    is_matrix = costs.ndim == 2 and len(costs) > 2 and bool((costs > 0).any())
+    if learner.rescaling != "margin" or "slack" not in getattr(oracle, "rescalings", ()) or not is_matrix:
+        return
+    spread = float(costs.max() / costs[costs > 0].min())
+    if spread >= MIN_COST_SPREAD:
+        warnings.warn(
+            f"{type(learner).__name__}: the costs of wrong labels differ by a factor of {spread:.3g}, and "
+            "rescaling='margin' asks for margins as wide as the costs, which often ends at a higher cost than to "
+            "ignore them; try rescaling='slack' (the page 'Which solver?' shows both)",
+            stacklevel=4,
         )
 
 

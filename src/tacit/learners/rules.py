@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import has_long_codes, offered
+from tacit.oracle import has_hidden_states, has_long_codes, offered
 from tacit.oracle.capabilities import SumsParts
 
 
@@ -53,15 +53,33 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`. Where labels have many parts, part by part if the oracle can (clusters of mentions), else the
-    best output (tags of a sequence, beside which nothing is hidden)."""
+    """`SummedHidden` for single labels. Where labels have many parts: the likeliest tag of every token where tags have
+    hidden states, the likeliest cluster of every mention, and else the best output, as for plain sequences."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
-        if not has_long_codes(oracle):
-            return super().answer(oracle, w)
-        if offered(oracle, SumsParts) is None:
-            return BestOutput().answer(oracle, w)
-        code: Array = oracle.likeliest(w).code
+        if has_hidden_states(oracle):
+            likeliest: Array = oracle.likeliest(w)
+            return likeliest
+        if offered(oracle, SumsParts) is not None:
+            clusters: Array = oracle.likeliest_clusters(w).code
+            return clusters
+        return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
+
+
+class LeastEntropy:
+    """``argmax over y of R_α(y)``, the label of least Rényi entropy, and the best hidden value with it."""
+
+    needs: tuple[str, ...] = ("renyi_scores", "best_under")
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+
+    def answer(self, oracle: Any, w: Array) -> Array:
+        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
         return code
+
+    def label_scores(self, oracle: Any, w: Array) -> Array:
+        scores: Array = oracle.renyi_scores(w, self.alpha)
+        return scores

@@ -34,7 +34,8 @@ class StructuredSVM(Learner):
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
     solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
         `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
-    rescaling : "margin", or "slack" for problems whose outputs can be listed
+    rescaling : "margin", or "slack" for problems whose outputs can be listed; with a cost matrix as loss, "slack"
+        usually ends at lower costs
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
     tol : relative gap to reach; see `tacit.solvers.minimise`
     max_iter : steps at the most
@@ -44,9 +45,11 @@ class StructuredSVM(Learner):
     resume : go on from that file if it exists
     n_jobs : threads that share the samples; None for as many as BLAS would use. The result is the same, to the bit
     random_state : seed of solvers that draw samples: the same fit gives the same result. None for another each time
-    verbose : 1 shows progress on a terminal when a fit takes longer than a second
+    verbose : 1 shows progress on a terminal or in a notebook when a fit takes longer than a second, 2 writes a
+        plain line every five seconds, 0 shows nothing
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
-        too, with a warning, and keeps the best model. In a grid search Ctrl-C ends only the present fit
+        too, with a warning, and keeps the best model. Pressed twice it raises. In a search of scikit-learn a fit that
+        Ctrl-C ended is not scored (NaN), and Ctrl-C twice ends the search
 
     Attributes
     ----------

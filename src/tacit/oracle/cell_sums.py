@@ -127,7 +127,7 @@ class CellSums(ABC):
 
     def output_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
         """See `tacit.oracle.capabilities.GivesPosteriors`."""
-        parts = [np.empty((0, self.n_labels))]
+        parts: list[Array] = [np.empty((0, self.n_labels))]
         for _, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
             V, log = np.empty(scores.shape), np.empty(starts.size - 1)
@@ -214,7 +214,8 @@ class CellSums(ABC):
 def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> tuple[Array, Array, Array]:
     """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + score(y)] − score(y_i))``, the y, and the weights of ``Σ coef_i ∂ξ_i``.
 
-    A label without any hidden value never competes. One that is true is an error: it could never be predicted.
+    Rivals that tie share the weight, which gives a better direction than any one of them: at w = 0 all of them tie. A
+    label without any hidden value never competes. One that is true is an error: it could never be predicted.
     """
     places = np.arange(labels.size)
     own = scores[places, labels]
@@ -230,9 +231,9 @@ def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> t
     rivals = np.argmax(wished, axis=1)
     slack = wished[places, rivals] - own
     is_active = slack > 0
-    weights = np.zeros(scores.shape)
-    weights[places[is_active], rivals[is_active]] = coef[is_active]
-    weights[places[is_active], labels[is_active]] -= coef[is_active]
+    ties = (wished == wished[places, rivals][:, None]) & is_active[:, None]
+    weights = ties * (coef / np.maximum(ties.sum(axis=1), 1))[:, None]
+    weights[places, labels] = np.where(is_active, -coef, 0.0)
     return np.maximum(slack, 0.0), rivals, weights
 
 

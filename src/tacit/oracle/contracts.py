@@ -187,6 +187,9 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
+    has_marginals: bool = False
+    """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
+
     def read(self, X: Any) -> Any:
         """Check the input and turn it into the container that `schema` and `bind` take."""
         return X

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.labels import is_missing
-from tacit.inputs.parameters import is_whole, shorten
+from tacit.inputs.parameters import is_list, is_whole, shorten
 from tacit.ragged import Ragged
 
 
@@ -179,11 +179,11 @@ def _is_plain(hidden: Any) -> bool:
     """Whether every sample has a single value: no list, mask or set among them."""
     if isinstance(hidden, np.ndarray) and hidden.dtype != object:
         return hidden.ndim != 2 or hidden.dtype.kind != "b"
-    if not isinstance(hidden, Iterable) or isinstance(hidden, str | bytes | dict) or getattr(hidden, "ndim", 1) == 0:
+    if not is_list(hidden) or isinstance(hidden, str | bytes | dict):
         return True
     return all(_is_single(entry) for entry in hidden)
 
 
 def _is_single(entry: Any) -> bool:
     """Whether an entry is one value, and no list, mask or set."""
-    return isinstance(entry, str | bytes | dict) or not isinstance(entry, Iterable) or getattr(entry, "ndim", 1) == 0
+    return isinstance(entry, str | bytes | dict) or not is_list(entry)

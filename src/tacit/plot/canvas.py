@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
+from tacit.inputs.parameters import shorten
+
 INK, BLUE, ORANGE, GREEN, GREY = "#222222", "#0072b2", "#d55e00", "#009e73", "#8a8a8a"
 BASES = {"A": "#009e73", "C": "#0072b2", "G": "#e69f00", "T": "#d55e00"}
 """Letters of DNA in their customary colours, in the shades of Okabe & Ito."""
@@ -56,7 +58,10 @@ def history_of(model: Any, holds: str, instead: str) -> Any:
     """The history of a fitted model, or the list itself, whose lines have the attribute ``holds``."""
     lines = getattr(model, "history_", model)
     if not isinstance(lines, list) or not lines:
-        raise ValueError(f"a fitted learner or its history is needed, got {model!r}; call fit first")
+        raise ValueError(
+            f"a fitted learner or its history is needed, got {shorten(model)}; call fit first, and save the model with "
+            "its history"
+        )
     if not hasattr(lines[0], holds):
         raise ValueError(f"the history of {type(model).__name__} has no {holds!r} to draw; {instead}")
     return lines

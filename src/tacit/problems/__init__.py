@@ -3,10 +3,21 @@
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
 from tacit.problems.coreference import Coreference
+from tacit.problems.detection import Detection
 from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
 from tacit.problems.rotations import rotations
 from tacit.problems.transforms import Transforms
 
-__all__ = ["Candidates", "Chain", "Coreference", "Motif", "Multiclass", "PerSample", "Transforms", "rotations"]
+__all__ = [
+    "Candidates",
+    "Chain",
+    "Coreference",
+    "Detection",
+    "Motif",
+    "Multiclass",
+    "PerSample",
+    "Transforms",
+    "rotations",
+]

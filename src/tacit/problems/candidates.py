@@ -78,7 +78,7 @@ class Candidates(TableProblem):
 
     @classmethod
     def variants(cls) -> list[Self]:
-        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        costs = [[0, 1, 3], [2, 0, 0.75], [1, 1, 0]]
         return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=[7, 1, 2])]
 
     def __sklearn_tags__(self) -> Any:

@@ -44,7 +44,8 @@ class Multiclass(TableProblem):
             X = check_array(X, accept_sparse="csr", dtype=kinds, ensure_all_finite=False, input_name="X")
         except (ValueError, TypeError, OverflowError) as error:
             why = find_uneven(X) or one_line(str(error), 500)
-            raise type(error)(f"X is not a table of numbers: {why}") from error
+            kind = ValueError if isinstance(error, OverflowError) else type(error)
+            raise kind(f"X is not a table of numbers: {why}") from error
         place = first_non_finite(X)
         if place:
             raise ValueError(
@@ -66,7 +67,7 @@ class Multiclass(TableProblem):
 
     @classmethod
     def variants(cls) -> list[Self]:
-        costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
+        costs = [[0, 1, 3], [2, 0, 0.75], [1, 1, 0]]
         return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=["cat", "ant", "bee"])]
 
     def __sklearn_tags__(self) -> Any:

@@ -222,7 +222,7 @@ def _explained(error: OSError, path: Any, done: str) -> OSError:
 
 def _mode(target: Path) -> int:
     """The permissions of the file that is replaced, else those of any new file."""
-    if target.exists():
+    if os.path.exists(target):
         return target.stat().st_mode & 0o777
     mask = os.umask(0)
     os.umask(mask)

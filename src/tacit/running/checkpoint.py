@@ -99,7 +99,7 @@ def stored(snapshot: Mapping[str, Any], name: str, shape: tuple[int, ...], kinds
     values: Any = snapshot.get(name)
     if not is_table(values, len(shape), kinds) or values.shape != shape:
         raise StorageError(f"{name} is {shorten(values)}, not {shape} finite numbers")
-    return np.asarray(values)
+    return np.asarray(values, dtype=np.float64 if values.dtype.kind == "f" else None)  # sums in single would drift
 
 
 def stored_number(snapshot: Mapping[str, Any], name: str, least: float = -np.inf) -> float:

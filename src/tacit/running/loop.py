@@ -2,7 +2,7 @@
 
 A `Process` defines a step, what to report about it, when to stop, and what a checkpoint must hold. The loop does
 everything else: callbacks, progress, checkpoints, and Ctrl-C, after which the state before the interrupted step is
-returned.
+returned (`tacit.running.interruption` says when it is not).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
+from tacit.running.interruption import accept_press, one_run
 from tacit.running.progress import Progress
 from tacit.running.status import Status
 
@@ -69,6 +70,19 @@ def run(
     """
     callbacks = tuple(callbacks)
     clock = time.perf_counter()
+    with one_run() as is_outermost:
+        return _run(process, state, callbacks, progress, checkpoint, clock, is_outermost)
+
+
+def _run(
+    process: Process[S],
+    state: S,
+    callbacks: tuple[Callable[[Any], Any], ...],
+    progress: Progress | None,
+    checkpoint: Keeper | None,
+    clock: float,
+    is_outermost: bool,
+) -> tuple[S, Status]:
     try:
         while True:
             line = process.report(state)
@@ -84,6 +98,8 @@ def run(
     except KeyboardInterrupt:
         if checkpoint is not None:
             checkpoint.write(process.snapshot(state))
+        if is_outermost:
+            accept_press()
         return state, Status.INTERRUPTED
     finally:
         if progress is not None:

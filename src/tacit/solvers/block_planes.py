@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import shorten
 from tacit.oracle import Plane, Task, take_code
 from tacit.oracle.dual import Dual
 from tacit.solvers.bundle import overflow_error
 
 MAX_NUMBERS = 1 << 24
 """Numbers that the planes of all blocks may take together (128 MB) before blocks become larger than one sample."""
+
+MAX_ASKED = 1 << 29
+"""Numbers that they may take if `cache` is given (4 GB)."""
 
 DEFAULT_CACHE = 10
 """Planes kept per block. Without any, the gap shrinks like 1/passes; with some, by a constant factor per pass."""
@@ -50,6 +54,11 @@ class BlockPlanes(Dual):
         self.n_blocks = -(-n // self.size)
         if cache is None:
             cache = max(0, min(DEFAULT_CACHE, MAX_NUMBERS // (self.n_blocks * d) - 1))
+        if self.n_blocks * (1 + cache) * d > MAX_ASKED:
+            raise ValueError(
+                f"cache={shorten(cache)} asks for {shorten(1 + cache)} planes of {d} numbers in each of "
+                f"{self.n_blocks} blocks, and at most {MAX_ASKED:.2g} are kept; lower cache, or raise block_size"
+            )
         self.slopes = np.zeros((self.n_blocks, 1 + cache, d))
         self.levels = np.zeros((self.n_blocks, 1 + cache))
         self.shares = np.zeros((self.n_blocks, 1 + cache))

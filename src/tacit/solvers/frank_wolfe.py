@@ -168,7 +168,10 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
 def _load_dual(dual: Any, parts: Mapping[str, Array]) -> Any:
     """Fill a dual point from its stored parts; refuse parts that do not fit, since kernels would index by them."""
     own = dual.state()
-    alike = set(own) == set(parts) and all(np.shape(parts[name]) == own[name].shape for name in own)
+    alike = set(own) == set(parts) and all(
+        np.shape(parts[name]) == np.shape(own[name]) and np.asarray(parts[name]).dtype == np.asarray(own[name]).dtype
+        for name in own
+    )
     fits = (
         dual.fits(parts) if dual.has_variables else alike and not any(np.isnan(part).any() for part in parts.values())
     )

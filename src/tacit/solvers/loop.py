@@ -196,7 +196,8 @@ def minimise(
     max_iter : steps at the most
     start, planes, dual : a point, codes of planes and dual variables from an earlier solution
     callbacks : each is called with every `Step`; one that returns True (exactly) stops the loop
-    verbose : 1 shows progress on a terminal once a run takes longer than a second, 0 never
+    verbose : 1 shows progress on a terminal or in a notebook once a run takes longer than a second, 2 writes a line
+        every few seconds, 0 nothing
     checkpoint : where to keep the state
     rng : for solvers that draw samples
 
@@ -211,7 +212,7 @@ def minimise(
     max_iter = whole_number("max_iter", max_iter)
     solve = Solve(task, solver, tol, gap, max_iter)
     begun = solve.begin(WarmStart(start, planes, dual), checkpoint, rng)
-    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, max_iter), checkpoint=checkpoint)
+    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, None), checkpoint=checkpoint)
     return solve.certify(last, status)
 
 

@@ -12,11 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import storage
 from tacit.arrays import Array
-from tacit.inputs.parameters import random_numbers, shorten, whole_number
-from tacit.learners.learner import read_weights
+from tacit.inputs.parameters import numbers, random_numbers, shorten, switch, whole_number
+from tacit.learners.learner import read_weights, without_history
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
 from tacit.spectral.symbols import decode, encode, read_sequences
+
+MAX_COUNT = 1e100
+"""How often a string may count: sums of products of larger numbers overflow."""
 
 
 class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
@@ -66,11 +69,15 @@ class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
         strings = self._next().sample(n_samples, random_numbers(random_state), max_length)
         return decode(strings, self.symbols_)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+    def save(self, path: str | os.PathLike[str], history: bool = True) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle.
+
+        ``history=False`` leaves out the lines of `history_`.
+        """
         check_is_fitted(self)
+        switch("history", history)
         facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        storage.save(path, self, facts)
+        storage.save(path, self, facts if history else without_history(facts))
 
     def check(self) -> None:
         """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
@@ -121,4 +128,13 @@ class StringDensity(BaseEstimator, ABC):  # type: ignore[misc]
 
 def read_counts(sample_weight: Any, n: int) -> Array | None:
     """How often each of n strings counts: finite and not negative; None is once each."""
-    return None if sample_weight is None else read_weights(sample_weight, n) * np.max(sample_weight)
+    if sample_weight is None:
+        return None
+    largest = float(numbers("sample_weight", sample_weight).max(initial=0.0))
+    shares = read_weights(sample_weight, n)
+    if largest > MAX_COUNT:
+        raise ValueError(
+            f"sample_weight says how often a string counts, and {largest:.3g} times is too often for sums of products; "
+            f"scale the weights to at most {MAX_COUNT:g}"
+        )
+    return shares * largest

@@ -127,7 +127,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         except KeyboardInterrupt:
             interrupted = True
         return trial.model(choice, interrupted)
-    shown = EMProgress(recipe.verbose, recipe.max_iter)
+    shown = EMProgress(recipe.verbose)
     start = smoothed(trial.best[2], choice.strength)
     steps = max(choice.steps // STEPS_PER_FINAL_STEP, 1)
     fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=MIN_STATE_PROBABILITY, watch=shown)
@@ -154,7 +154,7 @@ class Trial:
             self._look(self.start, 0)
             return self.best[:2]
         done = len(self.history)
-        shown = EMProgress(self.recipe.verbose, steps)
+        shown = EMProgress(self.recipe.verbose)
 
         def watch(line: EMStep, counts: Expected) -> bool:
             shown(line, counts)
@@ -222,12 +222,12 @@ def _automaton(parameters: Parameters, symbols: Array) -> WeightedAutomaton:
 
 
 class EMProgress:
-    """Shows EM steps on a terminal."""
+    """Shows EM steps; how many there will be nobody knows."""
 
-    def __init__(self, verbose: int, steps: int) -> None:
+    def __init__(self, verbose: int) -> None:
         from tacit.running import Progress
 
-        self.bar = Progress(verbose, steps)
+        self.bar = Progress(verbose, None)
 
     def __call__(self, line: EMStep, counts: Expected) -> bool:
         self.bar.show(line.seconds, line.iteration, f"log-likelihood a string {line.log_likelihood:.6g}")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, is_whole, number, one_of, random_numbers, shorten, whole_number
+from tacit.inputs.parameters import (
+    is_list,
+    is_not_negative,
+    is_whole,
+    number,
+    one_of,
+    random_numbers,
+    shorten,
+    whole_number,
+)
 from tacit.ragged import Ragged
 from tacit.spectral.baum_welch import check_steps
 from tacit.spectral.density import StringDensity, read_counts
@@ -19,6 +27,9 @@ from tacit.spectral.moments import Counting, Moments
 from tacit.spectral.prefix_tree import sorting
 from tacit.spectral.selection import NGRAM_SHARE, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
+
+MAX_SCALING = 10.0
+"""The largest power of a frequency: beyond, rare contexts overflow."""
 
 AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
@@ -51,7 +62,7 @@ class SpectralAutomaton(StringDensity):
     validation : share of the strings that is held out for choices; the model is then learned anew from all
     alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
     random_state : of the split, the groups and large SVDs
-    verbose : 1 shows progress of EM on a terminal
+    verbose : 1 shows progress of EM on a terminal or in a notebook, 2 writes plain lines
 
     Attributes
     ----------
@@ -209,7 +220,7 @@ class SpectralAutomaton(StringDensity):
     def _check(self) -> list[int]:
         """The ranks to try; an error for parameters that cannot be."""
         ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
-        ranks = list(ranks) if isinstance(ranks, Iterable) else [ranks]
+        ranks = list(ranks) if is_list(ranks) else [ranks]
         if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
             raise ValueError(
                 f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"
@@ -219,8 +230,8 @@ class SpectralAutomaton(StringDensity):
         for name in ("length", "size", "max_iter"):
             whole_number(name, getattr(self, name))
         number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
-        for name in ("scaling", "tol"):
-            number(name, getattr(self, name), "a number from 0", is_not_negative)
+        number("scaling", self.scaling, f"a number from 0 to {MAX_SCALING:g}", lambda power: 0 <= power <= MAX_SCALING)
+        number("tol", self.tol, "a number from 0", is_not_negative)
         if isinstance(self.basis, str):
             if self.basis not in ("frequent", "all"):
                 raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")

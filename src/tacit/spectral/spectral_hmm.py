@@ -51,7 +51,7 @@ class SpectralHMM(StringDensity):
     smoothing : how often every transition, emission and stop is counted besides the data, all together
     alphabet : the symbols to expect; None is those that occur
     random_state : of the decomposition's starts
-    verbose : 1 shows progress on a terminal
+    verbose : 1 shows progress on a terminal or in a notebook, 2 writes plain lines
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class SpectralHMM(StringDensity):
             start, error, fit = self._start(moments, rng)
             if fit is not None:
                 if not fit.interrupted:
-                    shown = EMProgress(self.verbose, int(self.max_iter))
+                    shown = EMProgress(self.verbose)
                     fit = improve(
                         tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
                     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
@@ -17,11 +17,78 @@ from tacit.running.checkpoint import stored, stored_number
 
 
 class Run(NamedTuple):
-    """One start of a latent SVM: how it ended, and its history."""
+    """One start of a latent SVM: how it ended, and its history. Printed, it is a table of its iterations.
+
+    >>> Run(18.6, Status.CONVERGED, [])
+    Run: objective 18.6, converged after 0 iterations
+    """
 
     objective: float
     status: Status
     history: list[Iteration]
+
+    def __repr__(self) -> str:
+        n = len(self.history)
+        head = f"Run: objective {self.objective:.6g}, {self.status.value} after {n} iteration{'' if n == 1 else 's'}"
+        names = [name for name in self.history[0]._fields if name not in ("is_in", "hidden")] if n else []
+        lines = [tuple(_short(name, getattr(line, name)) for name in names) for line in self.history]
+        return head + _table(tuple(name.replace("_", " ") for name in names), lines)
+
+
+class RunTable(list[Run]):
+    """All starts of a fit, a list. Printed, it is a table of where they ended.
+
+    >>> RunTable([Run(18.6, Status.CONVERGED, []), Run(23.1, Status.MAX_ITER, [])])
+    2 starts, the lowest objective is that of start 1
+    start  objective  status     iterations  seconds
+        1       18.6  converged           0     0.00
+        2       23.1  max_iter            0     0.00
+    """
+
+    _fields = ("runs",)
+
+    def __init__(self, runs: Iterable[Run] = ()) -> None:
+        super().__init__(runs)
+
+    @property
+    def runs(self) -> list[Run]:
+        """The same as a plain list: what a model file keeps."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "0 starts"
+        best = min(range(len(self)), key=lambda i: self[i].objective)
+        head = f"{len(self)} start{'' if len(self) == 1 else 's'}, the lowest objective is that of start {best + 1}"
+        lines = [
+            (f"{i}", f"{run.objective:.6g}", run.status.value, f"{len(run.history)}", f"{_seconds(run):.2f}")
+            for i, run in enumerate(self, 1)
+        ]
+        return head + _table(("start", "objective", "status", "iterations", "seconds"), lines)
+
+
+def _short(name: str, value: float) -> str:
+    return f"{value}" if isinstance(value, int) else f"{value:.2f}" if name == "seconds" else f"{value:.6g}"
+
+
+def _seconds(run: Run) -> float:
+    return run.history[-1].seconds if run.history else 0.0
+
+
+def _table(names: tuple[str, ...], lines: Sequence[tuple[str, ...]]) -> str:
+    """Lines under their names, numbers to the right and words to the left; nothing where there are no lines."""
+    if not lines:
+        return ""
+    widths = [max(len(line[i]) for line in (names, *lines)) for i in range(len(names))]
+    is_word = [name == "status" for name in names]
+    rows = [
+        "  ".join(
+            part.ljust(width) if word else part.rjust(width)
+            for part, width, word in zip(row, widths, is_word, strict=True)
+        )
+        for row in (names, *lines)
+    ]
+    return "\n" + "\n".join(row.rstrip() for row in rows)
 
 
 class RunProcedure(Protocol):

@@ -25,14 +25,15 @@ def viterbi(
     loss: Array,
     column: Array,
     given: Array,
+    possible: Array,
     code: Array,
     value: Array,
 ) -> None:
     """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
 
-    ``given`` fixes the tags that are ≥ 0, if it is not empty. Only maxima go forward, four tags at a time so that they
-    stay in registers, and the way back looks for the tags that attain them: K comparisons a token instead of K²
-    pointers. Of tags that tie, the first is taken.
+    Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go
+    forward, four tags at a time so that they stay in registers, and the way back looks for the tags that attain them: K
+    comparisons a token instead of K² pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
     best = np.empty(k)
@@ -48,8 +49,9 @@ def viterbi(
             for j in range(k):
                 row[j] += extra[j]
             if given.size and given[t] >= 0:
+                fits = possible[given[t]]
                 for j in range(k):
-                    if j != given[t]:
+                    if not fits[j]:
                         row[j] = -np.inf
             if t == first:
                 continue
@@ -111,6 +113,66 @@ def viterbi(
             while best[tag] < a:
                 tag += 1
             code[t - 1] = tag
+
+
+@kernel
+def best_paths(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
+    """The best few paths of every sequence, as many as ``value`` has columns, the best first (Viterbi with lists).
+
+    ``code[token, rank]`` and ``value[sequence, rank]``; −1 and −inf where a sequence has fewer paths. Every tag of a
+    token keeps the best ways to it; those of the next token are merged from them. The best path is that of `viterbi`,
+    ties included, and scores are added up in its order.
+    """
+    k, m = transition.shape[0], value.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    ways = np.empty((longest, k, m))  # scores of the best ways to a tag, −inf past the last
+    came = np.empty((longest, k, m), np.int64)  # the tag before and the rank there, as tag · m + rank
+    taken = np.empty(k, np.int64)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for j in range(k):
+            for r in range(m):
+                ways[0, j, r] = -np.inf
+                came[0, j, r] = -1
+            ways[0, j, 0] = unary[first, j]
+        for t in range(1, size):
+            for j in range(k):
+                for i in range(k):
+                    taken[i] = 0
+                for r in range(m):
+                    tag, best = -1, -np.inf
+                    for i in range(k):
+                        if taken[i] < m:
+                            v = ways[t - 1, i, taken[i]] + transition[i, j]
+                            if v > best:
+                                tag, best = i, v
+                    if tag < 0:
+                        ways[t, j, r] = -np.inf
+                        came[t, j, r] = -1
+                    else:
+                        ways[t, j, r] = unary[first + t, j] + best
+                        came[t, j, r] = tag * m + taken[tag]
+                        taken[tag] += 1
+        for j in range(k):
+            taken[j] = 0
+        for r in range(m):
+            tag, best = -1, -np.inf
+            for j in range(k):
+                if taken[j] < m and ways[size - 1, j, taken[j]] > best:
+                    tag, best = j, ways[size - 1, j, taken[j]]
+            value[s, r] = best
+            if tag < 0:
+                for t in range(size):
+                    code[first + t, r] = -1
+                continue
+            place = tag * m + taken[tag]
+            taken[tag] += 1
+            for t in range(size - 1, -1, -1):
+                code[first + t, r] = place // m
+                place = came[t, place // m, place % m]
 
 
 @kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy import sparse
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels, is_missing, kind_of_label, read_listed
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten
 from tacit.ragged import Ragged
 
 
@@ -36,7 +35,7 @@ def read_tags(y: Any, lengths: Array) -> Tags:
     else:
         if type(y).__module__.split(".")[0] == "pyarrow":
             y = y.to_pylist()
-        if isinstance(y, str | bytes | dict) or not isinstance(y, Iterable) or getattr(y, "ndim", 1) == 0:
+        if isinstance(y, str | bytes | dict) or not is_list(y):
             raise ValueError(f"y is {shorten(y)}; give one sequence of tags for each sequence of X")
         sequences = [_sequence(tags, i) for i, tags in enumerate(y)]
         sizes = np.array([len(tags) for tags in sequences], dtype=np.int64)
@@ -83,8 +82,8 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
 
 
 def _sequence(tags: Any, i: int) -> Any:
-    is_list = isinstance(tags, Iterable) and hasattr(tags, "__len__") and not sparse.issparse(tags)
-    if isinstance(tags, str | bytes | dict) or not is_list:
+    is_listed = is_list(tags) and hasattr(tags, "__len__") and not sparse.issparse(tags)
+    if isinstance(tags, str | bytes | dict) or not is_listed:
         raise ValueError(f"y[{i}] is {shorten(tags)}; a sequence has one tag per token: write a list of them")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
         raise ValueError(f"y[{i}] has shape {tags.shape}; a sequence has one tag per token, so it has one dimension")

@@ -23,7 +23,7 @@ class LeftOracle(LinkOracle):
     link_kind = "left"
     batches: ClassVar[dict[str, Batch]] = {
         "link_posterior": Batch(join_arrays, ("w", "rows")),
-        "likeliest": Batch(join_tuples, ("w", "rows")),
+        "likeliest_clusters": Batch(join_tuples, ("w", "rows")),
     }
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -96,7 +96,7 @@ class LeftOracle(LinkOracle):
         )
         return out
 
-    def likeliest(self, w: Array, rows: Rows = None) -> Assignment:
+    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.SumsParts`: each mention in turn joins the cluster that is likeliest, the
         probabilities of its links to that cluster added up; the best of them is the link."""
         code, value = np.empty(self.starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array, locate
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten
 from tacit.ragged import Ragged
 
 MEANING = {
@@ -69,7 +68,7 @@ def _plain(X: Any) -> Any:
         raise ValueError(f"X is a single string, {X[:20]!r}; for one sequence pass [sequence]")
     if type(X).__module__.split(".")[0] == "pyarrow":
         return X.to_pylist()
-    if isinstance(X, dict | set) or not isinstance(X, Iterable) or getattr(X, "ndim", 1) == 0:
+    if isinstance(X, dict | set) or not is_list(X):
         raise TypeError(f"X is a list of sequences, got {shorten(X)}")
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()

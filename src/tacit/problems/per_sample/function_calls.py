@@ -145,6 +145,8 @@ class FunctionCalls:
     def _wished(self, prefer: Array, code: Array, rows: Array) -> Array:
         """The preferred codes, where they have the true label and its hidden value is not given."""
         truth = self._known_truth()
+        if prefer.shape != code.shape:
+            raise ValueError(f"prefer has shape {prefer.shape} for {code.size} samples; it has one code per sample")
         usable = np.where(prefer == TARGET, code, prefer)
         entries = self._entries(usable, rows).tolist()
         outputs = self._table.outputs

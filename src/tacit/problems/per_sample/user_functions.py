@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array
-from tacit.inputs.labels import is_missing, read_labels
+from tacit.inputs.labels import UNLABELLED, is_missing, read_labels
 from tacit.inputs.parameters import reason, shorten
 
 Output = tuple[Any, Any]
@@ -65,7 +65,7 @@ class UserFunctions:
         answer = self._call("joint_feature", i, x, *self._output(y, h))
         try:
             vector = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"joint_feature of sample {i} returned {shorten(answer)}, which is not a vector of numbers ({error})"
             ) from error
@@ -90,7 +90,7 @@ class UserFunctions:
         answer = self._call("loss", i, true, *self._output(y, h))
         try:
             loss = float(answer)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"loss of sample {i} returned {shorten(answer)}, which is not a number") from error
         if not 0 <= loss < math.inf:
             raise ValueError(
@@ -219,7 +219,7 @@ def as_labels(y: Any, n: int) -> tuple[list[Any], bool]:
         raise ValueError(f"X has {n} samples, y has {len(labels)} labels; give one label per sample")
     missing = [i for i, label in enumerate(labels) if is_missing(label)]
     if missing:
-        raise ValueError(f"y[{missing[0]}] is missing; drop the sample or label it")
+        raise ValueError(f"y[{missing[0]}] is missing; {UNLABELLED}")
     return labels, False
 
 

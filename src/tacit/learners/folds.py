@@ -1,0 +1,37 @@
+"""Folds of samples, for learners that choose a parameter by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import check_cv
+
+from tacit.arrays import Array
+from tacit.inputs.labels import kind_of_label
+from tacit.inputs.parameters import is_list, shorten
+from tacit.ragged import Ragged
+
+
+def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
+    """Which samples train and which test, fold by fold."""
+    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+    if isinstance(cv, str | bytes):  # which have a method split
+        raise ValueError(told)
+    if is_list(cv) and not hasattr(cv, "split"):
+        cv = list(cv)
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
+            raise ValueError(told)
+    try:
+        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
+    except (TypeError, IndexError) as error:
+        raise ValueError(told) from error
+
+
+def plain_labels(y: Any) -> Array | None:
+    """The labels if each is a single number or string, so that folds can be stratified; else None."""
+    if isinstance(y, Ragged):
+        return None
+    values = list(y)
+    return np.array(values) if all(kind_of_label(value) for value in values) else None

@@ -1,0 +1,214 @@
+"""Max-margin min-entropy models: predict the label whose hidden value is surest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import number, one_of, shorten
+from tacit.learners.learner import Traits
+from tacit.learners.rules import LeastEntropy, Rule
+from tacit.learners.smooth.entropy_choice import CurvePoint, choose_entropy, read_grid
+from tacit.learners.smooth.entropy_margins import EntropyMargins
+from tacit.learners.smooth.entropy_methods import ConvexConcave, KinkedDescent, MaxMargins, Paced, TrustRegion
+from tacit.learners.smooth.learner import SmoothLearner
+from tacit.learners.smooth.places import Method, SmoothStep
+from tacit.learners.smooth.quasi_newton_method import QuasiNewton
+from tacit.oracle import Problem, require
+from tacit.pacing import SelfPaced
+from tacit.scale import sharded
+
+SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
+
+
+class MinEntropySVM(SmoothLearner):
+    """Max-margin min-entropy model (Miller, Kumar, Packer, Goodman & Koller 2012; Kumar 2013, chapter 3).
+
+    Predicts the label of least Rényi entropy, that is of the highest
+    ``R_α(y) = [log Σ_h exp(α s(y, h)) − log Σ_h exp s(y, h)] / (α − 1)``, and minimises ``½‖w‖² + (C/n) Σ_i ξ_i``,
+    ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``. α says how much is made of how sure the hidden
+    value is: α = ∞ looks at the best hidden value alone and has the latent SVM's objective; a small α is near to a sum
+    over all of them. The slack bounds the loss of the prediction. The objective is not convex: the best of `n_init`
+    starts is kept.
+
+    Parameters
+    ----------
+    problem : what is predicted; its outputs must be listed, as in `Candidates`, `Motif` or `Transforms`
+    alpha : the order of the entropy, above 0, `math.inf` included; or "cv" to choose it by cross-validation in `fit`
+    C : weight of the mean loss against ½‖w‖²; with ``alpha="cv"`` also a list of values to choose from
+    pace : None for all samples at once, or `tacit.SelfPaced()`
+    solver : "lbfgs" descends on the exact subgradient, and leaves kinks by a step of the trust region. "trust-region"
+        minimises a convex model of all Rényi scores inside a ball; "cccp" one of the concave parts alone (not near
+        α = 1). At α = ∞, "cccp" imputes hidden values and solves a convex task to a certified gap, as algorithm 5 of
+        Kumar (2013). "auto" is "lbfgs" for finite α and "cccp" for α = ∞
+    n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
+    init : where a start begins, as in `HiddenCRF`
+    tol : a run ends when ten steps of L-BFGS, or one of the other methods, gain less than C · tol
+    max_iter : steps per start
+    alphas : the values of α that ``alpha="cv"`` tries; None for 0.1, 0.25, 0.5, 1, 2, 5 and ∞
+    cv : folds of ``alpha="cv"``, a number or a splitter of scikit-learn
+    class_weight : None, "balanced", or a factor for C by label
+    warm_start : the first start begins at the present `coef_`
+    checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`. A checkpoint holds the fit itself; what
+        cross-validation chose is computed anew
+    callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
+
+    Attributes
+    ----------
+    coef_, weights_ : the weights, flat and by name
+    alpha_, C_ : the values that were used, given or chosen
+    curve_ : with ``alpha="cv"`` one `CurvePoint` per pair of α and C: their mean score on held-out folds; else empty
+    hidden_ : the best hidden value of every training sample, given its label
+    objective_, history_, runs_, status_, n_iter_ : as in `HiddenCRF`
+
+    >>> from tacit.problems import Candidates
+    >>> bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]], [[6.0, 0.0], [1.0, 1.0]], [[0.2, 5.0], [0.0, 0.0]]]
+    >>> model = MinEntropySVM(Candidates(), alpha=0.5).fit(bags, ["x", "y", "x", "y"])
+    >>> model.predict(bags), model.hidden_
+    (array(['x', 'y', 'x', 'y'], dtype='<U1'), array([1, 0, 0, 0]))
+    """
+
+    traits = Traits(has_objective=True)
+    alpha_: float
+    C_: float
+    curve_: list[CurvePoint]
+    _chooses_C = True
+    _needs = ("renyi_slacks", "renyi_scores", "visit_cells", "impute", "decode", "exact", "hidden_unknown")
+    _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
+
+    def __init__(
+        self,
+        problem: Problem,
+        alpha: float | str = 1.0,
+        C: Any = 100.0,
+        pace: SelfPaced | None = None,
+        solver: str = "auto",
+        n_init: int = 1,
+        init: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        alphas: Any = None,
+        cv: Any = 3,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        resume: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
+    ) -> None:
+        self.problem = problem
+        self.alpha = alpha
+        self.C = C
+        self.pace = pace
+        self.solver = solver
+        self.n_init = n_init
+        self.init = init
+        self.tol = tol
+        self.max_iter = max_iter
+        self.alphas = alphas
+        self.cv = cv
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def _rule(self) -> Rule:
+        return LeastEntropy(self.alpha_)
+
+    def entropy(self, X: Any) -> Array:
+        """(n, classes): the Rényi entropy of the generalised distribution P(y, h | x) of every label y, in nats.
+
+        ``H_α(y) = log Z − R_α(y)``, Z being the sum over all labels and hidden values; the prediction has the least.
+        """
+        oracle = self._bind(X)
+        require(f"{type(self).__name__}.entropy", self.problem, oracle, ["renyi_scores", "log_partition"])
+        with sharded(oracle, self.n_jobs) as shards:
+            scores = shards.renyi_scores(self.coef_, self.alpha_)
+            return np.asarray(shards.log_partition(self.coef_)[:, None] - scores)
+
+    def label_proba(self, X: Any) -> Array:
+        """(n, classes): p(y | x) = Σ_h p(y, h | x) under ``p ∝ exp s``, in the order of `classes_`.
+
+        The distribution that the entropies are of. It is defined for finite α alone: at α = ∞ the scale of the scores
+        was never part of the objective.
+        """
+        if math.isinf(self.alpha_):
+            raise ValueError("label_proba is not defined at alpha=inf: only the order of the scores was learned there")
+        return self._label_posteriors(self._bind(X), 1.0)
+
+    def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
+        alphas, Cs = read_grid(self)
+        self.curve_ = []
+        if alphas.size == Cs.size == 1 and not isinstance(self.alpha, str):
+            self.alpha_, self.C_ = float(alphas[0]), float(Cs[0])
+            return
+        self.curve_ = choose_entropy(self, X, y, alphas, Cs, hidden, sample_weight)
+        best = max(self.curve_, key=lambda point: (point.score, -point.C))
+        self.alpha_, self.C_ = best.alpha, best.C
+
+    def _objective(self, oracle: Any, weights: Array) -> EntropyMargins:
+        return EntropyMargins(oracle, weights, self.alpha_)
+
+    def _method(self, objective: Any, oracle: Any) -> Method:
+        tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
+        solver = self.solver
+        if solver == "auto":
+            solver = "cccp" if math.isinf(self.alpha_) else "lbfgs"
+        if solver == "cccp" and math.isinf(self.alpha_):
+            return MaxMargins.of(oracle, objective.weights, tol, self.pace, 0)
+        if self.pace is not None:
+            return Paced(objective, self.pace, STATIONARY, significant)
+        if solver == "trust-region":
+            return TrustRegion(objective, significant)
+        if solver == "cccp":
+            return ConvexConcave(objective, significant)
+        quick = QuasiNewton(objective, oracle.n_params, oracle.n_samples, STATIONARY, significant)
+        return KinkedDescent(quick, TrustRegion(objective, significant))
+
+    def _skips_zero(self) -> bool:
+        """Whether a start at w = 0 would have nothing to impute hidden values by."""
+        return math.isinf(self.alpha_)
+
+    def _bound(self, objective: float, slope: float) -> float:
+        return -np.inf
+
+    def check(self) -> None:
+        super().check()
+        number("alpha_", self.alpha_, "a number above 0", lambda alpha: alpha > 0)
+        number("C_", self.C_, "a positive number", lambda C: 0 < C < math.inf)
+        if not isinstance(self.curve_, list) or not all(isinstance(point, CurvePoint) for point in self.curve_):
+            raise ValueError(f"curve_ is {shorten(self.curve_)}, no list of points")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("solver", self.solver, SOLVERS)
+        alphas, _ = read_grid(self)
+        if self.pace is not None:
+            if not isinstance(self.pace, SelfPaced):
+                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
+            self.pace.check()
+            if self.solver == "trust-region" or (self.solver == "cccp" and np.isfinite(alphas).any()):
+                raise ValueError(f"a pace goes with solver='lbfgs' (or 'cccp' at alpha=inf), got {self.solver!r}")
+        if self.solver == "cccp" and (abs(alphas - 1) < NEAR_ONE).any():
+            raise ValueError(
+                f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1: R is a difference of two convex parts, "
+                "which grow beyond all bounds there; use 'lbfgs' or 'trust-region'"
+            )
+
+
+NEAR_ONE = 0.1
+"""So near to α = 1 the steps of CCCP become tiny."""
+
+STATIONARY = 1e-9
+"""A smooth stationary point ends a run, whatever its last steps gained: half the squared slope as a share of the
+objective."""

@@ -1,0 +1,123 @@
+"""Cutting planes for a convex risk that is given by its value and a subgradient, inside a ball or everywhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.penalties import Quadratic
+from tacit.solvers.quasi_newton import Function
+from tacit.solvers.simplex_qp import maximise_on_simplex
+
+MAX_HALVINGS = 40
+"""Trials of the multiplier of the ball: each is one small quadratic program."""
+
+DROP_AFTER = 20
+"""A plane that carried no weight for so many steps is dropped."""
+
+
+class BallSolution(NamedTuple):
+    """The best point found, its objective ``½‖w‖² + risk(w)``, a lower bound on all points of the ball, and passes."""
+
+    w: Array
+    objective: float
+    bound: float
+    evaluations: int
+
+
+def minimise_in_ball(
+    risk: Function, centre: Array, square: float = np.inf, *, gap: float, max_iter: int = 500
+) -> BallSolution:
+    """Minimise ``½‖w‖² + risk(w)`` over ``‖w − centre‖² ≤ square``, from the centre, to a certified gap.
+
+    The model of all planes so far is minimised in the ball through its multiplier κ: for a given κ that is the same
+    small program with a proximal term, and κ is found by bisection on the distance of its solution from the centre.
+
+    >>> risk = lambda w: (abs(3.0 - w[0]) * 9, np.array([-9.0 if w[0] < 3 else 9.0]))
+    >>> minimise_in_ball(risk, np.zeros(1), 4.0, gap=1e-9).w, minimise_in_ball(risk, np.zeros(1), gap=1e-9).w
+    (array([2.]), array([3.]))
+    """
+    planes = _Planes(centre.size)
+    w, best, bound = centre, (centre, np.inf), -np.inf
+    kappa = 0.0
+    evaluations = 0
+    for evaluations in range(1, max_iter + 1):  # noqa: B007 (counted)
+        value, slope = risk(w)
+        planes.add(slope, value - float(slope @ w))
+        objective = 0.5 * float(w @ w) + value
+        if objective < best[1]:
+            best = w, objective
+        w, kappa, lower = planes.minimise(centre, square, kappa, best[1], bound)
+        bound = max(bound, lower)
+        if best[1] - bound <= gap:
+            break
+    return BallSolution(*best, bound, evaluations)
+
+
+class _Planes:
+    """The cutting-plane model."""
+
+    def __init__(self, d: int) -> None:
+        self.slopes, self.offsets, self.gram = np.empty((0, d)), np.empty(0), np.empty((0, 0))
+        self.ages = np.empty(0, dtype=np.int64)
+
+    def add(self, slope: Array, offset: float) -> None:
+        keep = self.ages < DROP_AFTER
+        if not keep.all():
+            self.slopes, self.offsets, self.gram = self.slopes[keep], self.offsets[keep], self.gram[np.ix_(keep, keep)]
+            self.ages = self.ages[keep]
+        self.slopes = np.vstack([self.slopes, slope])
+        products = self.slopes @ slope
+        m = products.size
+        gram = np.empty((m, m))
+        gram[:-1, :-1] = self.gram
+        gram[-1] = gram[:, -1] = products
+        self.gram = gram
+        self.offsets = np.append(self.offsets, offset)
+        self.ages = np.append(self.ages, 0)
+
+    def minimise(
+        self, centre: Array, square: float, kappa: float, top: float, bound: float
+    ) -> tuple[Array, float, float]:
+        """The minimiser of the model in the ball, its multiplier, and a lower bound on the objective in the ball."""
+        free = self._solve(centre, 0.0, top, bound)
+        if float(np.sum((free[0] - centre) ** 2)) <= square * (1 + 1e-9):
+            return self._answer(free, 0.0, centre, square)
+        low, high = 0.0, max(kappa, 1e-3)
+        while float(np.sum((self._solve(centre, high, top, bound)[0] - centre) ** 2)) > square and high < 1e12:
+            low, high = high, 4 * high
+        found, kappa = free, high
+        for _ in range(MAX_HALVINGS):
+            kappa = 0.5 * (low + high)
+            found = self._solve(centre, kappa, top, bound)
+            away = float(np.sum((found[0] - centre) ** 2))
+            if 0.9 * square <= away <= square * (1 + 1e-9):
+                break
+            low, high = (kappa, high) if away > square else (low, kappa)
+        return self._answer(found, kappa, centre, square)
+
+    def _solve(self, centre: Array, kappa: float, top: float, bound: float) -> tuple[Array, Array]:
+        penalty = Quadratic(pull=kappa, centre=centre)
+        gains = penalty.dual_offsets(self.slopes, self.offsets)
+        floor = float(gains.min())
+        tolerance = 0.05 * (top - bound) if np.isfinite(bound) else 0.05 * abs(top)
+        gram, size = self.gram / penalty.stiffness, max(top - floor, 1e-12)
+        alpha = maximise_on_simplex(
+            self.slopes, penalty.dual_scale, gram, gains - floor, size, max(tolerance, 1e-13 * size)
+        )
+        return penalty.primal(alpha @ self.slopes), alpha
+
+    def _answer(
+        self, found: tuple[Array, Array], kappa: float, centre: Array, square: float
+    ) -> tuple[Array, float, float]:
+        w, alpha = found
+        self.ages = np.where(alpha > 1e-14, 0, self.ages + 1)
+        lower = 0.5 * float(w @ w) + float(alpha @ (self.slopes @ w + self.offsets))
+        if kappa:
+            lower += 0.5 * kappa * (float(np.sum((w - centre) ** 2)) - square)
+        away = float(np.sqrt(np.sum((w - centre) ** 2)))
+        if away**2 > square:
+            w = centre + np.sqrt(square) / away * (w - centre)
+        return w, kappa, lower

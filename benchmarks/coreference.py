@@ -83,9 +83,9 @@ def run() -> Page:
     page.notes.append(
         "Features, epochs and C were chosen on documents 61–80 of the first 80, training on the first 60, and by four "
         "folds within the first 80. The folds, the last 20 among them, were looked at three times: before roles of "
-        "mentions were added, after that, and after the likeliest cluster was added; both were kept for what they gained "
-        "within the first 80. Four of the five folds test documents on which features were chosen, though never with "
-        "their own clusters in training."
+        "mentions were added, after that, and after the likeliest cluster was added; both were kept for what they "
+        "gained within the first 80. Four of the five folds test documents on which features were chosen, though never "
+        "with their own clusters in training."
     )
     page.notes.append(
         "Kumar (2013) on MUC6, which is not free: MITRE loss 15.4 by CCCP, 14.9 self-paced; pairwise loss 34.1 and "

@@ -78,8 +78,8 @@ class LeftOracle(LinkOracle):
             *self.layout(rows), self.packed.table, self.base, self.padded(w), self.kind, self._known, float(power),
             coef, log, out, scores,
         )  # fmt: skip
-        logs = [None if c is None else own for c, own in zip(asked, log, strict=True)]
-        return Expectations(*logs, self.unpadded(out) if out.size else None)
+        free_log, label_log, truth_log = (None if c is None else own for c, own in zip(asked, log, strict=True))
+        return Expectations(free_log, label_log, truth_log, self.unpadded(out) if out.size else None)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ exp s over all left links of every document."""
@@ -158,7 +158,7 @@ class LeftOracle(LinkOracle):
 
     def _parents(self, code: Array, rows: Rows) -> Array:
         rows_chosen = self.packed.starts[self.mentions(rows)] + code
-        return self.packed.table[rows_chosen, 1].astype(np.int64)
+        return np.asarray(self.packed.table[rows_chosen, 1], dtype=np.int64)
 
     def _code(self, parents: Array, rows: Rows) -> Array:
         own = self.mentions(rows) - np.repeat(self.offsets[self.documents(rows)], np.diff(self.starts(rows)))

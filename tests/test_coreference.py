@@ -248,6 +248,34 @@ def test_probabilities_of_links_add_up_to_one():
     assert np.add.reduceat(chances, oracle.packed.starts[:-1]) == pytest.approx(np.ones(len(TALE)))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_likeliest_cluster_adds_up_its_links(seed):
+    rng = np.random.default_rng(seed)
+    table = complete_tables(rng, 7)
+    oracle = bind(Coreference(), [table])
+    w = rng.standard_normal(oracle.n_params)
+    sizes = table[:, 2:].max(axis=0)
+    made, total = [], 0.0
+    for m in range(7):
+        chance = np.exp([row_score(w, sizes, table, m, e) for e in range(m + 1)])
+        mass = {m: chance[m]}
+        for e in range(m):
+            mass[made[e]] = mass.get(made[e], 0.0) + chance[e]
+        made.append(max(mass, key=mass.get))
+        total += np.log(mass[made[-1]] / chance.sum())
+    found = oracle.likeliest_clusters(w)
+    assert same_partition(oracle.decode(found.code)[0][0], made)
+    assert found.value[0] == pytest.approx(total)
+
+
+def test_a_hidden_crf_adds_up_links_unless_told_otherwise():
+    y = [TALE.clusters]
+    model = HiddenCRF(Coreference(), C=10, verbose=0).fit([TALE], y)
+    oracle = model.problem.bind(mention_pairs([TALE]), None, model.schema_)
+    for rule, code in (("sum", oracle.likeliest_clusters(model.coef_).code), ("max", oracle.predict(model.coef_).code)):
+        assert model.set_params(rule=rule).predict([TALE])[0].tolist() == oracle.decode(code)[0][0].tolist()
+
+
 def test_features_never_look_at_clusters():
     other = TALE.with_clusters([5, 5, 5, 5, 5, 5, 5, 5])
     assert np.array_equal(mention_pairs([TALE]).values, mention_pairs([other]).values)

@@ -111,6 +111,14 @@ class ScoresLabels(Protocol):
         """The best output of every row under the label at this position among the classes."""
 
 
+class SumsParts(Protocol):
+    """Labels of many parts under which hidden values can be summed over part by part."""
+
+    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
+        """An output of high probability, hidden values summed over: part by part, given the parts before. The value is
+        the logarithm of its probability."""
+
+
 class RanksHidden(Protocol):
     """The best few hidden values."""
 
@@ -340,8 +348,8 @@ def has_long_codes(oracle: Any) -> bool:
 
 def has_hidden_states(oracle: Any) -> bool:
     """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
-    apart at w = 0."""
-    return has_long_codes(oracle) and not completes_labels(oracle)
+    apart at w = 0. Links between mentions are none: their features tell them apart."""
+    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "learn_online")
 
 
 def hidden_values(oracle: Any, code: Array) -> Any:

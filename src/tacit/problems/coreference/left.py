@@ -12,7 +12,7 @@ from tacit.oracle.capabilities import Expectations
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.coreference import left_kernels
 from tacit.problems.coreference.oracle import LinkOracle
-from tacit.scale.sharding import Batch, join_arrays
+from tacit.scale.sharding import Batch, join_arrays, join_tuples
 
 NOTHING = np.zeros(0, dtype=np.int64)
 
@@ -21,7 +21,10 @@ class LeftOracle(LinkOracle):
     """Inference over left links; a code is the slot of the chosen row among those of its mention, 0 for "new"."""
 
     link_kind = "left"
-    batches: ClassVar[dict[str, Batch]] = {"link_posterior": Batch(join_arrays, ("w", "rows"))}
+    batches: ClassVar[dict[str, Batch]] = {
+        "link_posterior": Batch(join_arrays, ("w", "rows")),
+        "likeliest_clusters": Batch(join_tuples, ("w", "rows")),
+    }
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._best(w, rows, np.zeros(4), limit=self.packed.limit)
@@ -75,8 +78,8 @@ class LeftOracle(LinkOracle):
             *self.layout(rows), self.packed.table, self.base, self.padded(w), self.kind, self._known, float(power),
             coef, log, out, scores,
         )  # fmt: skip
-        logs = [None if c is None else own for c, own in zip(asked, log, strict=True)]
-        return Expectations(*logs, self.unpadded(out) if out.size else None)
+        free_log, label_log, truth_log = (None if c is None else own for c, own in zip(asked, log, strict=True))
+        return Expectations(free_log, label_log, truth_log, self.unpadded(out) if out.size else None)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ exp s over all left links of every document."""
@@ -92,6 +95,16 @@ class LeftOracle(LinkOracle):
             *self.layout(rows), self.packed.limit, self.packed.table, self.base, self.padded(w), out
         )
         return out
+
+    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.SumsParts`: each mention in turn joins the cluster that is likeliest, the
+        probabilities of its links to that cluster added up; the best of them is the link."""
+        code, value = np.empty(self.starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
+        left_kernels.likeliest_rows(
+            *self.layout(rows), self.packed.limit, self.packed.table, self.base, self.padded(w),
+            np.empty(int(self._full.max())), code, value,
+        )  # fmt: skip
+        return Assignment(code.astype(self._code_type()), value)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Right links at random; those that are known stay."""
@@ -145,7 +158,7 @@ class LeftOracle(LinkOracle):
 
     def _parents(self, code: Array, rows: Rows) -> Array:
         rows_chosen = self.packed.starts[self.mentions(rows)] + code
-        return self.packed.table[rows_chosen, 1].astype(np.int64)
+        return np.asarray(self.packed.table[rows_chosen, 1], dtype=np.int64)
 
     def _code(self, parents: Array, rows: Rows) -> Array:
         own = self.mentions(rows) - np.repeat(self.offsets[self.documents(rows)], np.diff(self.starts(rows)))

@@ -64,6 +64,66 @@ def best_rows(
 
 
 @kernel
+def likeliest_rows(
+    documents: Array,
+    offsets: Array,
+    starts: Array,
+    limit: Array,
+    table: Array,
+    base: Array,
+    weights: Array,
+    scores: Array,
+    code: Array,
+    value: Array,
+) -> None:
+    """From left to right, let every mention join the cluster so far whose links together are likeliest, or be new.
+
+    The code is the best link to the chosen cluster, the value the log-probability of all choices. ``scores`` has room
+    for the most rows of a mention.
+    """
+    columns = table.shape[1]
+    place = 0
+    for d in range(documents.size):
+        first_mention = offsets[documents[d]]
+        n = offsets[documents[d] + 1] - first_mention
+        cluster = np.empty(n, dtype=np.int64)
+        mass = np.zeros(n)
+        total = 0.0
+        for m in range(n):
+            first = starts[first_mention + m]
+            last = first + limit[first_mention + m]
+            top = -np.inf
+            for row in range(first, last):
+                v = 0.0
+                for t in range(2, columns):
+                    v += weights[base[t] + table[row, t]]
+                scores[row - first] = v
+                if v > top:
+                    top = v
+            whole = 0.0
+            for row in range(first, last):
+                share = math.exp(scores[row - first] - top)
+                whole += share
+                mass[m if row == first else cluster[table[row, 1]]] += share
+            chosen = m
+            for row in range(first + 1, last):
+                if mass[cluster[table[row, 1]]] > mass[chosen]:
+                    chosen = cluster[table[row, 1]]
+            total += math.log(mass[chosen] / whole)
+            slot = 0
+            for row in range(first + 1, last):
+                if cluster[table[row, 1]] == chosen and (slot == 0 or scores[row - first] > scores[slot]):
+                    slot = row - first
+            mass[m] = 0.0
+            for row in range(first + 1, last):
+                mass[cluster[table[row, 1]]] = 0.0
+            cluster[m] = chosen
+            code[place] = slot
+            place += 1
+        value[d] = total
+
+
+@kernel
 def sum_chosen(
     documents: Array,
     offsets: Array,

@@ -24,6 +24,8 @@ from tacit.kernels import kernel
 CONTRASTS = ("ring", "image", None)
 RING = 0.175
 """How far the ring reaches beyond the window on either side, as a share of the window's side: it is 35 % wider."""
+POWER = 0.25
+"""Of the share of the image that a window covers: the larger, the larger are the windows that stand out."""
 
 
 class Pooling(NamedTuple):
@@ -71,7 +73,7 @@ def plan_pooling(
     inner = np.clip(boxes, 0.0, frame[:, [2, 3, 2, 3]])
     sides = inner[:, 2:] - inner[:, :2]
     area, pieces = sides.prod(axis=1) / stride**2, parts * parts
-    weight = np.ones(len(boxes)) if contrast is None else (sides / corners).prod(axis=1) ** 0.25
+    weight = np.ones(len(boxes)) if contrast is None else (sides / corners).prod(axis=1) ** POWER
     zero = np.zeros(len(boxes))
     outer, around, inside = inner, zero, zero
     if contrast == "image":

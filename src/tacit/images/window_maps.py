@@ -15,7 +15,8 @@ from tacit.ragged import Ragged, states_of
 SIZES = (0.25, 0.35, 0.5, 0.7, 0.85)
 """Sides of windows as shares of √(width · height) of the image."""
 ASPECTS = (0.7, 1.0, 1.5)
-"""Width by height, times √(width / height) of the image: objects of wide photos tend to be wide."""
+"""Width by height, times (width / height)^SHAPE of the image: objects of wide photos tend to be wide."""
+SHAPE = 0.5
 STEP = 0.4
 """Distance of neighbouring windows, as a share of their side."""
 MAX_WINDOWS = 20_000
@@ -28,6 +29,7 @@ def place_windows(
     aspects: Sequence[float] = ASPECTS,
     step: float = STEP,
     pixels: Sequence[tuple[float, float]] | None = None,
+    shape: float = SHAPE,
 ) -> Array:
     """(m, 4) windows of an image of so many pixels, evenly spread from edge to edge.
 
@@ -35,10 +37,11 @@ def place_windows(
     ----------
     width, height : of the image
     sizes : sides, as shares of √(width · height)
-    aspects : width by height, times √(width / height) of the image; every size comes with every aspect. A window that
-        exceeds the image is cut down to it
+    aspects : width by height, times (width / height)^shape of the image; every size comes with every aspect. A window
+        that exceeds the image is cut down to it
     step : distance of neighbouring windows at the most, as a share of their side
     pixels : (width, height) of windows in pixels, instead of sizes and aspects
+    shape : 0 for aspects as they are given, 1 for aspects relative to that of the image
 
     >>> place_windows(50, 50, sizes=[0.5], aspects=[1.0], step=1.0)
     array([[ 0.,  0., 25., 25.],
@@ -50,7 +53,8 @@ def place_windows(
     if pixels is not None:
         sides = [(float(w), float(h)) for w, h in pixels]
     else:
-        root, wide = float(np.sqrt(width * height)), float(np.sqrt(width / height))
+        power = number("shape", shape, "a number from 0 to 1", lambda v: 0 <= v <= 1)
+        root, wide = float(np.sqrt(width * height)), (width / height) ** power
         shapes = [a * wide for a in _shares("aspects", aspects)]
         sides = [(root * s * a**0.5, root * s / a**0.5) for s in _shares("sizes", sizes) for a in shapes]
     cut = dict.fromkeys((min(w, float(width)), min(h, float(height))) for w, h in sides)
@@ -218,6 +222,12 @@ class WindowMaps(Ragged):
             self.windows[rows],
             cuts,
         )
+
+    def with_windows(self, **placing: Any) -> WindowMaps:
+        """The same maps with other windows, placed by `place_windows`."""
+        placed = [place_windows(int(w), int(h), **placing) for w, h in self.sizes]
+        ends = np.cumsum([0] + [len(own) for own in placed])
+        return WindowMaps(self.values, self.offsets, self.grids, self.sizes, self.strides, np.concatenate(placed), ends)
 
     def with_values(self, values: Any) -> Self:
         """The same windows on maps of other numbers, one row per cell."""

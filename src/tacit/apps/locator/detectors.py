@@ -23,6 +23,13 @@ LATENT_C = 10.0
 """Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
 SHARED_C = (3.0, 10.0, 30.0, 100.0)
 TOLERANCE = 1e-2
+LABEL_WINDOWS: dict[str, Any] = {
+    "sizes": (0.22, 0.3, 0.42, 0.6, 0.8),
+    "aspects": (0.75, 1.0, 1.33),
+    "step": 0.4,
+    "shape": 1.0,
+}
+"""Where nothing was drawn, windows are shaped as the photo is: labels alone do not teach the shape of an object."""
 
 
 def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import StructuredSVM
 from tacit.apps.application import Application
-from tacit.apps.locator.detectors import LATENT_C, boxes_of, window_scores
+from tacit.apps.locator.detectors import LABEL_WINDOWS, LATENT_C, boxes_of, window_scores
 from tacit.apps.locator.recipe import Recipe, choose_detector
 from tacit.arrays import Array, is_table
 from tacit.boxes import FoundBoxes, overlap
@@ -29,6 +29,8 @@ from tacit.running import Status
 
 LABEL_C = (10.0, 100.0, 1000.0)
 """Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
+MIN_BOXES = 2
+"""Drawn boxes from which on a detector is learned from them."""
 SURE_OVERLAP = 0.5
 """Windows that overlap the best one by so much speak for it, the others against."""
 
@@ -54,7 +56,7 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : "component and latent", "shared", or "shared and latent": how windows are weighed
+    method_ : "latent", "shared", or "shared and latent": how windows are weighed
     found_ : the boxes of the training photos, under their known labels, and how sure they are
     evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
     advice_ : one sentence on how sure this is, and what would help
@@ -130,7 +132,7 @@ class Locator(Application):
 
         Parameters
         ----------
-        photos : paths or arrays, or the `WindowMaps` of photos
+        photos : paths or arrays, or the `WindowMaps` of photos, whose windows are placed anew
         y : (n,) classes
         boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN where there is none
         """
@@ -140,6 +142,8 @@ class Locator(Application):
         drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
         if drawn.shape != (len(maps), 4):
             raise ValueError(f"boxes have shape {drawn.shape} for {len(maps)} photos; give one each, NaN for none")
+        self.has_boxes_ = int(np.sum(~np.isnan(drawn).any(axis=1))) >= MIN_BOXES
+        maps = self._placed(maps)
         self.status_ = Status.CONVERGED
         kept = min(int(self.n_components), *maps.values.shape)
         self.n_components_ = kept
@@ -255,8 +259,15 @@ class Locator(Application):
             self.network_ = maker.digest()
         return self._described(photos, maker)
 
+    def _placed(self, maps: WindowMaps) -> WindowMaps:
+        """The maps with the windows that are searched: others where boxes were drawn than where none was."""
+        return maps.with_windows(**({} if self.has_boxes_ else LABEL_WINDOWS))
+
     def _maps(self, photos: Any) -> WindowMaps:
         """The maps of new photos, by the same features."""
+        return self._placed(self._described_again(photos))
+
+    def _described_again(self, photos: Any) -> WindowMaps:
         if isinstance(photos, WindowMaps):
             return photos
         if self.words_ is not None:

@@ -86,7 +86,7 @@ def locator_page(
 
 def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) -> Section:
     names = {
-        "component and latent": "the principal component of every class, and a latent SVM on the labels",
+        "latent": "a latent SVM on the labels",
         "shared": "one detector for all classes, from drawn boxes",
         "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
     }

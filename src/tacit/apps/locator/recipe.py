@@ -26,6 +26,8 @@ from tacit.running import Status
 MIN_DRAWN = 4
 """Drawn boxes from which on some are held out to choose by."""
 FOLDS = 4
+MAX_CHOOSING = 60
+"""Drawn boxes that the choice is made on at the most, evenly spread: more take long and change little."""
 ENOUGH_GAIN = 0.01
 """Mean overlap by which the latent step must help on held-out boxes to be taken."""
 
@@ -86,15 +88,13 @@ def mean_length(maps: WindowMaps) -> float:
 def _from_labels(
     maps: WindowMaps, y: Array, labels: Array, n_classes: int, latent_C: float, settings: dict[str, Any]
 ) -> Recipe:
-    """The principal component of every class and the latent SVM, side by side; the boxes are those of both together.
+    """The latent SVM, and the principal component of every class beside it: where they disagree, look.
 
-    Each finds what the other misses: the component what the photos of a class share, the latent SVM what tells classes
-    apart. Scaled to one length and added, they do about as well as the better of the two.
+    The component finds what the photos of a class share, the latent SVM what tells classes apart.
     """
     components = learn_components(maps, labels, n_classes)
     start = nearest_windows(maps, centre_boxes(maps.sizes))
     latent = learn_latent(maps, y, start, C=latent_C, **settings)
-    own = join_weights(components, latent.weights)
     by_component = best_windows(maps, components[labels])
     by_latent = best_windows(maps, latent.weights[labels])
     agreement = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent))
@@ -103,23 +103,16 @@ def _from_labels(
         f"learned from labels alone; two methods agree in {share:.0%} of the photos. Draw boxes in a dozen of those "
         "that the report lists: that helps more than anything else"
     )
-    steps = {"first": latent.windows[0], "middle": latent.windows[1], "last": best_windows(maps, own[labels])}
     return Recipe(
-        own,
+        latent.weights,
         np.zeros(maps.values.shape[1]),
-        "component and latent",
+        "latent",
         {"agreement of component and latent SVM": share},
         advice,
-        steps,
-        {"component": by_component, "latent": by_latent},
+        dict(zip(("first", "middle", "last"), latent.windows, strict=True)),
+        {"component": by_component},
         latent.model.status_ is Status.INTERRUPTED,
     )
-
-
-def join_weights(first: Array, second: Array) -> Array:
-    """(K, d): the sum of two sets of weights, each scaled to a mean length of one."""
-    lengths = [float(np.sqrt((one**2).sum(axis=1)).mean()) for one in (first, second)]
-    return np.asarray(first / max(lengths[0], 1e-12) + second / max(lengths[1], 1e-12))
 
 
 def _from_boxes(
@@ -139,9 +132,10 @@ def _from_boxes(
     evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
     C, takes_latent = SHARED_C[1], False
     if known.size >= MIN_DRAWN:
-        C, by_C = _choose_C(maps, drawn, windows, known, quiet)
+        some = known[:: -(-known.size // MAX_CHOOSING)]
+        C, by_C = _choose_C(maps, drawn, windows, some, quiet)
         evidence |= by_C
-        helped = _held_out_latent(maps, y, labels, drawn, windows, known, start, C, latent_C, quiet)
+        helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
         evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
         takes_latent = helped[1] > helped[0] + ENOUGH_GAIN
     shared = learn_shared(maps[known], windows[known], C, **quiet)
@@ -194,7 +188,6 @@ def _held_out_latent(
     drawn: Array,
     windows: Array,
     known: Array,
-    start: Array,
     C: float,
     latent_C: float,
     quiet: dict[str, Any],

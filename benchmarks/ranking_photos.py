@@ -12,19 +12,20 @@ from skimage.feature import hog, local_binary_pattern
 from sklearn.decomposition import PCA
 
 from benchmarks.harness import Page, Skipped, real_data
-from benchmarks.three_rankers import COLUMNS, Images, Judged, judge, report, split
+from benchmarks.three_rankers import COLUMNS, Grid, Images, Judged, judge, report, split
 from tacit import plot
 from tacit.ranking import Relevances
 from tacit.ranking.measures import precision_recall
 
 SIZES = (400, 150, 80, 150)
+GRID = Grid(own_C=True, classes=(2, 3, 4, 6), gate_penalties=(0.1,))
 R = 20
 SIDE = 64
 
 
 def run() -> Page:
     images, _, y = photo_images(real_data())
-    judged = judge(images, [split(len(y), SIZES, seed) for seed in range(5)])
+    judged = judge(images, [split(len(y), SIZES, seed) for seed in range(5)], GRID)
     page = Page(
         "Photos: how many one browses to meet 20 of the same class",
         f"{len(y)} photos of {len(np.unique(y))} classes (Caltech-101: airplane, face, motorbike; Oxford pets: six "
@@ -101,7 +102,7 @@ def _layout(photo: Any) -> Any:
 def draw(out: Path) -> None:
     """The pictures of one partition: curves, hidden classes and a retrieval sheet. They hold photos: not to be kept."""
     images, photos, y = photo_images(real_data())
-    judged = judge(images, [split(len(y), SIZES, 0)])
+    judged = judge(images, [split(len(y), SIZES, 0)], GRID)
     draw_judged(images, photos, y, judged, out)
 
 

@@ -16,7 +16,6 @@ from benchmarks.harness import Page
 from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, TransductiveRanker, Triplets, measures
 
 CS = (1.0, 10.0, 100.0)
-CLASSES = (2, 3, 4, 6)
 NEIGHBOURS = (25, 100, 400)
 NAMES = ("equal weights", "global", "transductive", "mixture")
 TOP, OTHERS = 10, 16
@@ -29,6 +28,15 @@ class Partition(NamedTuple):
     train: Any
     validation: Any
     test: Any
+
+
+class Grid(NamedTuple):
+    """What is tried on validation queries: whether every ranker has a C of its own or that of the global one, numbers
+    of classes, and penalties λ of the gate."""
+
+    own_C: bool
+    classes: Sequence[int]
+    gate_penalties: Sequence[float]
 
 
 @dataclass
@@ -76,17 +84,17 @@ def split(n: int, sizes: Sequence[int], seed: int) -> Partition:
     return Partition(*(np.sort(part) for part in np.split(order, np.cumsum(sizes))[:4]))
 
 
-def judge(images: Images, partitions: Sequence[Partition]) -> Judged:
+def judge(images: Images, partitions: Sequence[Partition], grid: Grid) -> Judged:
     """Fit and choose on every partition, and measure the test queries."""
     judged = Judged()
     for number, part in enumerate(partitions):
         began = time.process_time()
-        _judge_partition(images, part, judged)
+        _judge_partition(images, part, grid, judged)
         print(f"partition {number + 1}: {judged.chosen[-1]}, {time.process_time() - began:.0f} s", flush=True)
     return judged
 
 
-def _judge_partition(images: Images, part: Partition, judged: Judged) -> None:
+def _judge_partition(images: Images, part: Partition, grid: Grid, judged: Judged) -> None:
     items, train = images.take(part.items), images.take(part.train)
     triplets = Triplets.from_similarity(
         lambda rows: images.relevance(part.train[rows], part.items), top=TOP, others=OTHERS, n_queries=len(part.train)
@@ -101,12 +109,21 @@ def _judge_partition(images: Images, part: Partition, judged: Judged) -> None:
     relevances = images.relevances
     rankers = [fitted(GlobalRanker(relevances, C)) for C in CS]
     best = min(rankers, key=held.cost)
-    mixture = min((fitted(MixtureRanker(n, relevances, C)) for n in CLASSES for C in CS), key=held.cost)
+    Cs = CS if grid.own_C else (best.C,)
+    mixture = min(
+        (
+            fitted(MixtureRanker(n, relevances, C, gate_penalty=penalty))
+            for n in grid.classes
+            for C in Cs
+            for penalty in (grid.gate_penalties if n > 1 else grid.gate_penalties[:1])
+        ),
+        key=held.cost,
+    )
     wanted = [n for n in NEIGHBOURS if n < len(part.train)]
-    near = min((fitted(TransductiveRanker(relevances, C, n_neighbors=n)) for n in wanted for C in CS), key=held.cost)
+    near = min((fitted(TransductiveRanker(relevances, C, n_neighbors=n)) for n in wanted for C in Cs), key=held.cost)
     judged.chosen.append(
         f"C = {best.C:g}, {near.n_neighbors} neighbours with C = {near.C:g}, {mixture.n_classes_} classes with "
-        f"C = {mixture.C:g}"
+        f"C = {mixture.C:g}, λ = {mixture.gate_penalty:g}"
     )
     test = _Queries(images, part.test, part.items)
     for name, ranker in zip(NAMES, (_Equal(best.scale_), best, near, mixture), strict=True):

@@ -8,9 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import tacit
-from tacit.ranking import GlobalRanker, Relevances, Triplets, counting
+from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, Triplets, counting
 from tacit.ranking.oracle import RankingOracle
 from tacit.scale.sharding import smallest_blocks
+from tacit.solvers import Bundle, FrankWolfe, Subgradient
 
 
 def judged_rows(seed, n_queries=12, grades=3, m=4, longest=9):
@@ -319,6 +320,17 @@ def test_bad_input_is_refused_with_its_cause(change, message):
         GlobalRanker(**params).fit(given["queries"], given["items"], given["triplets"], group=given.get("group"))
 
 
+def test_more_classes_than_queries_are_refused():
+    queries, items, truth, relevances = retrieval()
+    with pytest.raises(ValueError, match="n_classes=31 is more than there are queries to tell apart, 30"):
+        MixtureRanker(31, relevances).fit(queries, items, Triplets.from_similarity(truth, top=4, others=6))
+
+
+def test_tags_that_are_no_lists_are_refused():
+    with pytest.raises(ValueError, match=r"query_tags\[0\] is .*give a list of tags"):
+        Triplets.from_tags([np.array("sea")], [["sea"]])
+
+
 def test_bad_relevances_are_refused():
     with pytest.raises(ValueError, match="is nan; give finite numbers"):
         Triplets.from_similarity([[1.0, np.nan]])
@@ -366,3 +378,13 @@ def test_a_ranker_with_impossible_attributes_is_not_written(tmp_path, name, valu
     with pytest.raises((ValueError, TypeError)):
         ranker.save(tmp_path / "r.tacit")
     assert not (tmp_path / "r.tacit").exists()
+
+
+@pytest.mark.parametrize("solver", [Bundle(proximal=False), FrankWolfe(), Subgradient()], ids=repr)
+def test_every_solver_certifies_the_same_optimum(solver):
+    X, y, group = judged_rows(1, n_queries=30)
+    best = GlobalRanker(C=10, tol=1e-6).fit(X, y, group=group)
+    ranker = GlobalRanker(C=10, tol=1e-2, solver=solver).fit(X, y, group=group)
+    assert ranker.status_.name == "CONVERGED"
+    assert ranker.bound_ <= best.objective_
+    assert best.bound_ <= ranker.objective_ <= 1.02 * best.objective_

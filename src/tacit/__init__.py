@@ -33,23 +33,36 @@ if TYPE_CHECKING:
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.regions import regions
     from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
+    from tacit.learners import (
+        DissimilaritySVM,
+        GroupNormSVM,
+        HiddenCRF,
+        IterativeLatentSVM,
+        LatentPerceptron,
+        LatentSVM,
+        MinEntropySVM,
+        StructuredSVM,
+    )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
+    from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "DissimilaritySVM",
+    "GroupNormSVM",
     "HiddenCRF",
     "IterativeLatentSVM",
     "LatentPerceptron",
@@ -63,6 +76,7 @@ __all__ = [
     "boxed_windows",
     "boxes",
     "datasets",
+    "group_norm_path",
     "load",
     "oracle",
     "path",
@@ -76,12 +90,15 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "text",
     "weak_labels",
     "windows",
 ]
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "DissimilaritySVM": "tacit.learners",
+    "GroupNormSVM": "tacit.learners",
     "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentPerceptron": "tacit.learners",
@@ -91,6 +108,7 @@ _HOME = {
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
+    "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "RegionGraphs": "tacit.region_graphs",

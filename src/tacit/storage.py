@@ -26,6 +26,7 @@ from tacit.running.archive import StorageError, read_archive, remove_unfinished,
 _CHECKED_BY_OWNER = (
     "CurvePoint",
     "EMStep",
+    "GroupNorm",
     "Iteration",
     "MixtureStep",
     "Quadratic",
@@ -47,8 +48,10 @@ _HOMES = (
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.words",
     "tacit.ranking",
     "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 

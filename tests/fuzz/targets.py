@@ -1,6 +1,18 @@
 """All targets: importing this enters them into the list."""
 
-from tests.fuzz import bags, files, fits, oracles, rankings, readers, smooth_fits, strings
+from tests.fuzz import bags, files, fits, oracles, rankings, readers, sequences, strings, uncertain
 from tests.fuzz.registry import COVERED, TARGETS
 
-__all__ = ["COVERED", "TARGETS", "bags", "files", "fits", "oracles", "rankings", "readers", "smooth_fits", "strings"]
+__all__ = [
+    "COVERED",
+    "TARGETS",
+    "bags",
+    "files",
+    "fits",
+    "oracles",
+    "rankings",
+    "readers",
+    "sequences",
+    "strings",
+    "uncertain",
+]

@@ -6,6 +6,9 @@ write files.
 """
 
 from tacit.apps.application import Application
+from tacit.apps.coreference import CoreferenceResolver
+from tacit.apps.motif import MotifFinder
 from tacit.apps.segmenter import Segmenter
+from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "Segmenter"]
+__all__ = ["Application", "CoreferenceResolver", "MotifFinder", "Segmenter", "Tagger"]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import completes_labels
+from tacit.oracle import has_hidden_states, has_long_codes
 
 
 class Rule(Protocol):
@@ -52,12 +52,16 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+    """`SummedHidden` for single labels. Where labels have many parts the best output: the likeliest links of a
+    document, the likeliest tags of a sequence; where tags have hidden states, the likeliest tag of every token."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
-        return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)
+        if has_hidden_states(oracle):
+            likeliest: Array = oracle.likeliest(w)
+            return likeliest
+        return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 
 class LeastEntropy:

@@ -198,6 +198,36 @@ class KeepsDual(Protocol):
         """A `tacit.oracle.dual.Dual` of the task with these c_i and targets, at ``start`` where that fits."""
 
 
+class OnlinePass(NamedTuple):
+    """What `LearnsOnline.learn_online` returns.
+
+    Attributes
+    ----------
+    w : the weights after the last visit
+    total : the sum of the weights after every visit, times its share
+    lost : the loss of the prediction at each visit
+    mistakes : visits that moved the weights
+    """
+
+    w: Array
+    total: Array
+    lost: Array
+    mistakes: int
+
+
+class LearnsOnline(Protocol):
+    """Samples visited one after the other, the weights moving in between, at a cost that does not grow with w."""
+
+    def learn_online(
+        self, w: Array, order: Array, steps: Array, decays: Array, shares: Array, *, margin: float, target: Any = None
+    ) -> OnlinePass:
+        """Visit samples in this order: ``w ← decay·w + step·(Ψ(truth) − Ψ(prediction))``.
+
+        The prediction maximises score plus ``margin`` times loss. The truth is the code ``target``, or the best output
+        that agrees with the labels where that is None. With a margin of 0, only a prediction with a loss moves w.
+        """
+
+
 class MeasuresHidden(Protocol):
     """A loss that depends on the hidden value."""
 
@@ -207,6 +237,24 @@ class MeasuresHidden(Protocol):
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Oracle:
         """The same data, the loss measured against the hidden values of these outputs, or averaged over a
         distribution of them: one probability per state, as `GivesPosteriors.hidden_posterior` returns them."""
+
+
+class MovesPosteriors(Protocol):
+    """How losses on the hidden value change with a distribution over it: what dissimilarity coefficients need.
+
+    Posteriors and values have one number per state of all samples, as `GivesPosteriors.hidden_posterior` returns them.
+    """
+
+    def losses_of(self, code: Array) -> Array:
+        """What these outputs cost if a state is the true one, for every state."""
+
+    def spread(self, posterior: Array) -> tuple[Array, Array]:
+        """The mean loss between two hidden values drawn from the posterior, one per sample, and its gradient by the
+        posterior, one number per state."""
+
+    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+        """Σ_i coef_i Cov(values, Ψ(x_i, y_i, h)) under the posterior: the gradient by w of Σ_i coef_i E_i[values], the
+        posterior being that of w."""
 
 
 class CountsUnits(Protocol):
@@ -288,6 +336,12 @@ def runs_python(oracle: Any) -> bool:
 def has_long_codes(oracle: Any) -> bool:
     """Whether a code has several integers per sample, cut by ``code_offsets``."""
     return getattr(oracle, "code_offsets", None) is not None
+
+
+def has_hidden_states(oracle: Any) -> bool:
+    """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
+    apart at w = 0."""
+    return has_long_codes(oracle) and not completes_labels(oracle)
 
 
 def hidden_values(oracle: Any, code: Array) -> Any:

@@ -2,6 +2,7 @@
 
 from tacit.problems.candidates import Candidates
 from tacit.problems.chain import Chain
+from tacit.problems.coreference import Coreference
 from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
@@ -12,6 +13,7 @@ from tacit.problems.transforms import Transforms
 __all__ = [
     "Candidates",
     "Chain",
+    "Coreference",
     "Motif",
     "Multiclass",
     "PerSample",

@@ -14,7 +14,6 @@ from tacit.inputs.parameters import is_positive, number, shorten, whole_number
 from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import Task
-from tacit.ranking.oracle import RankingOracle
 from tacit.ranking.ranker import Ranker, check_table, read_training
 from tacit.ranking.relevances import Relevances
 from tacit.running import Status
@@ -106,7 +105,8 @@ class GlobalRanker(Ranker):
         """
         self._check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
-        with sharded(training.oracle(), self.n_jobs) as shards:
+        oracle: Any = training.oracle()
+        with sharded(oracle, self.n_jobs) as shards:
             task = ranking_task(shards, float(self.C), training.size)
             solution = minimise(
                 task,
@@ -156,7 +156,7 @@ class GlobalRanker(Ranker):
         whole_number("n_triplets_", self.n_triplets_, 0)
 
 
-def ranking_task(oracle: RankingOracle, C: float, n_triplets: int) -> Task:
+def ranking_task(oracle: Any, C: float, n_triplets: int) -> Task:
     """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
     target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
     return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target)

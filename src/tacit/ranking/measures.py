@@ -95,9 +95,8 @@ def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "lin
     most = judged.ranked.shape[1] if k is None else int(k)
     places = 1 / np.log2(np.arange(max(most, judged.table.shape[1])) + 2)
     best = -np.sort(-judged.table, axis=1)[:, :most]
-    worth = (lambda values: values) if gain == "linear" else (lambda values: np.exp2(values) - 1)
-    got = worth(judged.ranked[:, :most]) @ places[: min(most, judged.ranked.shape[1])]
-    return _where_relevant(judged, got / np.maximum(worth(best) @ places[: best.shape[1]], 1e-300))
+    got = _gains(judged.ranked[:, :most], gain) @ places[: min(most, judged.ranked.shape[1])]
+    return _where_relevant(judged, got / np.maximum(_gains(best, gain) @ places[: best.shape[1]], 1e-300))
 
 
 def browsed(ranking: Any, relevance: Any, r: int, *, group: Any = None) -> Array:
@@ -206,8 +205,12 @@ def _refuse_repeats(order: Array, n_items: int) -> None:
         raise ValueError(f"the ranking of query {q} names an item twice")
 
 
+def _gains(values: Array, gain: str) -> Array:
+    return values if gain == "linear" else np.exp2(values) - 1
+
+
 def _n_relevant(judged: _Judged) -> Array:
-    return np.maximum((judged.table > 0).sum(axis=1), 1)
+    return np.asarray(np.maximum((judged.table > 0).sum(axis=1), 1))
 
 
 def _where_relevant(judged: _Judged, values: Array) -> Array:

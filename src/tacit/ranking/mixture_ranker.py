@@ -122,6 +122,11 @@ class MixtureRanker(Ranker):
         """
         self._check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
+        if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
+            raise ValueError(
+                f"n_classes={self.n_classes} is more than there are queries to tell apart, {len(training.queries)}: "
+                "ask for fewer, or give more queries"
+            )
         mean, scale = training.queries.mean(axis=0), spread(training.queries)
         inputs = with_constant((training.queries - mean) / scale)
         mixture = Mixture(training, inputs, float(self.C), float(self.gate_penalty))
@@ -249,6 +254,7 @@ class MixtureRanker(Ranker):
         check_table("query_mean_", self.query_mean_, (p,))
         check_table("query_scale_", self.query_scale_, (p,))
         number("objective_", self.objective_, "a number from 0", is_not_negative)
+        whole_number("n_iter_", self.n_iter_, 0)
         check_history(self.history_)
         if self.validation_scores_ is not None and not is_table(self.validation_scores_, 1, "f"):
             raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, no vector of shares")

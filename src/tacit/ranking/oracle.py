@@ -1,8 +1,9 @@
 """The oracle of ranking: a sample is a query, its output the set of its triplets that count as violated.
 
-With ``Ψ(q, A) = Σ_{(a, b) ∈ A} (k_{q,b} − k_{q,a})`` for a set A of triplets of query q, and the loss |A|,
+With ``Ψ(q, A) = Σ_{(a, b) ∈ A} (k_{q,b} − k_{q,a})`` for a set A of triplets of query q, and as loss the number #A of
+triplets in it,
 
-    max_A |A| + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
+    max_A #A + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
 
 the hinge summed over all triplets is the slack of a structured SVM, whose target is the empty set. So every solver of
 tacit minimises it, with a certificate. A set travels as a code of counts: in how many of its triplets each item is
@@ -28,7 +29,7 @@ from tacit.ranking.counting import (
     sum_hinges,
     sum_rows,
 )
-from tacit.ranking.triplets import Triplets
+from tacit.ranking.triplets import Triplets, stretches
 
 SORT_COST = 3
 """What a comparison of the sort costs, in multiplications."""
@@ -105,7 +106,7 @@ class RankingOracle:
             )  # fmt: skip
         else:
             count_pairs(
-                scores, given.pair_offsets, given.above, given.below, margin, strict,
+                scores, given.pair_offsets, *given.listed(), margin, strict,
                 self._better, self._worse, code, active,
             )  # fmt: skip
         return code, active
@@ -200,8 +201,7 @@ class RankingOracle:
         if queries.size and (np.diff(queries) == 1).all():
             features = self.table[given.offsets[queries[0]] : given.offsets[queries[-1] + 1]]
         else:
-            sizes = np.diff(given.offsets)
-            features = self.table[_places(given.offsets, queries, sizes)]
+            features = self.table[stretches(given.offsets, queries)[0]]
         return RankingOracle(features, given.take(queries), None if self.shares is None else self.shares[queries])
 
     def _row_coefficients(self, code: Array, coef: Array) -> Array:
@@ -231,11 +231,3 @@ def _without_target(code: Array) -> Array:
 def _sum_by_query(values: Array, offsets: Array) -> Array:
     """Every query has rows."""
     return np.asarray(np.add.reduceat(values, offsets[:-1])) if offsets.size > 1 else np.zeros(0)
-
-
-def _places(offsets: Array, queries: Array, sizes: Array) -> Array:
-    cuts = np.concatenate([[0], np.cumsum(sizes[queries])])
-    return np.arange(cuts[-1]) + np.repeat(offsets[queries] - cuts[:-1], sizes[queries])
-
-
-__all__ = ["RankingOracle"]

@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import whole_number
-from tacit.oracle import Task
+from tacit.oracle import Task, offered
+from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import WarmStart
@@ -22,6 +23,9 @@ CERTIFICATE_GROWTH = 1.25
 
 WARM_START_PASSES = 10
 """How many passes a warm start counts for: the larger, the shorter the first steps."""
+
+BATCH_SIZE = 32
+"""Samples per mini-batch, unless the caller says otherwise."""
 
 MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
@@ -40,7 +44,9 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass
+    batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass. None
+        is 32; for sequences, whose problem learns online, it is one at a time in compiled code: a pass then costs about
+        one Viterbi, and memory is a few vectors of the length of w, however long that is
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise
@@ -53,7 +59,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
     is_coarse = True
     """It reaches small gaps only slowly, so the common checks ask for large ones."""
 
-    def __init__(self, batch_size: int = 32) -> None:
+    def __init__(self, batch_size: int | None = None) -> None:
         self.batch_size = batch_size
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> SubgradientState:
@@ -68,11 +74,15 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        whole_number("batch_size", self.batch_size)
+        if self.batch_size is not None:
+            whole_number("batch_size", self.batch_size)
 
     def step(self, task: Task, state: SubgradientState) -> SubgradientState:
         state = copy.copy(state)
-        state.descend(task, int(self.batch_size))
+        if self.batch_size is None and _can_learn_online(task):
+            state.descend_online(task)
+        else:
+            state.descend(task, BATCH_SIZE if self.batch_size is None else int(self.batch_size))
         if state.passes >= state.next_certificate:
             state.certify(task)
         return state
@@ -98,6 +108,11 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
         state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         return state
+
+
+def _can_learn_online(task: Task) -> bool:
+    is_plain = task.penalty.is_plain and task.rescaling == "margin" and task.baseline is None
+    return is_plain and offered(task.oracle, LearnsOnline) is not None
 
 
 class SubgradientState:
@@ -150,6 +165,27 @@ class SubgradientState:
             if lower is not None:
                 w = np.maximum(w, lower)  # the nearest point within the bounds
             mean += (w - mean) * (2 / (t + 1))
+        self._finish_pass(task, w, mean, slope, offset)
+
+    def descend_online(self, task: Task) -> None:
+        """One pass in batches of one, by an oracle that learns online.
+
+        After visit t, t·w is the sum of all planes so far, so the plane of a pass is a difference of two such sums.
+        """
+        n = task.oracle.n_samples
+        order = np.random.default_rng((self.seed, self.passes)).permutation(n)
+        visit = (self.trust + self.passes) * n + np.arange(1, n + 1, dtype=np.float64)
+        time = n + visit  # as if the targets themselves had been one pass: the first steps are no longer than C/n
+        steps = n * task.weights[order] / time
+        oracle: Any = task.oracle
+        found = oracle.learn_online(self.w, order, steps, 1 - 1 / time, visit, margin=1.0, target=task.target)
+        before = (visit[0] - 1) * visit[0] / 2
+        mean = (before * self.mean + found.total) / (before + float(visit.sum()))
+        slope = ((time[0] - 1) * self.w - time[-1] * found.w) / n
+        self._finish_pass(task, found.w, mean, slope, float((task.weights[order] * found.lost).sum()))
+
+    def _finish_pass(self, task: Task, w: Array, mean: Array, slope: Array, offset: float) -> None:
+        """The present point, the mean point, and the plane of a pass in the mean plane and its bound."""
         self.passes += 1
         share = 2 / (self.passes + 1)
         self.w, self.mean = w, mean

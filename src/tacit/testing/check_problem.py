@@ -15,6 +15,7 @@ from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, offered, ta
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.penalties import Quadratic
 from tacit.problems import PerSample
+from tacit.testing.check_entropies import check_entropies
 from tacit.testing.check_functions import check_functions
 from tacit.testing.enumeration import Enumeration, assert_that, same
 
@@ -62,6 +63,8 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
             _check_maps(name, oracle, rng)
         if offered(oracle, SumsOutputs) is not None:
             _check_expectations(name, oracle, table, rng)
+        if isinstance(oracle, EnumerableOracle) and seed < 2:  # these take longest
+            check_entropies(name, oracle.exact(), table, rng)
         _check_given_hidden(name, problem, example, table)
         if isinstance(oracle, EnumerableOracle) and example.hidden is not None:
             _check_allowed_hidden(name, oracle, table, rng)
@@ -163,6 +166,8 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
         _compare(f"{what}, label", true_logs / scale, found.label / scale)
         _compare(f"{what}, truth", true_logs / scale, found.truth / scale)
         _compare(f"{what}, features", free @ means + label @ true_means, found.features)
+        if power == 1.0 and hasattr(oracle, "log_partition"):
+            _compare(f"{name}.log_partition at scores of {scale:g}", logs / scale, oracle.log_partition(w) / scale)
     w, step = direction, 1e-4 * rng.standard_normal(oracle.n_params)
     coef = rng.standard_normal(table.n)
     oracle = oracle.exact()

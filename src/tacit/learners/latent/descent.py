@@ -7,7 +7,7 @@ position holds everything that the rest of the run depends on, so a resumed run 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -83,6 +83,7 @@ class Position:
     n_warm: int = 0  # iterations away from w = 0
     is_done: bool = False
     is_solved: bool = True  # whether the last convex task reached its gap
+    slope: Array = field(default_factory=lambda: np.empty(0))  # of its best lower bound, where the penalty is a norm
 
 
 P = TypeVar("P", bound=Position)
@@ -97,6 +98,7 @@ class Solved(NamedTuple):
     is_solved: bool
     is_in: Array
     ease: float
+    slope: Array = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class Descent:
         """The convex task of all samples."""
         solution = self._solve(now, now.target, self.weights, now.w)
         is_solved = solution.status is Status.CONVERGED
-        return Solved(solution.w, solution.planes, solution.gap, is_solved, np.ones_like(now.is_in), now.ease)
+        everyone = np.ones_like(now.is_in)
+        return Solved(solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution))
 
     def _solve(
         self, now: Position, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
@@ -218,7 +221,7 @@ class Descent:
             value = self.penalty.value(solution.w) + float((share * (unit * slack - ease))[chosen].sum())
             if value < best:
                 is_solved = solution.status is Status.CONVERGED
-                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease)
+                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease, _slope(solution))
             if not best - value > self.significant:
                 break
             best = value
@@ -258,6 +261,7 @@ class Descent:
             is_solved=solved.is_solved,
             is_in=solved.is_in,
             ease=solved.ease,
+            slope=solved.slope,
             objective=objective,
             changed=self._changed(target, now.target),
             iteration=now.iteration + 1,
@@ -291,7 +295,7 @@ class Descent:
         """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone next."""
         task = self._task(target, self.weights)
         model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
-        return task.penalty.primal(model.solve_model_dual(task.penalty) @ model.slopes)
+        return model.minimiser(task.penalty)
 
     def _draw_hidden(self, now: P) -> P:
         """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""
@@ -382,6 +386,12 @@ class Descent:
         differs = target != before
         offsets: Any = getattr(self.oracle, "code_offsets", None)
         return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
+
+
+def _slope(solution: Solution) -> Array:
+    """The slope of the best lower bound; empty where the solver keeps none."""
+    variables = solution.variables or {}
+    return variables.get("slope", np.empty(0))
 
 
 def _held_all(now: Position) -> bool:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
+    from tacit.problems.regions import RegionLabels
     from tacit.ragged import Ragged
     from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
@@ -70,6 +71,7 @@ __all__ = [
     "MinEntropySVM",
     "Ragged",
     "RegionGraphs",
+    "RegionLabels",
     "SelfPaced",
     "StructuredSVM",
     "apps",
@@ -112,6 +114,7 @@ _HOME = {
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "RegionGraphs": "tacit.region_graphs",
+    "RegionLabels": "tacit.problems.regions",
     "regions": "tacit.images.regions",
     "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",

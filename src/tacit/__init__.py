@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     )
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
+    from tacit.problems.regions import RegionLabels
     from tacit.ragged import Ragged
     from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
@@ -71,6 +72,7 @@ __all__ = [
     "MinEntropySVM",
     "Ragged",
     "RegionGraphs",
+    "RegionLabels",
     "SelfPaced",
     "StructuredSVM",
     "apps",
@@ -115,6 +117,7 @@ _HOME = {
     "path": "tacit.regularisation_path",
     "window_maps": "tacit.images.map_making",
     "RegionGraphs": "tacit.region_graphs",
+    "RegionLabels": "tacit.problems.regions",
     "regions": "tacit.images.regions",
     "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",

@@ -65,6 +65,7 @@ _COARSE = (
 REGION_FEATURES: tuple[str, ...] = (
     *(*_OWN, *_PLACE, *_AGAINST, *_SALIENCE),
     *(f"{name}, segment of scale {scale}" for scale in COARSE_SCALES for name in _COARSE),
+    *(f"{name}, neighbours" for name in _OWN),
 )
 """The columns that describe a region."""
 
@@ -110,12 +111,12 @@ def describe_regions(colours: Array, regions: Array) -> Described:
         (np.tile(lengths, 2), (edges.ravel("F"), edges[:, ::-1].ravel("F"))), shape=(n, n)
     )  # symmetric
     around = np.asarray(ties.sum(axis=1)).ravel()
-    beside = np.where(around[:, None] > 0, (ties @ means[:, :3]) / np.maximum(around, 1)[:, None], means[:, :3])
+    beside = np.where(around[:, None] > 0, (ties @ own) / np.maximum(around, 1)[:, None], own)
     place, on_border = _place(regions, areas, n)
-    against = _against(means[:, :3], areas, on_border, beside)
+    against = _against(means[:, :3], areas, on_border, beside[:, :3])
     salience = _salience(own, place, areas, on_border, edges, regions)
     coarse = [_coarse(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
-    values = np.hstack([own, place, against, salience, *coarse])
+    values = np.hstack([own, place, against, salience, *coarse, beside])
     unit = np.sqrt(flat.size * n)  # the border of a square region of mean size, times four, in shares of the image
     edge_values = _edge_values(own, edges, lengths / unit, between)
     return Described(values.astype(np.float32), areas, edges, edge_values, regions.astype(np.int32))

@@ -28,7 +28,7 @@ def weak_labels(
     masks: Any = None,
     boxes: Any = None,
     contains: Any = None,
-    quantiles: tuple[float, float] = (0.05, 0.95),
+    quantiles: tuple[float, float] = (0.25, 0.75),
 ) -> RegionLabels:
     """What is known of the regions of images, each labelled in its own way: ``y`` for `tacit.problems.Regions`.
 

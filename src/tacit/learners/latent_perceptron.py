@@ -17,8 +17,9 @@ from tacit.learners.learner import Learner, Traits, read_weights
 from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
 from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
 from tacit.learners.smooth.starts import Starts, run_starts
-from tacit.oracle import Problem, has_hidden_states, has_long_codes, hidden_values, offered, require
+from tacit.oracle import Problem, Schema, has_hidden_states, has_long_codes, hidden_values, offered, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline, ProposesStarts
+from tacit.penalties import Quadratic
 from tacit.running import Status
 from tacit.scale import sharded
 
@@ -117,7 +118,7 @@ class LatentPerceptron(Learner):
         seed = int(random_numbers(self.random_state).randint(2**31))
         n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
         with sharded(oracle, self.n_jobs) as shards:
-            epochs = self._epochs(shards, weights, seed)
+            epochs = self._epochs(shards, weights, seed, schema)
             starts = Starts(epochs, lambda start, seed: _first_weights(shards, start, seed), n_starts, int(self.epochs))
             record, status = run_starts(self, starts, seed, open_checkpoint(self, oracle))
             best = min(record.runs, key=lambda run: run.objective)
@@ -149,7 +150,7 @@ class LatentPerceptron(Learner):
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
-            epochs = self._epochs(shards, weights, seed)
+            epochs = self._epochs(shards, weights, seed, self.schema_)
             zero = np.zeros(oracle.n_params)
             place = epochs.begin(getattr(self, "last_coef_", zero))
             if hasattr(self, "coef_"):
@@ -163,13 +164,14 @@ class LatentPerceptron(Learner):
         self.status_ = Status.CONVERGED if place.is_done else Status.MAX_ITER
         return self
 
-    def _epochs(self, oracle: Any, weights: Array, seed: int) -> Epochs | OnlineEpochs:
+    def _epochs(self, oracle: Any, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
         if offered(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
             return OnlineEpochs(oracle, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
         if self.margin:
             require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, ["learn_online"], "use margin=0")
         size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
-        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed)
+        lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
+        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed, lower)
 
     def _keep(self, place: Place) -> None:
         self.coef_ = place.w
@@ -205,12 +207,15 @@ class Epochs:
     shuffle: bool
     batch_size: int
     seed: int
+    lower: Array | None = None
+    """Least values of the weights, where the problem bounds some of them."""
 
     @property
     def n_params(self) -> int:
         return int(self.oracle.n_params)
 
     def begin(self, w: Array) -> Place:
+        w = w if self.lower is None else np.maximum(w, self.lower)
         return Place(w, np.inf, memory=_memory(w, 0))
 
     def step(self, now: Place) -> Place:
@@ -225,6 +230,7 @@ class Epochs:
             batches += 1
             if coef.any():
                 w = w + self._move(w, predicted, coef, rows)
+                w = w if self.lower is None else np.maximum(w, self.lower)
             count += 1
             mean = mean + (w - mean) / count if self.average else w
         objective = lost / float(self.weights.sum())

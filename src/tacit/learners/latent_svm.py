@@ -349,7 +349,9 @@ class LatentSVM(Learner):
             require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ["clusters"], "use init='auto'")
             return self._begin_at(procedure, oracle.clusters(rng))
         if isinstance(self.init, str) and self.init == "weights":
-            return self._begin_at(procedure, oracle.impute(rng.standard_normal(oracle.n_params)).code)
+            lower = without_bounds(descent.penalty)[1]
+            w = np.maximum(rng.standard_normal(oracle.n_params), -np.inf if lower is None else lower)
+            return self._begin_at(procedure, oracle.impute(w).code)
         if isinstance(self.init, str) and self.init == "auto":
             proposed = self._proposals(oracle)
             if descent.start < len(proposed):

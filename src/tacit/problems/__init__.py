@@ -8,7 +8,7 @@ from tacit.problems.detection import Detection
 from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
-from tacit.problems.regions import RegionLabels, Regions
+from tacit.problems.regions import Regions
 from tacit.problems.rotations import rotations
 from tacit.problems.transforms import Transforms
 
@@ -21,7 +21,6 @@ __all__ = [
     "Motif",
     "Multiclass",
     "PerSample",
-    "RegionLabels",
     "Regions",
     "Transforms",
     "rotations",

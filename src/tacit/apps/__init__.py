@@ -5,7 +5,8 @@ held out, and says what goes into the report and the exports. The commands in `t
 write files.
 """
 
+from tacit.apps.align import WordAligner
 from tacit.apps.application import Application
 from tacit.apps.motif import MotifFinder
 
-__all__ = ["Application", "MotifFinder"]
+__all__ = ["Application", "MotifFinder", "WordAligner"]

@@ -7,6 +7,17 @@ from tacit.problems.motif import Motif
 from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
 from tacit.problems.rotations import rotations
+from tacit.problems.sentences import Sentences
 from tacit.problems.transforms import Transforms
 
-__all__ = ["Alignment", "Candidates", "Chain", "Motif", "Multiclass", "PerSample", "Transforms", "rotations"]
+__all__ = [
+    "Alignment",
+    "Candidates",
+    "Chain",
+    "Motif",
+    "Multiclass",
+    "PerSample",
+    "Sentences",
+    "Transforms",
+    "rotations",
+]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.windows import windows
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         MinEntropySVM,
         StructuredSVM,
     )
+    from tacit.links import Links
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
@@ -63,6 +65,7 @@ __all__ = [
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "Links",
     "MinEntropySVM",
     "Ragged",
     "SelfPaced",
@@ -97,6 +100,7 @@ _HOME = {
     "LatentSVM": "tacit.learners",
     "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
+    "Links": "tacit.links",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",

@@ -36,7 +36,11 @@ Examples:
     "--c", "C", type=click.FloatRange(0, min_open=True), default=100.0, show_default=True, help="Weight of the loss."
 )
 @click.option(
-    "--weak-weight", type=click.FloatRange(0), default=0.3, show_default=True, help="Of pairs without gold links."
+    "--weak-weight",
+    type=click.FloatRange(0),
+    default=15.0,
+    show_default=True,
+    help="How many pairs with gold links the others are worth.",
 )
 @click.option("--model", type=click.Path(dir_okay=False, path_type=Path), help="Also write the model to this file.")
 @run_options(out="LINKS.report", option="--report", overwrites=True)

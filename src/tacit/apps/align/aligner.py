@@ -29,6 +29,9 @@ LEAST_TESTED = 20
 
 TEST_FOLDS = 5
 
+MAX_WEAK_SHARE = 3.0
+"""How much sentence pairs without links can weigh against those with links."""
+
 
 class WordAligner(Application):
     """Align the words of parallel sentences.
@@ -40,8 +43,9 @@ class WordAligner(Application):
     Parameters
     ----------
     C : weight of the loss
-    weak_weight : where gold links are given, the weight of all sentence pairs without, those paired anew included,
-        against all that have links
+    weak_weight : where gold links are given: how many sentence pairs with links those without are worth together, the
+        ones paired anew included. With many gold links they count for less and less; if every pair has links, they are
+        left out
     wrong_link : what a link outside of the possible ones costs, where a missed sure link costs 1
     mismatched : sentences that every sentence is paired with anew
     folds : of the cross-fitted features, see `tacit.text.WordPairs`
@@ -66,7 +70,7 @@ class WordAligner(Application):
     def __init__(
         self,
         C: float = 100.0,
-        weak_weight: float = 0.3,
+        weak_weight: float = 15.0,
         wrong_link: float = 0.25,
         mismatched: int = 1,
         folds: int = 10,
@@ -173,13 +177,14 @@ class WordAligner(Application):
         """Weights of all sentence pairs, and their sum.
 
         Those with links have the weight 1 together, by their size, since a long sentence has more links to learn from;
-        those without have `weak_weight` together. Where there are no links at all, every one weighs the same.
+        those without have `weak_weight` by the number of pairs with links. Where there are no links at all, every one
+        weighs the same.
         """
         is_known = np.concatenate([is_gold, np.zeros(n_wrong, dtype=bool)])
         if not is_known.any():
             return np.ones(is_known.size), 1.0
         weights = np.sqrt(data.lengths)
-        share = float(self.weak_weight) if not is_known.all() else 0.0
+        share = 0.0 if is_gold.all() else min(float(self.weak_weight) / np.count_nonzero(is_gold), MAX_WEAK_SHARE)
         own = np.where(is_known, weights / weights[is_known].sum(), share / max(np.count_nonzero(~is_known), 1))
         return own, 1.0 + share
 

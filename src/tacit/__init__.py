@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         MinEntropySVM,
         StructuredSVM,
     )
+    from tacit.links import Links
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
     from tacit.problems.regions import RegionLabels
@@ -69,6 +70,7 @@ __all__ = [
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "Links",
     "MinEntropySVM",
     "Ragged",
     "RegionGraphs",
@@ -109,6 +111,7 @@ _HOME = {
     "LatentSVM": "tacit.learners",
     "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
+    "Links": "tacit.links",
     "Ragged": "tacit.ragged",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",

@@ -29,6 +29,7 @@ _CHECKED_BY_OWNER = (
     "GroupNorm",
     "Iteration",
     "MixtureStep",
+    "Prior",
     "Quadratic",
     "Run",
     "RunTable",

@@ -23,6 +23,7 @@ COMMANDS = {
     "coref": "Find which mentions of a text belong together.",
     "locate": "Find the object in every photo of labelled folders, and draw a box around it.",
     "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
+    "align": "Align the words of parallel sentences.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",

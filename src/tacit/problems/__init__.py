@@ -10,6 +10,7 @@ from tacit.problems.multiclass import Multiclass
 from tacit.problems.per_sample import PerSample
 from tacit.problems.regions import Regions
 from tacit.problems.rotations import rotations
+from tacit.problems.sentences import Sentences
 from tacit.problems.transforms import Transforms
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "Multiclass",
     "PerSample",
     "Regions",
+    "Sentences",
     "Transforms",
     "rotations",
 ]

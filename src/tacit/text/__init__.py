@@ -1,4 +1,4 @@
-"""Text: documents with mentions and measures of coreference; parallel sentences and the links of their words."""
+"""Text: mentions and who is who; parallel sentences and the links of their words; sentences that decide."""
 
 from tacit.text.alignment_measures import AlignmentScores, alignment_scores, symmetrise
 from tacit.text.conll import read_conll, write_conll
@@ -9,14 +9,20 @@ from tacit.text.mention_pairs import mention_pairs
 from tacit.text.pairs import MentionPairs
 from tacit.text.parallel_files import format_links, read_links, read_parallel, write_links
 from tacit.text.scores import CoreferenceScores, Score, coreference_scores
+from tacit.text.sentence_vectors import Decision, Reason, SentenceVectors, reasons
+from tacit.text.word_pairs import WordPairs
 
 __all__ = [
     "IBM1",
     "AlignmentScores",
     "CoreferenceScores",
+    "Decision",
     "Document",
     "MentionPairs",
+    "Reason",
     "Score",
+    "SentenceVectors",
+    "WordPairs",
     "alignment_scores",
     "coreference_scores",
     "format_links",
@@ -25,6 +31,7 @@ __all__ = [
     "read_json",
     "read_links",
     "read_parallel",
+    "reasons",
     "symmetrise",
     "write_conll",
     "write_json",

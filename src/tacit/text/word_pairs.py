@@ -38,6 +38,9 @@ NAMES = (*LEXICAL, *SPELLING, "spelling if rare", *PLACES)
 """All features, in their order."""
 
 
+_VOCABULARIES = ("source_types_", "target_types_", "source_stems_", "target_stems_")
+
+
 class WordPairs(BaseEstimator):  # type: ignore[misc]
     """Tables of word pairs, as `tacit.problems.Alignment` takes them.
 
@@ -132,6 +135,37 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
                 lexical[np.isin(cells.owner, own)] = self._lexical(part, tables)
         return self._rows(cells, lexical, source, target)
 
+    def exported_tables(self) -> dict[str, Any]:
+        """What `transform` needs, as lists and arrays: `restore_tables` takes it back."""
+        check_is_fitted(self)
+        words = {name: list(getattr(self, name)) for name in _VOCABULARIES}
+        return words | {
+            part: {name: value for name, value in table._asdict().items() if name != "n_target"}
+            for part, table in self._whole._asdict().items()
+        }
+
+    def restore_tables(self, given: Any) -> WordPairs:
+        """Make this ready to `transform` with tables that were exported; they are checked, for a file may hold
+        anything."""
+        self.check()
+        sizes = []
+        for name in _VOCABULARIES:
+            words = given[name]
+            if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+                raise ValueError(f"{name} of the tables is a list of words")
+            setattr(self, name, {word: number for number, word in enumerate(words)})
+            sizes.append(len(words))
+        n_source, n_target, n_source_stems, n_target_stems = sizes
+        shapes = (n_source, n_target), (n_source_stems, n_target_stems)
+        parts: list[Any] = []
+        for (first, second), names in zip(shapes, (_Tables._fields[:3], _Tables._fields[3:]), strict=True):
+            parts.append(Translations(**_checked(given[names[0]], first * second, first, second), n_target=second))
+            parts.append(Translations(**_checked(given[names[1]], first * second, second, first), n_target=first))
+            parts.append(_Counts(**_checked(given[names[2]], first * second, first, second)))
+        self._whole, self._tables = _Tables(*parts), []
+        self.feature_names_ = list(NAMES)
+        return self
+
     def _mismatch(self, per_pair: int) -> Array:
         sources, targets = self._sentences
         lengths = np.array([len(words) for words in targets])
@@ -198,6 +232,23 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
             [gap, gap**2, (cells.i == 0) & (cells.j == 0), (cells.i == I - 1) & (cells.j == J - 1), np.ones(gap.size)]
         )
         return Ragged(np.column_stack([cells.i, cells.j, lexical, spelling, rare, places]), cells.bases)
+
+
+def _checked(part: Any, n_kinds: int, first: int, second: int) -> dict[str, Array]:
+    """The arrays of one table; kernels rely on their sizes."""
+    lengths = {"unseen": first, "alone": second, "source": first, "target": second}
+    kinds = np.asarray(part["kinds"])
+    if kinds.ndim != 1 or kinds.dtype.kind != "i" or (np.diff(kinds) <= 0).any():
+        raise ValueError("the word pairs of a table are ascending whole numbers")
+    if not kinds.size or kinds[0] < 0 or kinds[-1] >= n_kinds:
+        raise ValueError("the word pairs of a table are none of its vocabulary")
+    for name, values in part.items():
+        values = np.asarray(values)
+        if values.dtype.kind not in "if" or not np.isfinite(values).all() or (values < 0).any():
+            raise ValueError(f"{name} of a table holds what is no count or probability")
+        if values.shape != (lengths.get(name, kinds.size),):
+            raise ValueError(f"{name} of a table has shape {values.shape}, not {lengths.get(name, kinds.size)} numbers")
+    return {name: np.asarray(values) for name, values in part.items()}
 
 
 class _Layout(NamedTuple):

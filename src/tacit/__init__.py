@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tacit.pacing import SelfPaced
     from tacit.ragged import Ragged
     from tacit.regularisation_path import path
+    from tacit.shards import Shards
     from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
@@ -66,6 +67,7 @@ __all__ = [
     "MinEntropySVM",
     "Ragged",
     "SelfPaced",
+    "Shards",
     "StructuredSVM",
     "apps",
     "boxed_windows",
@@ -98,6 +100,7 @@ _HOME = {
     "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
     "Ragged": "tacit.ragged",
+    "Shards": "tacit.shards",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
     "group_norm_path": "tacit.state_selection",

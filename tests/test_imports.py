@@ -13,6 +13,7 @@ ROOMS = [
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
+    {"dask"},
     {"ranking", "spectral", "regularisation_path", "state_selection"},
     {"plot"},
     {"report"},

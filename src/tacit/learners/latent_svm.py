@@ -179,7 +179,7 @@ class LatentSVM(Learner):
             previous = self._previous_weights(schema)
             runs = Runs(
                 procedure,
-                lambda procedure: self._first_position(procedure, oracle, y, previous),
+                lambda procedure: self._first_position(procedure, shards, y, previous),
                 n_starts,
                 int(self.max_iter),
                 checkpoint is not None,

@@ -78,7 +78,7 @@ def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None
     for k, part in enumerate(parts):
         shard_name = f"shard-{k:05d}"
         label = next(labels) if labels is not None else shard_name
-        values, offsets, boxes = _as_rows(part, label)
+        values, offsets, boxes = as_rows(part, label)
         now = "table" if offsets is None else "bags", values.dtype.str, int(values.shape[1]), boxes is not None
         first = first or now
         if now != first:
@@ -139,7 +139,15 @@ def digest_array(array: Array, look: Callable[[int, Array], None] = lambda first
     return f"{total:08x}"
 
 
-def _as_rows(part: Any, label: str) -> tuple[Array, Array | None, Array | None]:
+class Piece(NamedTuple):
+    """The rows of a shard, how they are cut into samples (None: each is one), and their boxes."""
+
+    values: Any
+    offsets: Array | None
+    boxes: Array | None
+
+
+def as_rows(part: Any, label: str) -> Piece:
     """The rows of a part, how they are cut into samples, and their boxes."""
     is_table = isinstance(part, np.ndarray) and part.ndim == 2 and part.dtype != object
     try:
@@ -153,7 +161,7 @@ def _as_rows(part: Any, label: str) -> tuple[Array, Array | None, Array | None]:
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
-    return values, None if bags is None else bags.offsets, None if bags is None else bags.boxes
+    return Piece(values, None, None) if bags is None else Piece(values, bags.offsets, bags.boxes)
 
 
 def _in_words(found: tuple[str, str, int, bool]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 from pathlib import Path
 
@@ -40,3 +41,10 @@ class MappedArray:
         stop = self._start + last * self._row_bytes
         if stop > start and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+    def part(self, first: int, last: int) -> MappedArray:
+        """The rows from first to last (exclusive), of the same map."""
+        own = copy.copy(self)
+        own.rows = self.rows[first:last]
+        own._start = self._start + first * self._row_bytes
+        return own

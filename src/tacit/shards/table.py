@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ class ShardedTable:
     Parameters
     ----------
     pieces : arrays of equal width and type, mapped or in memory
+    max_resident : see the constant of this module
 
     >>> table = ShardedTable([np.zeros((2, 3)), np.ones((4, 3))])
     >>> table.shape, table[1:3].sum(), table[np.array([0, 5])].sum()
@@ -31,14 +33,15 @@ class ShardedTable:
 
     ndim = 2
 
-    def __init__(self, pieces: Sequence[Array | MappedArray]) -> None:
+    def __init__(self, pieces: Sequence[Array | MappedArray], max_resident: int | None = None) -> None:
         self._pieces = pieces
         self._arrays = [piece.rows if isinstance(piece, MappedArray) else piece for piece in pieces]
         self._starts = np.concatenate([[0], np.cumsum([len(rows) for rows in self._arrays])]).astype(np.int64)
         self.dtype = self._arrays[0].dtype
         self.shape = int(self._starts[-1]), int(self._arrays[0].shape[1])
+        most = MAX_RESIDENT if max_resident is None else max_resident
         n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        self._gives_back = n_bytes > MAX_RESIDENT and any(isinstance(piece, MappedArray) for piece in pieces)
+        self._gives_back = n_bytes > most and any(isinstance(piece, MappedArray) for piece in pieces)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -65,6 +68,12 @@ class ShardedTable:
             last = min(first + step, len(self))
             yield from (rows for rows, _ in self._runs(first, last))
             self.give_back(first, last)
+
+    def add_to_checksum(self, total: int) -> int:
+        """The CRC-32 of all rows, from that of what comes before them."""
+        for rows in self.chunks():
+            total = zlib.crc32(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data, total)
+        return total
 
     def give_back(self, first: int, last: int) -> None:
         """Let the system take the pages of these rows, where the table is large."""

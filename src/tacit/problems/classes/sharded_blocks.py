@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.oracle import LossTable
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.problems.shared.row_sums import add_rows
 
@@ -32,6 +34,38 @@ class ShardedClassBlocks(ClassBlocks):
     @property
     def dual(self) -> Any:  # type: ignore[override]
         raise AttributeError("dual")
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        return getattr(self._rows, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the samples from first to last (exclusive), without rows: to be sent to where these are.
+
+        Its blocks are cut, and its codes are stored, as those of all samples.
+        """
+        part = copy.copy(self)
+        states = self.states(slice(first, last))
+        part._rows = None
+        part.offsets = self.offsets[first : last + 1] - self.offsets[first]
+        part._sizes, part.n_samples = self._sizes[first:last], last - first
+        part._labels = None if self._labels is None else self._labels[first:last]
+        part._hidden = self._hidden[first:last]
+        part._allowed = None if self._allowed is None else self._allowed[states]
+        part._hidden_loss = None
+        if self._losses is not None:
+            table, column = self._losses
+            own = LossTable(table[:, states], None) if column is None else LossTable(table, column[first:last])
+            part._losses = part._checked(own)
+        part._whole = list(part._cut(slice(0, part.n_samples)))
+        return part
+
+    def on_rows(self, table: Any) -> Self:
+        """The same oracle with these rows."""
+        view = copy.copy(self)
+        view._keep(table)
+        return view
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         scores = super().scores(w, rows)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tacit.ragged import Ragged
     from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
+    from tacit.shards import Shards
     from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
@@ -76,6 +77,7 @@ __all__ = [
     "RegionGraphs",
     "RegionLabels",
     "SelfPaced",
+    "Shards",
     "StructuredSVM",
     "apps",
     "boxed_windows",
@@ -113,6 +115,7 @@ _HOME = {
     "SelfPaced": "tacit.pacing",
     "Links": "tacit.links",
     "Ragged": "tacit.ragged",
+    "Shards": "tacit.shards",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
     "group_norm_path": "tacit.state_selection",

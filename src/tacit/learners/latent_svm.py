@@ -201,7 +201,7 @@ class LatentSVM(Learner):
             previous = self._previous_weights(schema) if given is None else given
             runs = Runs(
                 procedure,
-                lambda procedure: self._first_position(procedure, oracle, y, previous),
+                lambda procedure: self._first_position(procedure, shards, y, previous),
                 n_starts,
                 int(self.max_iter),
                 checkpoint is not None,

@@ -199,6 +199,16 @@ class SumsDifferences(Protocol):
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))."""
 
 
+class FusesPlanes(Protocol):
+    """Answers and their planes in one question: for rows that are elsewhere, where every question is a journey."""
+
+    def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
+        """What `augmented` answers for all rows, and the gradient of the plane of that answer."""
+
+    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
+        """``Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for several codes."""
+
+
 class KeepsDual(Protocol):
     """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
 

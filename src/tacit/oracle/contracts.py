@@ -187,6 +187,9 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
+    takes_shards: bool = False
+    """Whether `read` takes `tacit.Shards`."""
+
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
-from tacit.oracle.capabilities import Expectations, Slacks
+from tacit.oracle.capabilities import Expectations, KnownPart, Slacks
 
 BLOCK_OPERATIONS = 6_000_000
 """Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
@@ -214,6 +214,8 @@ class Sharded(ABC):
         value = getattr(self.oracle, name)
         if name in VIEWS:
             return lambda *positional, **named: self._view(value(*positional, **named))
+        if name == "known_part":
+            return lambda: self._known_part(value())
         batch = batch_of(self.oracle, name)
         if batch is not None:
             value = value if self._is_whole() else partial(self._answer, name, batch)
@@ -223,6 +225,10 @@ class Sharded(ABC):
     def _is_whole(self) -> bool:
         """Whether all rows are one block, so that there is nothing to share."""
         return False
+
+    def _known_part(self, part: KnownPart | None) -> KnownPart | None:
+        """The known part, shared in the same way where it is known of the same samples."""
+        return part._replace(oracle=self) if part is not None and part.oracle is self.oracle else part
 
     def _view(self, oracle: Any) -> Any:
         return self if oracle is self.oracle else self._wrap(oracle)

@@ -88,8 +88,9 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"{type(task.penalty).__name__} needs proximal steps; use Bundle(proximal=True)")
         state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
-        for code in (np.full_like(task.target, TARGET), *usable):
-            state.add_if_new(code, task.plane(code), task.penalty)
+        codes = [np.full_like(task.target, TARGET), *usable]
+        for code, plane in zip(codes, task.planes(codes), strict=True):
+            state.add_if_new(code, plane, task.penalty)
         state.add_plane(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.evaluate(task, warm.w)
@@ -238,8 +239,7 @@ class BundleState(StallCounter):
 
     def evaluate(self, task: Task, w: Array) -> None:
         """Ask the oracle at ``w``: a new plane, and perhaps a better point."""
-        code = task.augmented(w).code
-        self.add_plane(task, w, code, task.plane(code))
+        self.add_plane(task, w, *task.tangent(w))
 
     def add_plane(self, task: Task, w: Array, code: Array, plane: Plane) -> None:
         """Add the plane that is tangent to the risk at ``w``; keep ``w`` if its objective is the best so far."""

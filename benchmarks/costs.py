@@ -18,8 +18,8 @@ def run() -> Page:
     page = Page(
         "Cost matrices: margin or slack rescaling?",
         f"`load_digits()/16`, `StructuredSVM(Multiclass(loss=costs))`, tol 0.01, the mean cost of predictions on "
-        f"held-out digits over {FOLDS} folds. 'Costs ignored' trains with 0/1 loss and pays the same costs. Nothing was chosen: "
-        "every C is shown.",
+        f"held-out digits over {FOLDS} folds. 'Costs ignored' trains with 0/1 loss and pays the same costs. "
+        "Nothing was chosen: every C is shown.",
         ["costs", "largest / smallest", "C", "costs ignored", "margin", "margin, costs with mean 1", "slack"],
     )
     for name, costs in cost_matrices().items():

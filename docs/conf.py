@@ -10,6 +10,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 import tacit
 
 sys.path.insert(0, str(Path(__file__).parent))
+from command_reference import Commands
 from pictures import draw_pictures
 
 project = "tacit"
@@ -34,6 +35,7 @@ autodoc_typehints = "none"
 
 
 def setup(app):
+    app.add_directive("tacit-commands", Commands)
     app.connect("builder-inited", lambda app: draw_pictures())
     app.connect("autodoc-process-docstring", lay_out)
     app.add_html_math_renderer("mathml", (write_math, None), (write_math, None))

@@ -4,6 +4,7 @@ import errno
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -128,6 +129,21 @@ def test_a_failed_run_says_one_line_and_leaves_the_former_results(do, code, line
     assert main(["tiny", str(file), "--out", str(out), "--force", "--do", do]) == code
     assert capsys.readouterr().err.strip() == line
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+@pytest.mark.usefixtures("tiny")
+def test_ctrl_c_that_ends_in_another_error_is_still_an_interrupt(tmp_path, file, capsys, monkeypatch):
+    """As inside of an import, where a package may turn it into whatever it likes."""
+
+    def disguised(path):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise AttributeError("half of a module") from None
+
+    monkeypatch.setattr("tacit.commands.run.describe_file", disguised)
+    assert main(["tiny", str(file), "--out", str(tmp_path / "out")]) == 130
+    assert capsys.readouterr().err.strip() == "tacit tiny: interrupted; nothing was written"
 
 
 @pytest.mark.usefixtures("tiny")

@@ -19,6 +19,7 @@ import tacit
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, StructuredSVM
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.ranking import MixtureRanker, TransductiveRanker
 from tacit.running.archive import HEADER, StorageError, _checksum, kind_of, read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
@@ -43,6 +44,8 @@ def fitted(kind):
         "SpectralAutomaton": lambda: SpectralAutomaton([2, 3], refine="em").fit(WORDS),
         "ngram": lambda: SpectralAutomaton(2).fit(WORDS),
         "SpectralHMM": lambda: SpectralHMM(2).fit(WORDS),
+        "MixtureRanker": lambda: MixtureRanker(2, n_init=1).fit(X, Y, group=[75, 75]),
+        "TransductiveRanker": lambda: TransductiveRanker(n_neighbors=1).fit(X, Y, group=[75, 75]),
         "WeightedAutomaton": lambda: WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"]),
     }[kind]()
 
@@ -57,6 +60,8 @@ KINDS = (
     "SpectralAutomaton",
     "ngram",
     "SpectralHMM",
+    "MixtureRanker",
+    "TransductiveRanker",
     "WeightedAutomaton",
 )
 
@@ -117,6 +122,15 @@ def test_what_is_sealed_as_it_was_comes_back(saved, kind, tmp_path):
         ("Transforms", "fact.schema_.facts.components", lambda c: c[:, :1]),
         ("Transforms", "fact.schema_.facts.components", lambda c: c * np.nan),
         ("Transforms", "fact.schema_.facts.mean", lambda m: m[:0]),
+        ("MixtureRanker", "fact.gate_", lambda w: w[:, :-1]),
+        ("MixtureRanker", "fact.class_weights_", lambda z: z * np.nan),
+        ("MixtureRanker", "fact.query_mean_", lambda m: m[:0]),
+        ("TransductiveRanker", "fact.training_.triplets.offsets", lambda o: o * 1000),
+        ("TransductiveRanker", "fact.training_.triplets.offsets", lambda o: o[::-1].copy()),
+        ("TransductiveRanker", "fact.training_.triplets.grades", lambda g: g + 1_000_000),
+        ("TransductiveRanker", "fact.training_.triplets.grades", lambda g: g - 1),
+        ("TransductiveRanker", "fact.training_.triplets.items", lambda i: i[:-1]),
+        ("TransductiveRanker", "fact.training_.features", lambda f: f[:10]),
         ("ngram", "fact.symbols_", lambda s: np.arange(3_000_000)),
         ("ngram", "fact.symbols_", lambda s: s[:1]),
         ("ngram", "fact.distribution_.transitions", lambda t: t[:0]),

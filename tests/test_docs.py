@@ -19,6 +19,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<shown>.*?)^```$)?", flags=re.S | re.M)
+ROOMS = ("datasets", "oracle", "plot", "problems", "ranking", "solvers", "spectral", "testing")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -66,7 +67,24 @@ def test_there_are_pages_with_examples():
 
 @pytest.mark.parametrize(
     "home",
-    ["tacit", *(f"tacit.{p}" for p in ("datasets", "oracle", "plot", "problems", "solvers", "spectral", "testing"))],
+    [
+        "tacit",
+        *(
+            f"tacit.{p}"
+            for p in (
+                "apps",
+                "datasets",
+                "oracle",
+                "plot",
+                "problems",
+                "ranking",
+                "report",
+                "solvers",
+                "spectral",
+                "testing",
+            )
+        ),
+    ],
 )
 def test_every_public_name_is_in_the_reference(home):
     module = importlib.import_module(home)

@@ -411,3 +411,9 @@ def test_broken_mammals_are_refused_by_name(tmp_path):
     (tmp_path / "hog.npz").write_bytes(content[: len(content) // 2])
     with pytest.raises(ValueError, match=r"hog\.npz.*truncated"):
         mammals(tmp_path)
+
+
+def test_a_name_that_is_no_name_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    with pytest.raises(TypeError, match="name must be"):
+        image_folder(None, name=False)

@@ -6,14 +6,15 @@ from pathlib import Path
 import tacit
 
 ROOMS = [
-    {"arrays", "kernels", "ragged", "inputs"},
+    {"arrays", "kernels", "ragged", "inputs", "shards"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes"},
+    {"datasets", "images", "boxes", "text", "words"},
     {"oracle"},
     {"scale", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
-    {"spectral", "regularisation_path"},
+    {"dask"},
+    {"ranking", "spectral", "regularisation_path", "state_selection"},
     {"plot"},
     {"report"},
     {"apps"},

@@ -13,7 +13,7 @@ from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
-from tacit.problems.motif.oracle import Pieces
+from tacit.problems.motif.pieces import Pieces
 from tacit.problems.motif.sequences import MEANING, read_sequences
 from tacit.problems.motif.words import find_words
 from tacit.solvers import Bundle, FrankWolfe
@@ -255,7 +255,7 @@ def test_many_sequences_bind_without_an_object_each():
             Motif(4, features="old"),
             ["ACGTACGT"] * 2,
             [0, 1],
-            "features must be 'full' or 'literature', got features='old'",
+            "features must be 'full', 'sites' or 'literature', got features='old'",
         ),
         (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0 letters"),
         (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0 letters"),

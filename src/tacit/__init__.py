@@ -27,67 +27,105 @@ if TYPE_CHECKING:
         penalties,
         plot,
         problems,
+        ranking,
         report,
         solvers,
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.map_making import window_maps
+    from tacit.images.regions import regions
+    from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
-    from tacit.learners import HiddenCRF, IterativeLatentSVM, LatentPerceptron, LatentSVM, MinEntropySVM, StructuredSVM
+    from tacit.learners import (
+        DissimilaritySVM,
+        GroupNormSVM,
+        HiddenCRF,
+        IterativeLatentSVM,
+        LatentPerceptron,
+        LatentSVM,
+        MinEntropySVM,
+        StructuredSVM,
+    )
+    from tacit.links import Links
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
+    from tacit.problems.regions import RegionLabels
     from tacit.ragged import Ragged
+    from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
+    from tacit.shards import Shards
+    from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AnyOf",
+    "DissimilaritySVM",
+    "GroupNormSVM",
     "HiddenCRF",
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "Links",
     "MinEntropySVM",
     "Ragged",
+    "RegionGraphs",
+    "RegionLabels",
     "SelfPaced",
+    "Shards",
     "StructuredSVM",
     "apps",
     "boxed_windows",
     "boxes",
     "datasets",
+    "group_norm_path",
     "load",
     "oracle",
     "path",
     "penalties",
     "plot",
     "problems",
+    "ranking",
+    "regions",
     "report",
     "solvers",
     "spectral",
     "storage",
     "testing",
+    "text",
+    "weak_labels",
     "window_maps",
     "windows",
 ]
 
 _HOME = {
     "AnyOf": "tacit.oracle",
+    "DissimilaritySVM": "tacit.learners",
+    "GroupNormSVM": "tacit.learners",
     "HiddenCRF": "tacit.learners",
     "IterativeLatentSVM": "tacit.learners",
     "LatentPerceptron": "tacit.learners",
     "LatentSVM": "tacit.learners",
     "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
+    "Links": "tacit.links",
     "Ragged": "tacit.ragged",
+    "Shards": "tacit.shards",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
+    "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
     "window_maps": "tacit.images.map_making",
+    "RegionGraphs": "tacit.region_graphs",
+    "RegionLabels": "tacit.problems.regions",
+    "regions": "tacit.images.regions",
+    "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }
 

@@ -84,6 +84,21 @@ def path(
     >>> [model.C for model in models], bool(models.best.score(X, y) > 0.9)
     ([1.0, 10.0, 100.0], True)
     """
+    return Path(*fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv))
+
+
+def fit_path(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any,
+    sample_weight: Any,
+    cv: Any,
+    largest_first: bool = False,
+) -> tuple[Array, list[Any], Array | None]:
+    """The values of C, a fitted model for each, and their scores by fold; see `path`."""
     Cs = _read(estimator, Cs)
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
@@ -96,15 +111,17 @@ def path(
         if size != n:
             raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
         folds = splits(cv, plain_labels(y), n)
-        scores = np.array([_fold(estimator, X, y, Cs, known, *fold) for fold in folds]).T
-    return Path(Cs, _fits(estimator, X, y, Cs, known), scores)
+        scores = np.array([_fold(estimator, X, y, Cs, known, *fold, largest_first) for fold in folds]).T
+    return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
 
 
-def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) -> list[Any]:
+def _fits(
+    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool = False
+) -> list[Any]:
     given = {name: values for name, values in known.items() if values is not None}
     model = clone(estimator).set_params(warm_start=True)
     models: list[Any] = [None] * len(Cs)
-    for place in np.argsort(Cs, kind="stable"):
+    for place in np.argsort(-Cs if largest_first else Cs, kind="stable"):
         model.set_params(C=float(Cs[place])).fit(X, y, **given)
         if getattr(model, "status_", None) is Status.INTERRUPTED:
             raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
@@ -113,10 +130,17 @@ def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any]) 
 
 
 def _fold(
-    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], train: Array, test: Array
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Array,
+    known: dict[str, Any],
+    train: Array,
+    test: Array,
+    largest_first: bool = False,
 ) -> list[float]:
     inside = {name: None if values is None else _safe_indexing(values, train) for name, values in known.items()}
-    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside)
+    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside, largest_first)
     held_out = _safe_indexing(X, test), _safe_indexing(y, test)
     return [model.score(*held_out) for model in models]
 

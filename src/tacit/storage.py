@@ -23,7 +23,19 @@ from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.archive import StorageError, read_archive, remove_unfinished, write_archive
 
-_CHECKED_BY_OWNER = ("CurvePoint", "EMStep", "Iteration", "Quadratic", "Run", "RunTable", "SmoothStep", "Step")
+_CHECKED_BY_OWNER = (
+    "CurvePoint",
+    "EMStep",
+    "GroupNorm",
+    "Iteration",
+    "MixtureStep",
+    "Prior",
+    "Quadratic",
+    "Run",
+    "RunTable",
+    "SmoothStep",
+    "Step",
+)
 """Lines of histories, and penalties: they are checked by the learner that they belong to."""
 
 _HOMES = (
@@ -37,7 +49,10 @@ _HOMES = (
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.words",
+    "tacit.ranking",
     "tacit.apps",
+    "tacit.apps.motif.shapes",
 )
 
 
@@ -188,6 +203,8 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
         return os.fspath(value)
     if isinstance(value, Status):
         return {"$status": value.name}
+    if isinstance(value, slice):
+        return {"$slice": [_pack(part, arrays, path) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, BaseEstimator):
         name = type(value).__name__
         if not is_own(value):
@@ -236,6 +253,9 @@ class _Unpacker:
             return Ragged(self(value["$ragged"]), self._arrays[value["offsets"]], self(value.get("boxes")))
         if "$status" in value:
             return Status[value["$status"]]
+        if "$slice" in value:
+            start, stop, step = (part if part is None else int(part) for part in value["$slice"])
+            return slice(start, stop, step)
         if "$strings" in value:
             if not all(isinstance(part, str) for part in value["$strings"]):
                 raise StorageError("a column of strings holds something else")

@@ -12,8 +12,20 @@ from tests.fuzz.draws import Draw
 from tests.fuzz.registry import target
 
 import tacit
-from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM
+from tacit import (
+    DissimilaritySVM,
+    GroupNormSVM,
+    HiddenCRF,
+    IterativeLatentSVM,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+)
 from tacit.datasets import planted_motif
+from tacit.penalties import GroupNorm
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.running.archive import read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
@@ -26,6 +38,7 @@ LABELS = np.arange(8) % 2
 TOKENS, TAGS = X.reshape(8, 3, 2), Y.reshape(8, 3)
 DNA, BOUND, _ = planted_motif(12, 14, "ACGT", seed=0)
 IMAGES = np.random.default_rng(0).random((12, 3, 3))
+TURNS = Transforms(rotations(-9, 9, 2), n_components=2, blocks="class and state")
 WORDS = [list("ab") * k + ["c"] for k in (0, 1, 1, 2)] * 5
 
 MODELS = {
@@ -33,6 +46,11 @@ MODELS = {
     "costs": (lambda: StructuredSVM(Multiclass(loss=2 - 2 * np.eye(3)), C=1, class_weight={0: 2.0}).fit(X, Y), X),
     "Candidates": (lambda: LatentSVM(Candidates(), C=1, n_init=2, pace=SelfPaced()).fit(BAGS, LABELS), BAGS),
     "overlap": (lambda: IterativeLatentSVM(Candidates(loss="overlap"), C=1).fit(BAGS, LABELS), BAGS),
+    "HiddenCRF": (lambda: HiddenCRF(Candidates(), C=1, n_init=2).fit(BAGS, LABELS), BAGS),
+    "MinEntropySVM": (lambda: MinEntropySVM(Candidates(), alpha="cv", alphas=[1, 2], cv=2).fit(BAGS, LABELS), BAGS),
+    "LatentPerceptron": (lambda: LatentPerceptron(Candidates()).fit(BAGS, LABELS), BAGS),
+    "dissimilarity": (lambda: DissimilaritySVM(Candidates(loss="overlap"), C=1).fit(BAGS, LABELS), BAGS),
+    "group norm": (lambda: GroupNormSVM(TURNS, C=5).fit(IMAGES, np.arange(12) % 2).prune(), IMAGES),
     "Chain": (lambda: StructuredSVM(Chain(boundaries=True), C=1).fit(TOKENS, TAGS), TOKENS),
     "Motif": (lambda: LatentSVM(Motif(3, background=2, strands="both"), C=1).fit(DNA, BOUND), DNA),
     "Transforms": (
@@ -85,7 +103,9 @@ def ask(model, data):
             model.next_symbol_proba(data),
             model.sample(2, random_state=0, max_length=99) and 0,
         )
-    answers = [model.coef_, model.predict(data), model.objective_, model.gap_, model._html_repr() and None]
+    answers = [model.coef_, model.predict(data), model._html_repr() and None]
+    if model.traits.has_objective:
+        answers += [model.objective_, model.gap_]
     with contextlib.suppress(tacit.oracle.CapabilityError):
         answers.append(model.decision_function(data))
     return answers
@@ -141,7 +161,14 @@ FITS = {
     "Subgradient": lambda **s: (StructuredSVM(Multiclass(), solver=Subgradient(), **s), X, Y),
     "LatentSVM": lambda **s: (LatentSVM(Candidates(), n_init=2, **s), BAGS, LABELS),
     "rounds": lambda **s: (IterativeLatentSVM(Candidates(loss="overlap"), **s), BAGS, LABELS),
+    "HiddenCRF": lambda **s: (HiddenCRF(Candidates(), n_init=2, **s), BAGS, LABELS),
+    "MinEntropySVM": lambda **s: (MinEntropySVM(Candidates(), alpha=2.0, n_init=2, **s), BAGS, LABELS),
+    "infinite order": lambda **s: (MinEntropySVM(Candidates(), alpha=np.inf, n_init=2, **s), BAGS, LABELS),
     "motifs": lambda **s: (LatentSVM(Motif(3, background=1), **s), DNA, BOUND),
+    "dissimilarity": lambda **s: (DissimilaritySVM(Candidates(loss="overlap"), **s), BAGS, LABELS),
+    "group norm": lambda **s: (GroupNormSVM(Candidates(), **s), BAGS, LABELS),
+    "group norm, subgradient": lambda **s: (GroupNormSVM(Candidates(), solver="subgradient", **s), BAGS, LABELS),
+    "norms": lambda **s: (StructuredSVM(Multiclass(), penalty=GroupNorm(), **s), X, Y),
 }
 
 

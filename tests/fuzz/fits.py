@@ -12,13 +12,23 @@ from tests.fuzz.registry import target
 from tests.fuzz.verdicts import RAW, judge_error
 
 import tacit
-from tacit import AnyOf, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM, testing
-from tacit.penalties import Quadratic
+from tacit import (
+    AnyOf,
+    DissimilaritySVM,
+    GroupNormSVM,
+    IterativeLatentSVM,
+    LatentSVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+    testing,
+)
+from tacit.penalties import GroupNorm, Quadratic
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
 from tacit.problems.rotations import Rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
 
-LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM)
+LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM, DissimilaritySVM, GroupNormSVM)
 
 
 def multiclass(draw: Draw):
@@ -194,7 +204,9 @@ def learner(draw: Draw, kind, problem, theme: str):
         "max_iter": draw.whole(1, 20),
         "solver": solver(draw, 1.0) if theme == "solver" else draw.pick(["auto", None, solver(draw)]),
         "rescaling": draw.pick(["margin", "margin", "slack"]) if is_class else "margin",
-        "penalty": draw.pick([None, None, None, Quadratic(**draw.spoil_some(penalty, float(theme == "pace")))]),
+        "penalty": draw.pick([None, None, None, Quadratic(**draw.spoil_some(penalty, float(theme == "pace")))])
+        if draw.chance(0.8)
+        else GroupNorm(**draw.spoil_some({"groups": "auto", "weights": 1.0}, float(theme == "pace"))),
         "class_weight": draw.pick([None, None, "balanced"]) if is_class else None,
         "warm_start": draw.chance(0.2),
         "n_jobs": draw.pick([None, 1, 2]),
@@ -210,6 +222,13 @@ def learner(draw: Draw, kind, problem, theme: str):
             "escape": draw.chance(0.5),
             "shift": draw.chance(0.5),
         }
+    if kind is DissimilaritySVM:
+        parameters |= {"J": draw.real(0.01, 1), "beta": draw.real(0, 0.9), "theta_step": draw.pick(["joint", "text"])}
+        parameters |= {"conditional": draw.pick([None, None, "delta"]), "rescaling": "margin"}
+    if kind is GroupNormSVM:
+        del parameters["penalty"]
+        parameters |= {"groups": draw.pick(["auto", "auto", "label-state", "state", "feature", [0, 0, 1]])}
+        parameters |= {"weights": draw.pick([1.0, draw.real(0.1, 2)]), "solver": draw.pick(["auto", "subgradient"])}
     return kind(problem, **draw.spoil_some(parameters, float(theme == "learner")), verbose=0)
 
 
@@ -236,6 +255,10 @@ def fit_one(draw: Draw, make):
         lambda: model.predict_best(other["X"], k=k),
         *([lambda: model.predict_proba(other["X"])] if make is chain else []),
     )
+    if isinstance(model, DissimilaritySVM):
+        questions += (lambda: model.conditional_proba(other["X"], other["y"]).values,)
+    if isinstance(model, GroupNormSVM):
+        questions += (lambda: model.prune().predict(X), lambda: model.budget(k, X, y).predict(X))
     return [model.coef_, model.objective_, model.bound_, *answers(questions)]
 
 
@@ -252,7 +275,10 @@ def answers(questions):
 
 
 def _enter(make):
-    @target("StructuredSVM", "LatentSVM", "IterativeLatentSVM", "SelfPaced", "Quadratic", "AnyOf")
+    @target(
+        *("StructuredSVM", "LatentSVM", "IterativeLatentSVM", "DissimilaritySVM", "GroupNormSVM", "SelfPaced"),
+        *("Quadratic", "GroupNorm", "AnyOf"),
+    )
     @functools.wraps(make)
     def fit(draw: Draw):
         return fit_one(draw, make)
@@ -282,6 +308,16 @@ def path(draw: Draw):
     arguments = draw.spoil_some({"estimator": estimator, **arguments})
     models = tacit.path(**arguments)
     return [models.scores, *(model.coef_ for model in models)]
+
+
+@target("group_norm_path")
+def states_path(draw: Draw):
+    X, y = np.random.default_rng(draw.between(0, 9)).random((12, 3, 3)), np.arange(12) % 2
+    problem = Transforms(rotations(-20, 20, 3), n_components=2, blocks="class and state")
+    estimator = GroupNormSVM(problem, max_iter=5, verbose=0)
+    arguments = {"X": X, "y": y, "Cs": [1.0, 10], "hidden": None, "sample_weight": None, "cv": draw.pick([None, 2])}
+    models = tacit.group_norm_path(**draw.spoil_some({"estimator": estimator, **arguments}))
+    return [models.scores, models.n_states, *(model.coef_ for model in models)]
 
 
 @target("rotations")

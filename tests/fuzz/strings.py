@@ -108,7 +108,7 @@ def weighted_automata(draw: Draw):
         lambda: model.perplexity(words) and None,
         lambda: model.minimise().initial,
         lambda: float(model.equivalent(model)),
-        lambda: model.next_symbol_proba(words[0]),
+        lambda: model.next_symbol_proba(words[0] if isinstance(words, list) and words else words),
         lambda: float(len(model.sample(**draw.spoil_some({"n_samples": 2, "random_state": 0, "max_length": 200})))),
         lambda: model.to_hmm().startprob,
         lambda: model.hankel(draw.spoil(["", "a"]), ["", "a"]).block.toarray(),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -15,8 +18,14 @@ from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
 from tacit.inputs.lines import one_line
 
 COMMANDS = {
+    "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
+    "scan": "Look for the motifs of MODEL in SEQUENCES.",
+    "coref": "Find which mentions of a text belong together.",
     "locate": "Find the object in every photo, from labels and a few boxes.",
+    "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
+    "align": "Align the words of parallel sentences.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
+    "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",
 }
 """Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""
@@ -57,8 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = next((argument for argument in given if not argument.startswith("-")), "")
     shown = f"tacit {name}" if name in COMMANDS else "tacit"
+    interrupts: list[int] = []
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _noting_interrupts(interrupts):
             _show_warnings_in_one_line(shown)
             code = tacit.main(given, prog_name="tacit", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -74,9 +84,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:
+        if interrupts:  # Ctrl-C inside of an import may end in any error
+            click.echo(f"{shown}: interrupted; nothing was written", err=True)
+            return EXIT_INTERRUPTED
         code, line = explain(error)
         click.echo(f"{shown}: {line}", err=True)
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _noting_interrupts(interrupts: list[int]) -> Iterator[None]:
+    """Note every Ctrl-C before it is raised, where signals can be handled: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _show_warnings_in_one_line(shown: str) -> None:

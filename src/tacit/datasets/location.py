@@ -19,13 +19,13 @@ def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
     ...     find_folder(home, "mnist") == Path(home)
     True
     """
-    home = os.environ.get(VARIABLE)
+    home, under = os.environ.get(VARIABLE), file_path("name", name)
     if folder is None and not home:
         raise FileNotFoundError(
             f"no folder given and {VARIABLE} is not set: pass folder=..., or set {VARIABLE} to the folder that "
             f"holds {name!r}"
         )
-    place = find_place(folder) if folder is not None else Path(str(home)) / name
+    place = find_place(folder) if folder is not None else Path(str(home)) / under
     if not os.path.isdir(place):
         why = f" ({VARIABLE} is {home!r})" if folder is None else ""
         raise FileNotFoundError(f"there is no folder {named(place)}{why}")

@@ -18,7 +18,10 @@ MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "h
 """Attributes that every margin learner sets in `fit`, beside those of every learner."""
 
 
-ARRAY_FIELDS = ("w", "target", "planes", "is_in", "reference", "seen", "best_w", "best_target")
+ARRAY_FIELDS = (
+    *("w", "target", "planes", "is_in", "slope", "reference", "seen", "best_w", "best_target", "present_w"),
+    *("theta", "best_theta", "parts", "last"),
+)
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
 
@@ -76,7 +79,7 @@ def _check_runs(runs: Any) -> None:
     for run in runs:
         _check_status(run.status)
         number("the objective of a run", run.objective, "a number", lambda objective: True)
-        _check_history(run.history)
+        check_history(run.history)
 
 
 def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None:
@@ -94,10 +97,13 @@ def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None
         if name in ("target", "reference", "best_target") and values.size:
             if not oracle.accepts(values) or values.min() < 0:
                 raise ValueError(f"{name} holds outputs that these samples do not have")
-        elif name in ("w", "best_w") and values.size:
+        elif name in ("w", "best_w", "present_w", "slope", "last") and values.size:
             _check_weights(values, oracle.n_params)
         elif name in ("iteration", "changed", "n_warm"):
             whole_number(name, values, 0)
+        elif name in ("theta", "best_theta", "parts"):
+            if values.dtype != np.float64 or not np.isfinite(values).all():
+                raise ValueError(f"{name} is {shorten(values)}, not finite numbers")
         elif name not in ARRAY_FIELDS and not isinstance(values, bool):
             number(name, values, "a number", lambda value: True)
     if not is_table(position.is_in, 1, "b") or position.is_in.size != oracle.n_samples:
@@ -131,7 +137,7 @@ def _check_weights(coef: Array, n_params: int) -> None:
         raise ValueError(f"coef_ must be {n_params} finite numbers in double precision, got {found}")
 
 
-def _check_history(lines: Any) -> None:
+def check_history(lines: Any) -> None:
     """Every line of a history is a record of numbers, and perhaps of arrays."""
     if not isinstance(lines, list):
         raise ValueError(f"history_ is {shorten(lines)}, no list")
@@ -154,7 +160,7 @@ _CHECKS = {
     "n_iter_": _check_count,
     "status_": _check_status,
     "hidden_": _check_hidden,
-    "history_": _check_history,
+    "history_": check_history,
     "runs_": _check_runs,
 }
 """One check per learned attribute of tacit's learners."""

@@ -22,15 +22,18 @@ from tacit.inputs.parameters import (
     whole_number,
 )
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
 from tacit.oracle.capabilities import ChecksItself
-from tacit.penalties import Penalty, Quadratic
+from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale.threads import check_jobs
 from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
+
+MAX_STARTS = 100_000
+"""The largest n_init: each start keeps its record."""
 
 MIN_COST_SPREAD = 5.0
 """Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
@@ -46,17 +49,18 @@ class Prepared(NamedTuple):
 
 
 def bind_samples(
-    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS
+    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS, instead: str = ""
 ) -> tuple[Schema, Any]:
     """For any learner: check the parameters that all of them have, read the data once, and bind it.
 
-    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work.
+    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work, which says
+    what to do ``instead``.
     """
     check_running(learner)
     data = learner._read(X, reset=True)
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)
-    require(type(learner).__name__, learner.problem, oracle, needs)
+    require(type(learner).__name__, learner.problem, oracle, needs, instead)
     functions = offered(oracle, ChecksItself)
     if functions is not None:
         functions.probe()
@@ -73,12 +77,33 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    penalty = bounded_penalty(learner, schema)
     penalty.check(oracle.n_params)
-    if learner.class_weight is not None and completes_labels(oracle):
+    if isinstance(penalty, GroupNorm):
+        penalty = penalty.on(schema)
+        penalty.check_whole(oracle.n_params)
+    if not penalty.is_quadratic and not getattr(solver, "takes_norms", False):
+        raise CapabilityError(
+            f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
+        )
+    if learner.class_weight is not None and has_long_codes(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
+
+
+def bounded_penalty(learner: Any, schema: Schema) -> Any:
+    """The penalty of a learner, with the bounds that its problem puts on weights and those given by block."""
+    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    lower = learner.problem.lower_bounds(schema)
+    if hasattr(penalty, "in_blocks"):
+        return penalty.in_blocks(schema, lower)
+    if lower:
+        raise TypeError(
+            f"{type(learner.problem).__name__} bounds the weights of {', '.join(map(repr, lower))}, which "
+            f"{type(penalty).__name__} cannot: use tacit.penalties.Quadratic"
+        )
+    return penalty
 
 
 def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:
@@ -104,6 +129,11 @@ def check_running(learner: Any) -> None:
             f"problem must be a problem such as tacit.problems.Multiclass(), got {shorten(learner.problem)}"
             + ("; call the class: add ()" if isinstance(learner.problem, type) else "")
         )
+    check_long_run(learner)
+
+
+def check_long_run(learner: Any) -> None:
+    """Refuse invalid values of those parameters of long runs that an estimator has."""
     whole_number("max_iter", getattr(learner, "max_iter", 1))
     check_jobs(learner.n_jobs)
     if getattr(learner, "checkpoint", None) is not None:
@@ -120,9 +150,11 @@ def check_margin(learner: Any) -> None:
     number("C", learner.C, "a positive number", is_positive)
     number("tol", learner.tol, "a positive number", is_positive)
     switch("warm_start", learner.warm_start)
-    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver != "auto"):
+    named = ("auto", *getattr(learner, "named_solvers", ()))
+    if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver not in named):
         raise TypeError(
-            f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
+            f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
+            f"got {shorten(learner.solver)}"
         )
     if learner.solver is not None and not isinstance(learner.solver, str) and offered(learner.solver, Solver) is None:
         raise TypeError(

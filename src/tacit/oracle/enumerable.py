@@ -122,6 +122,35 @@ class EnumerableOracle(CellSums):
         view._losses = self._measured(Reference(states, None, posterior))
         return view
 
+    def losses_of(self, code: Array) -> Array:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        loss, labels = self._pair_loss()
+        return loss.of_outputs(self.n_labels, self.offsets, labels, self.split(code))
+
+    def spread(self, posterior: Array) -> tuple[Array, Array]:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        loss, labels = self._pair_loss()
+        slope = loss.spread(self.n_labels, self.offsets, labels, posterior)
+        return 0.5 * np.add.reduceat(posterior * slope, self.offsets[:-1]), slope
+
+    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        labels, sizes = self._known_labels(None), self._sizes
+        mean = np.add.reduceat(posterior * values, self.offsets[:-1])
+        weights = np.repeat(coef, sizes) * posterior * (values - np.repeat(mean, sizes))
+        total = np.zeros(self.n_params)
+        for out, part, starts in self._blocks(None):
+            own = weights[starts[0] : starts[-1]]
+            V = np.zeros((self.n_labels, own.size))
+            V[np.repeat(labels[out], np.diff(starts)), np.arange(own.size)] = own
+            total += self.adjoint(V, part)
+        return total
+
+    def _pair_loss(self) -> tuple[PairLoss, Array]:
+        if self._hidden_loss is None or self._labels is None:
+            raise ValueError("the loss does not depend on the hidden value, or these samples were bound without y")
+        return self._hidden_loss, self._known_labels(None)
+
     def _measured(self, reference: Reference) -> LossTable:
         if self._labels is None or self._hidden_loss is None:
             raise ValueError("a loss on the hidden value is measured against labels: bind with y")

@@ -55,7 +55,7 @@ def renyi_cells(scores: Array, starts: Array, alpha: float) -> RenyiCells:
     first = np.empty(scores.shape)
     _centre(scores, starts, values, first)
     if abs(alpha - 1) < NEAR_ONE:
-        _add_mean_scores(first, starts, 1 + (alpha - 1) * _NODES, _SHARES, values)
+        _add_mean_scores(first, starts, *_orders(alpha), values)
         return RenyiCells(values, first, nothing, alpha)
     second = np.exp(alpha * first)
     np.exp(first, out=first)
@@ -70,10 +70,17 @@ def renyi_weights(cells: RenyiCells, starts: Array, coef: Array) -> Array:
     if math.isinf(cells.alpha):
         _weigh_highest(cells.first, starts, cells.values, coef, out)
     elif cells.second.size == 0 and cells.first.size:
-        _weigh_mean(cells.first, starts, 1 + (cells.alpha - 1) * _NODES, _SHARES, coef, out)
+        _weigh_mean(cells.first, starts, *_orders(cells.alpha), coef, out)
     else:
         _weigh_quotients(cells.first, cells.second, starts, cells.alpha, coef, out)
     return out
+
+
+def _orders(alpha: float) -> tuple[Array, Array]:
+    """The nodes of the integral from 1 to α and their shares; one is enough where both ends are the same."""
+    if alpha == 1:
+        return np.ones(1), np.ones(1)
+    return 1 + (alpha - 1) * _NODES, _SHARES
 
 
 @kernel

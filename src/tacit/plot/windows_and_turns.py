@@ -58,12 +58,12 @@ def found_windows(
     for (i, name), line in zip(rows, axes, strict=True):
         history = history_of(models[name], "is_in", "it is for learners of hidden values, such as LatentSVM")
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
-            _show(ax, images[i])
+            show_image(ax, images[i])
             is_in = bool(step.is_in[i])
             outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
             if truth is not None and np.isfinite(truth[i]).all():
                 outlines.append((truth[i], GREEN, ":"))
-            _outline(ax, outlines)
+            outline(ax, outlines)
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -114,8 +114,8 @@ def predicted_boxes(
         if truth is not None and np.isfinite(truth[i]).all():
             outlines.append((truth[i], GREEN, ":"))
             has_truth = True
-        _show(ax, image)
-        _outline(ax, outlines)
+        show_image(ax, image)
+        outline(ax, outlines)
         ax.set_title(f"{found.y[i]} ({found.scores[i]:.2g})", fontsize=10, color=colour if y is not None else INK)
     _name_lines(figure, y is not None, has_truth)
     return figure
@@ -157,8 +157,8 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     )
     words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
     for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
-        _show(pair[0], before)
-        _show(pair[1], then)
+        show_image(pair[0], before)
+        show_image(pair[1], then)
         pair[1].set_title(str(word), fontsize=10, color=INK)
     _name_rows(axes)
     return figure
@@ -188,7 +188,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     )
     for column, label in zip(axes.T, classes, strict=True):
         for ax, table in zip(column, (images, after), strict=True):
-            _show(ax, table[y == label].mean(axis=0))
+            show_image(ax, table[y == label].mean(axis=0))
         column[0].set_title(str(label), fontsize=10, color=INK)
     _name_rows(axes)
     return figure
@@ -277,13 +277,14 @@ def _middle(history: Any) -> Any:
     return next(s for s in history if s.samples_in == fewest) if is_paced else history[len(history) // 2]
 
 
-def _show(ax: Any, image: Any) -> None:
+def show_image(ax: Any, image: Any) -> None:
+    """An image without axes, its pixels counted from the upper left corner."""
     height, width = np.shape(image)[:2]
     ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, extent=(0, width, height, 0))
     ax.set_axis_off()
 
 
-def _outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
+def outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
     """Boxes by colour and style; first white lines, which show on any photo, so that they hide no other box."""
     corners = [((x0, x1, x1, x0, x0), (y0, y0, y1, y1, y0)) for (x0, y0, x1, y1), _, _ in outlines]
     for x, y in corners:

@@ -13,10 +13,11 @@ from sklearn.decomposition import PCA
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.inputs.labels import read_classes
 from tacit.inputs.parameters import one_of, shorten, whole_number
-from tacit.oracle import Example, PairLoss, Schema
+from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
+from tacit.problems.classes.kept_states import KeptStates
 from tacit.problems.classes.problem import ClassProblem
 from tacit.problems.classes.state_blocks import StateBlocks
 from tacit.problems.rotations import Rotations
@@ -40,10 +41,14 @@ class Transforms(ClassProblem):
         state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
     n_components : principal components to keep; None for the transformed input itself
     blocks : "class" for one weight block per class, shared by all states; "class and state" for one for each pair
-    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, or a function
-        ``(true label, true state, label, state)`` → loss
+    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, "angle", which costs 1
+        under a wrong label and the difference of the angles, as a share of the largest, under the right one, or a
+        function ``(true label, true state, label, state)`` → loss
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether every block has an intercept, penalised like the other weights
+    kept : (K, T) booleans, which states each class has, with one block for each pair; None for all.
+        `tacit.GroupNormSVM.prune` makes such problems
+    null : whether classes have a null state: score 0, hidden value −1. False, True, or a boolean for each class
 
     >>> from sklearn.datasets import load_digits
     >>> from tacit import LatentSVM
@@ -56,7 +61,7 @@ class Transforms(ClassProblem):
     (array([0, 1, 2, 3]), (4,))
     """
 
-    hidden_losses = ("exact",)
+    hidden_losses = ("exact", "angle")
 
     def __init__(
         self,
@@ -66,11 +71,15 @@ class Transforms(ClassProblem):
         loss: Any = "0/1",
         classes: Any = None,
         fit_intercept: bool = True,
+        kept: Any = None,
+        null: Any = False,
     ) -> None:
         super().__init__(loss, classes, fit_intercept)
         self.transforms = transforms
         self.n_components = n_components
         self.blocks = blocks
+        self.kept = kept
+        self.null = null
 
     @property
     def holds_functions(self) -> bool:
@@ -82,9 +91,15 @@ class Transforms(ClassProblem):
         one_of("blocks", self.blocks, ("class", "class and state"))
         if self.n_components is not None:
             whole_number("n_components", self.n_components)
+        if np.asarray(self.null).dtype != bool or (np.any(self.null) and self.kept is None):
+            raise ValueError(f"null is False, or with kept= True or a boolean per class, got {shorten(self.null)}")
+        if self.kept is not None and self.blocks != "class and state":
+            raise ValueError("kept says which states each class has, so it needs blocks='class and state'")
         if isinstance(self.transforms, Rotations):
             self.transforms.check()
             return
+        if isinstance(self.loss, str) and self.loss == "angle":
+            raise ValueError("loss='angle' compares angles, which only rotations(...) have; use 'exact' or a function")
         if (
             not isinstance(self.transforms, Sequence)
             or not self.transforms
@@ -111,6 +126,8 @@ class Transforms(ClassProblem):
         blocks = (k,) if self.blocks == "class" else (k, len(states))
         check_blocks(schema, {"weights": (*blocks, width)}, {"intercept": blocks})
         self.check_loss(schema.classes)
+        if self.kept is not None:
+            self._read_kept(k, len(states))
 
     def read(self, X: Any) -> Array:
         if sparse.issparse(X):
@@ -172,17 +189,82 @@ class Transforms(ClassProblem):
                 f"{schema.n_features} features as input, of shape {shape}"
             )
         views = self._views(X.reshape(len(X), *shape), schema.facts)
+        if self.kept is not None:
+            kept, has_null = self._read_kept(len(schema.classes), views.shape[1])
+            offsets = np.arange(len(X) + 1) * (views.shape[1] + bool(has_null.any()))
+            supervision = self.read_supervision(X, y, schema, offsets, hidden)
+            self._check_known(supervision, kept)
+            return KeptStates(views, schema, offsets, kept, has_null, **supervision)
         offsets = np.arange(len(X) + 1) * views.shape[1]
         supervision = self.read_supervision(X, y, schema, offsets, hidden)
         if self.blocks == "class":
             return ClassBlocks(views.reshape(-1, views.shape[2]), schema, offsets, **supervision)
         return StateBlocks(views, schema, offsets, **supervision)
 
+    def with_states(self, schema: Schema, w: Array, kept: Array, null: bool) -> tuple[Transforms, Schema, Array]:
+        """The same problem, schema and weights with some states alone, (K, T) booleans; see `kept` and `null`."""
+        has_null = ~kept.all(axis=1) & null
+        if self.kept is not None:
+            kept, has_null = kept & self._read_kept(*kept.shape)[0], self._read_kept(*kept.shape)[1] | has_null
+        used = np.flatnonzero(kept.any(axis=0))
+        left = kept.any(axis=1) | has_null
+        if not left.all():
+            raise ValueError(
+                f"no state is left of class {schema.classes[np.argmin(left)]}: keep its null state "
+                "(drop_null=False), or raise C"
+            )
+        used = used if used.size else np.zeros(1, dtype=np.int64)  # at least one, which scores 0
+        is_turned = isinstance(self.transforms, Rotations)
+        parts = [self.transforms.angles[t] if is_turned else self.transforms[t] for t in used]
+        params = {**self.get_params(deep=False), "kept": kept[:, used], "null": has_null}
+        problem = type(self)(**params | {"transforms": Rotations(tuple(parts)) if is_turned else parts})
+        views = {name: block[:, used] for name, block in schema.views(w).items()}
+        facts = {**schema.facts, "states": schema.facts["states"][used]}
+        blocks = {name: block.shape for name, block in views.items()}
+        small = Schema(schema.classes, schema.n_features, blocks, facts)
+        weights = np.concatenate([block.ravel() for block in views.values()])
+        return problem, small, weights
+
+    def _read_kept(self, k: int, n_states: int) -> tuple[Array, Array]:
+        """Which states each class has, and which classes have a null state."""
+        kept = np.asarray(self.kept)
+        if kept.shape != (k, n_states) or kept.dtype != bool:
+            raise ValueError(
+                f"kept holds a boolean for each of {k} classes and {n_states} states, got {shorten(self.kept)}"
+            )
+        given: Any = np.asarray(self.null)
+        has_null: Any = np.broadcast_to(given, k) if given.shape in ((), (k,)) else np.zeros(0)
+        if has_null.shape != (k,):
+            raise ValueError(f"null holds a boolean for each of {k} classes, got {shorten(self.null)}")
+        if not (kept.any(axis=1) | has_null).all():
+            raise ValueError(f"class {int(np.argmin(kept.any(axis=1)))} keeps no state; keep one, or set null=True")
+        return kept, has_null
+
+    @staticmethod
+    def _check_known(supervision: dict[str, Any], kept: Array) -> None:
+        """Refuse a hidden value that is known, and left out."""
+        if "hidden" not in supervision or "labels" not in supervision:
+            return
+        states, labels = supervision["hidden"].states, supervision["labels"]
+        own = np.flatnonzero((states >= 0) & (states < kept.shape[1]) & (labels < len(kept)))
+        gone = own[~kept[labels[own], states[own]]]
+        if gone.size:
+            raise ValueError(
+                f"hidden[{gone[0]}] is {states[gone[0]]}, a state that the class of sample {gone[0]} lacks"
+            )
+
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         return read_hidden(hidden, np.diff(offsets))
 
     def hidden_loss(self, X: Any, offsets: Array) -> PairLoss:
-        return exact_loss(np.diff(offsets))
+        if self.loss == "exact":
+            return exact_loss(np.diff(offsets))
+        states, size = np.asarray(self._states(), dtype=np.float64), int(offsets[1])
+        away = np.abs(states[:, None] - states[None])
+        table = np.ones((size, size))  # a null state is as far from all others as can be
+        table[: states.size, : states.size] = away / max(float(away.max()), 1e-300)
+        np.fill_diagonal(table, 0.0)
+        return HiddenLoss(np.zeros(offsets.size - 1, np.int64), [table])
 
     def _input_shape(self, X: Array) -> tuple[int, ...]:
         return self.transforms.input_shape(X) if isinstance(self.transforms, Rotations) else X.shape[1:]
@@ -228,18 +310,29 @@ class Transforms(ClassProblem):
         plain = self.specify(X, rng.integers(0, T, n), classes, rng)
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
-            view = self._plain_view(np.asarray(x, dtype=np.float64), int(h))
+            view = self._plain_view(np.asarray(x, dtype=np.float64), max(int(h), 0))
             if self.blocks == "class":
                 return plain.joint_feature([view], label, 0)
+            if h == -1:
+                size = len(classes) * T
+                return np.zeros(size * view.size + (size if self.fit_intercept else 0))
             where = (classes.tolist().index(label), int(h))
             weights, intercept = np.zeros((len(classes), T, view.size)), np.zeros((len(classes), T))
             weights[where], intercept[where] = view, 1
             return np.concatenate([weights.ravel(), intercept.ravel()] if self.fit_intercept else [weights.ravel()])
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
-            return [(label, h) for label in classes.tolist() for h in range(T)]
+            if self.kept is None:
+                return [(label, h) for label in classes.tolist() for h in range(T)]
+            kept, has_null = self._read_kept(len(classes), T)
+            states = [[*np.flatnonzero(own), *([-1] if null else [])] for own, null in zip(kept, has_null, strict=True)]
+            return [(label, int(h)) for label, own in zip(classes.tolist(), states, strict=True) for h in own]
 
-        return plain._replace(outputs=outputs, joint_feature=joint_feature)
+        hidden = plain.hidden
+        if self.kept is not None:
+            rows = [self.kept[classes.tolist().index(label)] for label in plain.y]
+            hidden = np.array([int(rng.choice(np.flatnonzero(own))) for own in rows])
+        return plain._replace(outputs=outputs, joint_feature=joint_feature, hidden=hidden)
 
     def _plain_view(self, x: Array, h: int) -> Array:
         from scipy.ndimage import rotate
@@ -251,7 +344,13 @@ class Transforms(ClassProblem):
     @classmethod
     def variants(cls) -> list[Self]:
         quarters = Rotations((-90.0, 0.0, 90.0))
-        return [cls(quarters), cls(quarters, blocks="class and state"), cls(quarters, fit_intercept=False)]
+        kept = np.array([[True, False, True], [True, True, True], [False, True, False]])
+        return [
+            cls(quarters),
+            cls(quarters, blocks="class and state"),
+            cls(quarters, fit_intercept=False),
+            cls(quarters, blocks="class and state", kept=kept, null=np.array([True, True, False])),
+        ]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -89,14 +89,21 @@ def scatter_chart(
     return axes.finish([axes.draw_frame(), *dots, axes.draw_legend(names)], title or f"{ylabel} by {xlabel}")
 
 
-def histogram(values: Mapping[str, Any], xlabel: str, *, bins: int = 30, title: str = "") -> Markup:
-    """How often values occur, as steps; several kinds of values share their bins.
+def histogram(
+    values: Mapping[str, Any],
+    xlabel: str,
+    *,
+    bins: int = 30,
+    x_range: tuple[float, float] | None = None,
+    title: str = "",
+) -> Markup:
+    """How often values occur, as steps; several kinds of values share their bins, which cut the range evenly.
 
     >>> "<polyline" in histogram({"sites": [1.0, 2.0, 2.0]}, "position")
     True
     """
     kinds = {name: np.asarray(numbers, float) for name, numbers in values.items()}
-    low, high = _extent(list(kinds.values()))
+    low, high = x_range or _extent(list(kinds.values()))
     edges = np.linspace(low, high, bins + 1)
     steps = {}
     for name, numbers in kinds.items():
@@ -138,7 +145,7 @@ def bar_chart(
             end = max(end, right)
         parts.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{show_number(float(value))}</text>')
     parts.append(
-        f'<text class="soft" x="{_LABEL}" y="{height - 12}">{escape(xlabel)}'
+        f'<text class="soft" x="{width - 8}" y="{height - 12}" text-anchor="end">{escape(xlabel)}'
         f"{f' (the axis begins at {show_number(low)})' if low else ''}</text>"
     )
     shown = escape(title or xlabel)

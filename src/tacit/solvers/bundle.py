@@ -12,9 +12,11 @@ from sklearn.base import BaseEstimator
 from tacit.arrays import Array
 from tacit.inputs.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
-from tacit.penalties import Penalty
+from tacit.penalties import GroupNorm, Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.solvers.bounded_qp import maximise_with_bounds
 from tacit.solvers.loop import StallCounter, WarmStart
+from tacit.solvers.norm_dual import maximise_norm_dual
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MODEL_LEVEL = 0.5
@@ -35,6 +37,20 @@ MAX_PLANES = 1000
 
 QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
+
+NORM_FACTOR = 3.0
+"""By how much the dual of a norm is solved less precisely than a quadratic program."""
+
+MIN_NORM_WEIGHT = 1e-3
+"""The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
+dual becomes a linear program, which Newton's method does not solve."""
+
+ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
+"""At the end, groups whose dual norm is below λ by this share are set to zero, as they are at the optimum, unless that
+raises the objective by more than this share of the gap."""
+
+BOUND_PULL = 1e-2
+"""The share of the proximal weight with which norms raise the bound: they have no minimiser without any."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
@@ -60,6 +76,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     """
 
     needs = ("augmented", "features", "loss", "accepts", "exact")
+    takes_norms = True
 
     def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:
         self.proximal = proximal
@@ -67,13 +84,20 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> BundleState:
         self.check()
+        if not task.penalty.is_quadratic and not self.proximal:
+            raise ValueError(f"{type(task.penalty).__name__} needs proximal steps; use Bundle(proximal=True)")
         state = BundleState(task.oracle.n_params, task.floor)
         usable = () if warm.planes is None else [code for code in warm.planes if task.oracle.accepts(code)]
-        for code in (np.full_like(task.target, TARGET), *usable):
-            state.add_if_new(code, task.plane(code), task.penalty)
+        codes = [np.full_like(task.target, TARGET), *usable]
+        for code, plane in zip(codes, task.planes(codes), strict=True):
+            state.add_if_new(code, plane, task.penalty)
         state.add_plane(task, np.zeros(task.oracle.n_params), *task.origin)
         if warm.w is not None:
             state.evaluate(task, warm.w)
+        if not task.penalty.is_quadratic:  # a step that could bring the whole objective down to the floor
+            steepness, gain = float(state.gram.diagonal().max()), state.best[1] - state.floor
+            state.proximal_weight = steepness / (2 * gain) if gain > 0 and steepness > 0 else 1.0
+            state.min_weight = MIN_NORM_WEIGHT * state.proximal_weight
         state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
 
@@ -92,6 +116,8 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
             state.just_raised = not state.just_raised
         alpha = state.solve_model_dual(penalty)
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
+        if not penalty.is_quadratic and np.array_equal(w, state.best[0]):  # nothing new there: look further away
+            w = state.minimiser(task.penalty)
         state.adapt_proximal_weight(w, task.penalty)
         state.drop(alpha, int(self.drop_after) + state.idle)
         state.evaluate(task, w)
@@ -102,6 +128,18 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state.is_stuck
 
     def finish(self, task: Task, state: BundleState) -> BundleState:
+        if not isinstance(task.penalty, GroupNorm) or state.slope is None:
+            return state
+        w, objective = state.best
+        is_zero = task.penalty.norms(state.slope) < (1 - ZERO_MARGIN) * task.penalty.each_weight
+        tidy = np.where(task.penalty.of_groups(is_zero), 0.0, w)
+        if np.array_equal(tidy, w):
+            return state
+        state = copy.copy(state)
+        plane = task.plane(task.augmented(tidy).code)
+        lower = task.penalty.value(tidy) + plane.value(tidy)
+        if lower <= objective + MAX_TIDY_SHARE * max(objective - state.bound, 0.0):
+            state.best = tidy, lower
         return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> BundleState:
@@ -115,8 +153,13 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
         state.bound = stored_number(snapshot, "bound")
         state.proximal_weight = stored_number(snapshot, "pull", least=0)
+        state.min_weight = stored_number(snapshot, "min_pull", least=0)
         state.just_raised = bool(stored_number(snapshot, "just_raised"))
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
+        if not task.penalty.is_quadratic:
+            state.slope = stored(snapshot, "slope", (d,))
+            sizes = [min(np.size(snapshot[name]), m) for name in ("alpha", "bound_alpha")]
+            state.alphas = stored(snapshot, "alpha", (sizes[0],)), stored(snapshot, "bound_alpha", (sizes[1],))
         return state
 
 
@@ -142,8 +185,10 @@ class BundleState(StallCounter):
         self.ages = np.zeros(0, dtype=np.int64)
         self.best: tuple[Array, float] = (np.zeros(d), np.inf)
         self.bound = floor
-        self.proximal_weight = 1.0
+        self.proximal_weight, self.min_weight = 1.0, 1e-6
         self.just_raised = True
+        self.alphas = np.zeros(0), np.zeros(0)  # where the dual of a norm begins: for steps, and for bounds
+        self.slope: Array | None = None  # of the best lower bound, for norms
 
     @property
     def n_planes(self) -> int:
@@ -168,8 +213,8 @@ class BundleState(StallCounter):
     def dual(self) -> None:
         return None
 
-    def variables(self) -> None:
-        return None
+    def variables(self) -> Mapping[str, Array] | None:
+        return None if self.slope is None else {"slope": self.slope}
 
     def snapshot(self) -> Mapping[str, Any]:
         w, objective = self.best
@@ -181,15 +226,20 @@ class BundleState(StallCounter):
             "objective": objective,
             "bound": self.bound,
             "pull": self.proximal_weight,  # the name in checkpoints
+            "min_pull": self.min_weight,
             "just_raised": self.just_raised,
             "gap_then": self.gap_then,
             "idle": self.idle,
+            **(
+                {}
+                if self.slope is None
+                else {"slope": self.slope, "alpha": self.alphas[0], "bound_alpha": self.alphas[1]}
+            ),
         }
 
     def evaluate(self, task: Task, w: Array) -> None:
         """Ask the oracle at ``w``: a new plane, and perhaps a better point."""
-        code = task.augmented(w).code
-        self.add_plane(task, w, code, task.plane(code))
+        self.add_plane(task, w, *task.tangent(w))
 
     def add_plane(self, task: Task, w: Array, code: Array, plane: Plane) -> None:
         """Add the plane that is tangent to the risk at ``w``; keep ``w`` if its objective is the best so far."""
@@ -218,8 +268,20 @@ class BundleState(StallCounter):
 
     def solve_model_dual(self, penalty: Penalty) -> Array:
         """The weights α of the planes that maximise the dual of the cutting-plane model under this penalty."""
-        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
+        if isinstance(penalty, GroupNorm):
+            tolerance *= NORM_FACTOR
+            kind = int(not penalty.pull)
+            if not penalty.pull:
+                penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
+            last, size = self.alphas[kind], self.best[1] - self.floor
+            start = np.append(last, np.zeros(len(self.codes) - last.size))
+            alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
+            self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
+            return alpha
+        if getattr(penalty, "lower", None) is not None:
+            return maximise_with_bounds(self.slopes, self.offsets, penalty, self.floor, self.best[1], tolerance)
+        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
         return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, tolerance)
 
@@ -229,17 +291,25 @@ class BundleState(StallCounter):
         Returns the weighted slope.
         """
         slope = alpha @ self.slopes
-        w = penalty.primal(slope)
-        bound = float(alpha @ self.offsets) + float(slope @ w) + penalty.value(w)
+        bound = penalty.least(slope, float(alpha @ self.offsets), self.floor)
+        if isinstance(penalty, GroupNorm) and (bound > self.bound or self.slope is None):
+            self.slope = np.asarray(slope / max(penalty.steepness(slope), 1.0))
         self.bound = max(self.bound, bound)
         return np.asarray(slope)
+
+    def minimiser(self, penalty: Penalty) -> Array:
+        """Where the cutting-plane model with this penalty is lowest; for a norm, not far from the best point."""
+        alpha = self.solve_model_dual(penalty)
+        if not penalty.is_quadratic:
+            penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
+        return penalty.primal(alpha @ self.slopes)
 
     def adapt_proximal_weight(self, w: Array, penalty: Penalty) -> None:
         """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`."""
         model = penalty.value(w) + float((self.slopes @ w + self.offsets).max())
         level = self.bound + MODEL_LEVEL * (self.best[1] - self.bound)
         factor = 1 / PROXIMAL_FACTOR if model > level else PROXIMAL_FACTOR
-        self.proximal_weight = min(max(self.proximal_weight * factor, 1e-6), 1e9)
+        self.proximal_weight = min(max(self.proximal_weight * factor, self.min_weight), 1e9)
 
     def drop(self, alpha: Array, after: int) -> None:
         """Drop planes that were inactive for ``after`` steps, several at a time.
@@ -256,6 +326,11 @@ class BundleState(StallCounter):
             share[0] = np.inf
             self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: MAX_PLANES // 2]), len(self._offsets))
 
+    def _kept_weights(self, alpha: Array, keep: Array) -> Array:
+        """The weights of planes that are kept, of sum one; none if they were all on others."""
+        kept = np.append(alpha, np.zeros(len(self.codes) - alpha.size))[keep]
+        return kept / kept.sum() if kept.sum() > 0 else np.zeros(0)
+
     def _keep_planes(self, keep: Array, capacity: int) -> None:
         """Copy the planes to keep into new buffers."""
         m, d = keep.size, self._slopes.shape[1]
@@ -267,4 +342,5 @@ class BundleState(StallCounter):
         )
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
+        self.alphas = self._kept_weights(self.alphas[0], keep), self._kept_weights(self.alphas[1], keep)
         self.codes = tuple(self.codes[i] for i in keep)

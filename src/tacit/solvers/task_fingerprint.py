@@ -26,4 +26,7 @@ def fingerprint_task(task: Task) -> dict[str, Any]:
 def fingerprint_penalty(penalty: Penalty, n_params: int) -> str:
     """What tells this penalty from others: its class, and its value and minimiser at a test point."""
     probe = np.linspace(0.5, 1.5, n_params)
+    if not penalty.is_quadratic:
+        penalty = penalty.near(np.zeros(n_params), 1.0)
+        probe = 10 * probe
     return f"{type(penalty).__name__} {checksum(penalty.primal(probe), np.array(penalty.value(probe)))}"

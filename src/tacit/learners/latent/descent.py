@@ -7,7 +7,7 @@ position holds everything that the rest of the run depends on, so a resumed run 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -83,6 +83,7 @@ class Position:
     n_warm: int = 0  # iterations away from w = 0
     is_done: bool = False
     is_solved: bool = True  # whether the last convex task reached its gap
+    slope: Array = field(default_factory=lambda: np.empty(0))  # of its best lower bound, where the penalty is a norm
 
 
 P = TypeVar("P", bound=Position)
@@ -97,6 +98,7 @@ class Solved(NamedTuple):
     is_solved: bool
     is_in: Array
     ease: float
+    slope: Array = np.empty(0)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,8 @@ class Descent:
         """The convex task of all samples."""
         solution = self._solve(now, now.target, self.weights, now.w)
         is_solved = solution.status is Status.CONVERGED
-        return Solved(solution.w, solution.planes, solution.gap, is_solved, np.ones_like(now.is_in), now.ease)
+        everyone = np.ones_like(now.is_in)
+        return Solved(solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution))
 
     def _solve(
         self, now: Position, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
@@ -204,11 +207,13 @@ class Descent:
         """Alternate between the samples that are easy for w and the w that is best for them."""
         assert self.pace is not None
         slack, share, unit = self.slack(now.w, now.target), *self._shares()
-        ease = self.pace.next_ease(unit * slack, now.ease, None if now.changed else now.is_in, share)
+        paced = self._paced()
+        is_in = None if now.changed else now.is_in[paced]
+        ease = self.pace.next_ease((unit * slack)[paced], now.ease, is_in, share[paced])
         found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), ease)
         best = np.inf
         for _ in range(self.pace.max_rounds):
-            chosen = self.pace.choose(unit * slack, ease) | (share == 0)
+            chosen = self.pace.choose(unit * slack, ease) | (share == 0) | ~paced
             if np.array_equal(chosen, found.is_in):
                 break
             solution = self._solve(now, now.target, self.weights * chosen, found.w, planes=found.planes)
@@ -216,11 +221,19 @@ class Descent:
             value = self.penalty.value(solution.w) + float((share * (unit * slack - ease))[chosen].sum())
             if value < best:
                 is_solved = solution.status is Status.CONVERGED
-                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease)
+                found = Solved(solution.w, solution.planes, solution.gap, is_solved, chosen, ease, _slope(solution))
             if not best - value > self.significant:
                 break
             best = value
         return found
+
+    def _paced(self) -> Array:
+        """Which samples the pace may leave out: those with something to impute, where others are completely labelled.
+
+        Slacks of samples that are labelled in different ways do not compare, and what is known is never too hard."""
+        paced = np.zeros(self.weights.size, dtype=bool)
+        paced[self.oracle.hidden_unknown()] = True
+        return paced if paced.any() else ~paced
 
     def _shares(self) -> tuple[Array, float]:
         """The weight of each sample relative to the mean weight, and that mean: a weight of 2 counts as two samples."""
@@ -248,6 +261,7 @@ class Descent:
             is_solved=solved.is_solved,
             is_in=solved.is_in,
             ease=solved.ease,
+            slope=solved.slope,
             objective=objective,
             changed=self._changed(target, now.target),
             iteration=now.iteration + 1,
@@ -281,7 +295,7 @@ class Descent:
         """The minimiser of the cutting-plane model: where a solve that ended at w = 0 would have gone next."""
         task = self._task(target, self.weights)
         model = Bundle().init(task, WarmStart(planes=planes), np.random.default_rng(0))
-        return task.penalty.primal(model.solve_model_dual(task.penalty) @ model.slopes)
+        return model.minimiser(task.penalty)
 
     def _draw_hidden(self, now: P) -> P:
         """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""
@@ -372,6 +386,12 @@ class Descent:
         differs = target != before
         offsets: Any = getattr(self.oracle, "code_offsets", None)
         return int(np.count_nonzero(differs if offsets is None else np.logical_or.reduceat(differs, offsets[:-1])))
+
+
+def _slope(solution: Solution) -> Array:
+    """The slope of the best lower bound; empty where the solver keeps none."""
+    variables = solution.variables or {}
+    return variables.get("slope", np.empty(0))
 
 
 def _held_all(now: Position) -> bool:

@@ -15,7 +15,9 @@ from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
+from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.shards import ShardedTable
 
 
 class ClassProblem(Problem):
@@ -108,6 +110,8 @@ class ClassProblem(Problem):
 class TableProblem(ClassProblem):
     """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
 
+    takes_shards = True
+
     @abstractmethod
     def rows(self, X: Any) -> tuple[Any, Array]:
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
@@ -137,4 +141,5 @@ class TableProblem(ClassProblem):
             raise ValueError(
                 f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
             )
-        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))
+        blocks = ShardedClassBlocks if isinstance(table, ShardedTable) else ClassBlocks
+        return blocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

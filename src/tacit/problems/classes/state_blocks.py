@@ -56,17 +56,21 @@ class StateBlocks(EnumerableOracle):
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
+        return self.sum_views(labels, firsts + states, states, coef)
+
+    def sum_views(self, labels: Array, places: Array, states: Array, coef: Array) -> Array:
+        """Σ coef Ψ of one cell per row, ``places`` being those of its views in the table of all."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
         block = labels * self._states + states
         flat = parts["weights"].reshape(self.n_labels * self._states, -1)
-        add_rows(self._rows, block, firsts + states, coef, flat)
+        add_rows(self._rows, block, places, coef, flat)
         if self._has_intercept:
             sums = np.bincount(block, coef, minlength=self.n_labels * self._states)
             parts["intercept"][:] = sums.reshape(self.n_labels, self._states)
         return out
 
-    def existing(self, labels: Array, rows: Rows = None) -> None:
+    def existing(self, labels: Array, rows: Rows = None) -> Array | None:
         return None  # every class has every state
 
     @property

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
 
@@ -17,52 +16,11 @@ from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 from tacit.problems.motif import kernels
+from tacit.problems.motif.pieces import Pieces
 from tacit.problems.motif.starts import enriched_words
-from tacit.problems.motif.windows import COMPLEMENT
+from tacit.problems.motif.strands import orient
 from tacit.problems.motif.words import find_words
 from tacit.ragged import Ragged
-
-LONGEST_PIECE = 5
-"""Letters of a motif that one lookup scores: 4⁵ numbers, 8 kB, stay in a core's first cache."""
-
-
-class Pieces(NamedTuple):
-    """A motif cut into pieces of equal length, at least two of them; the last one overlaps where the width needs it."""
-
-    length: int
-    places: Array  # (pieces,) where each begins in the window
-    covers: Array  # (pieces, length) the position in the motif that a letter of a piece speaks for, −1 for none
-
-    @classmethod
-    def of(cls, width: int) -> Self:
-        """The least number of pieces of at most `LONGEST_PIECE` letters.
-
-        >>> Pieces.of(7).covers.tolist()
-        [[0, 1, 2, 3], [-1, 4, 5, 6]]
-        """
-        count = ceil(width / LONGEST_PIECE)
-        length = ceil(width / count)
-        places = np.minimum(np.arange(count) * length, width - length)
-        covers = places[:, None] + np.arange(length)
-        covers[1:][covers[1:] < np.arange(1, count)[:, None] * length] = -1
-        if count == 1:
-            places, covers = np.append(places, 0), np.vstack([covers, np.full((1, length), -1)])
-        return cls(length, places, covers)
-
-    def tables(self, motif: Array) -> Array:
-        """(pieces, 4^length): what every word adds to the score, from the weights (width, 4)."""
-        letters = np.vstack([motif, np.zeros((1, 4))])[self.covers]
-        tables = np.zeros((len(self.places), 1))
-        for j in range(self.length):
-            tables = (tables[:, :, None] + letters[:, j, None, :]).reshape(len(self.places), -1)
-        return tables
-
-    def fold(self, sums: Array) -> Array:
-        """The transpose of `tables`: sums by piece and word as sums by motif position and letter."""
-        out = np.zeros((int(self.covers.max()) + 2, 4))
-        for j in range(self.length):
-            out[self.covers[:, j]] = sums.reshape(len(self.places), 4**j, 4, -1).sum(axis=(1, 3))
-        return out[:-1]
 
 
 @dataclass(frozen=True)
@@ -104,20 +62,6 @@ class Layout:
         """What the kernels need of it; see `motif_kernels`."""
         without_word = self.background - 1 if self.is_full else self.background
         return np.array([self.width, without_word, self._left_out, self.background - 1])
-
-
-def orient(sequences: Ragged) -> tuple[Ragged, Array]:
-    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were turned around.
-
-    A sequence and its reverse complement are then the same data, and whatever is computed of them has the same bits.
-    """
-    values, offsets, lengths = sequences.values, sequences.offsets, sequences.lengths
-    places = np.arange(values.size)
-    mirrored = COMPLEMENT[values[np.repeat(offsets[:-1] + offsets[1:] - 1, lengths) - places]]
-    first = np.minimum.reduceat(np.where(values != mirrored, places, values.size), offsets[:-1])
-    at = np.minimum(first, values.size - 1)
-    is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
-    return sequences.with_values(np.where(np.repeat(is_flipped, lengths), mirrored, values)), is_flipped
 
 
 class MotifOracle(EnumerableOracle):
@@ -298,6 +242,12 @@ class MotifOracle(EnumerableOracle):
         states = np.where(_take(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
+
+    def in_user_order(self, values: Array, labels: Array) -> Array:
+        turned = self._flipped & (labels == 1)
+        sizes, places = np.diff(self.offsets), np.arange(values.size)
+        mirrored = np.repeat(self.offsets[:-1] + self.offsets[1:] - 1, sizes) - places
+        return values[np.where(np.repeat(turned, sizes), mirrored, places)]
 
     def digest(self) -> str:
         shape = np.append(self._shape, self._strands)

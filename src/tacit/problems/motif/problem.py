@@ -11,13 +11,23 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array
 from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.inputs.parameters import one_of, shorten, whole_number
-from tacit.oracle import Example, Problem, Schema
+from tacit.oracle import Example, HiddenLoss, Problem, Schema
+from tacit.oracle.hidden_loss import by_kind
+from tacit.problems.motif.composition import count_shares
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
 from tacit.problems.motif.sequences import MEANING, read_sequences
+from tacit.problems.motif.site_example import site_example
+from tacit.problems.motif.sites import SiteLayout, SiteOracle, read_sites
 from tacit.problems.shared.costs import class_losses, read_costs
 from tacit.ragged import Ragged
 
 LONGEST_WORD = 8
+
+LONGEST_SHARE = 5
+"""Letters of a word of the composition: there are 4⁵ and more shares per sequence."""
+
+MOST_MOTIFS = 8
+"""Motifs in one model."""
 
 
 class Motif(Problem):
@@ -36,8 +46,18 @@ class Motif(Problem):
     objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
     sequence is never looked at, and with both strands words are counted on the strand as written.
 
+    With ``features="sites"`` a model has up to ``n_motifs`` motifs, each with at most one site per sequence, and the
+    composition of the sequence beside them: ``Ψ(x, positive, h)`` has the letters of every site (nothing for a motif
+    without one), the shares of all words of 1 to ``background`` letters among the words of their length, in standard
+    deviations from what chance gives (`tacit.problems.motif.composition.standard_shares`), and a 1 for the intercept;
+    ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a sequence is made of
+    then need not be disguised as a motif, and a motif need not be in every positive. This is what
+    `tacit.apps.MotifFinder` learns.
+
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
-    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown.
+    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. With several motifs there
+    is one for each, (n, n_motifs) or (n, n_motifs, 2); −2 says that a motif has no site. With an overhang starts are
+    counted from ``overhang`` letters before the sequence.
 
     Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
     of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
@@ -46,10 +66,15 @@ class Motif(Problem):
     Parameters
     ----------
     width : length of the motif
-    background : length k of the background words, 1 to 8
+    background : length k of the background words, 1 to 8; with "sites" the longest word of the composition, 1 to 5
     strands : "one" or "both"
-    features : "full", or "literature" for the windows and words of the papers
-    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    features : "full", "sites" for several motifs beside the composition, or "literature" for the windows and words of
+        the papers
+    n_motifs : how many motifs, with "sites"
+    overhang : letters of a site that may lie outside of its sequence, at either end, with "sites"; they are unknown
+    loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
+        too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
+        width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
     classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
 
     >>> from tacit import StructuredSVM
@@ -72,6 +97,8 @@ class Motif(Problem):
         features: str = "full",
         loss: Any = "0/1",
         classes: Any = None,
+        n_motifs: int = 1,
+        overhang: int = 0,
     ) -> None:
         self.width = width
         self.background = background
@@ -79,40 +106,56 @@ class Motif(Problem):
         self.features = features
         self.loss = loss
         self.classes = classes
+        self.n_motifs = n_motifs
+        self.overhang = overhang
 
     def check(self) -> None:
         self._sizes()
         one_of("strands", self.strands, ("one", "both"))
-        one_of("features", self.features, ("full", "literature"))
+        one_of("features", self.features, ("full", "sites", "literature"))
+        n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
+        overhang = whole_number("overhang", self.overhang, 0, self._sizes()[0] - 1)
+        if self.features != "sites" and (n_motifs > 1 or overhang):
+            given = f"n_motifs={n_motifs}" if n_motifs > 1 else f"overhang={overhang}"
+            raise ValueError(f"{given} needs features='sites', got features={self.features!r}")
         check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         width, background = self._sizes()
-        if schema.blocks != {"motif": (width, 4), "background": (4**background,)} or len(schema.classes) != 2:
+        if schema.blocks != self._blocks() or len(schema.classes) != 2:
             raise ValueError(
                 f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
                 f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
-        read_costs(self.loss, schema.classes)
+        self._check_loss(schema.classes)
+
+    def _blocks(self) -> dict[str, tuple[int, ...]]:
+        """The parts of w."""
+        width, background = self._sizes()
+        if self.features != "sites":
+            return {"motif": (width, 4), "background": (4**background,)}
+        layout = self._site_layout()
+        composition = count_shares(layout.longest, layout.strands)
+        return {"motif": (layout.n_motifs, width, 4), "composition": (composition,), "intercept": (1,)}
 
     def read(self, X: Any) -> Ragged:
         self.check()
         width, background = self._sizes()
         sequences = read_sequences(X)
-        shortest = self._layout().shortest
+        shortest = self._layout().shortest if self.features != "sites" else width - int(self.overhang)
         short = np.flatnonzero(sequences.lengths < shortest)
         if short.size:
             i = int(short[0])
+            other = f"overhang={self.overhang}" if self.features == "sites" else f"background={background}"
             raise ValueError(
-                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and background={background} "
+                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and {other} "
                 f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
             )
         return sequences
 
     def schema(self, X: Any, y: Any) -> Schema:
         sequences = self.checked(X)
-        width, background = self._sizes()
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
             raise ValueError(
@@ -121,10 +164,10 @@ class Motif(Problem):
             )
         if self.classes is None:
             classes = _ascending(classes)
-        read_costs(self.loss, classes)
-        return Schema(classes, 1, {"motif": (width, 4), "background": (4**background,)})
+        self._check_loss(classes)
+        return Schema(classes, 1, self._blocks())
 
-    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle | SiteOracle:
         sequences = self.checked(X)
         self.check_schema(schema)
         layout = self._layout()
@@ -132,7 +175,16 @@ class Motif(Problem):
         if y is not None:
             found = find_labels(schema.classes, read_labels(y, len(sequences)))
             supervision["labels"] = np.where(found < 0, 2, found)
-            supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+            if self._sees_start:
+                supervision["hidden_loss"] = start_loss(layout.count_starts(sequences.lengths), layout)
+            else:
+                supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+        if self.features == "sites":
+            sites = self._site_layout()
+            if hidden is not None:
+                sizes = 1 + sites.strands * sites.count_starts(sequences.lengths)
+                supervision["hidden"] = read_sites(hidden, sizes, sites, supervision.get("labels"), schema.classes)
+            return SiteOracle(sequences, schema, sites, **supervision)
         if hidden is not None:
             starts = layout.count_starts(sequences.lengths)
             supervision["hidden"] = read_windows(
@@ -140,10 +192,26 @@ class Motif(Problem):
             )
         return MotifOracle(sequences, schema, layout, **supervision)
 
+    @property
+    def _sees_start(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "start"
+
+    def _check_loss(self, classes: Array) -> None:
+        if not self._sees_start:
+            read_costs(self.loss, classes, ("start",))
+        elif self.features == "sites":
+            raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
+
     def _layout(self) -> Layout:
         return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
 
+    def _site_layout(self) -> SiteLayout:
+        width, longest = self._sizes()
+        return SiteLayout(width, longest, 1 if self.strands == "one" else 2, int(self.n_motifs), int(self.overhang))
+
     def example(self, rng: np.random.Generator) -> Example:
+        if self.features == "sites":
+            return site_example(self, self._site_layout(), rng)
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
         layout = self._layout()
         lengths = layout.shortest + rng.integers(0, 3, int(rng.integers(3, 6)))
@@ -153,7 +221,7 @@ class Motif(Problem):
         windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
         chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
         hidden = np.where(y == classes[1], chosen.T, -1).T
-        costs = read_costs(self.loss, classes)
+        costs = read_costs("0/1" if self._sees_start else self.loss, classes)
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             starts = range(layout.count_starts(len(x)))
@@ -198,12 +266,15 @@ class Motif(Problem):
             cls(2, background=3, strands="both"),
             cls(2, background=2, features="literature"),
             cls(2, background=1, strands="both", features="literature"),
+            cls(3, background=2, features="sites", strands="both", overhang=1),
+            cls(2, background=1, features="sites", n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
         ]
 
     def _sizes(self) -> tuple[int, int]:
         """Width and background, as Python integers: sizes are powers of them."""
         width = whole_number("width", self.width)
-        return width, whole_number("background", self.background, 1, LONGEST_WORD, remedy="w has 4^background weights")
+        most = LONGEST_SHARE if self.features == "sites" else LONGEST_WORD
+        return width, whole_number("background", self.background, 1, most, remedy="w has 4^background weights")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,6 +283,18 @@ class Motif(Problem):
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+def start_loss(starts: Array, layout: Layout) -> HiddenLoss:
+    """The distance of two starts as a share of the width, 1 at the most and on different strands; as many starts as a
+    sequence has decide its kind."""
+
+    def table(i: int) -> Array:
+        place, strand = np.divmod(np.arange(int(starts[i]) * layout.strands), layout.strands)
+        away = np.minimum(np.abs(place[:, None] - place[None]) / layout.width, 1.0)
+        return np.where(strand[:, None] == strand[None], away, 1.0)
+
+    return by_kind((b"%d" % size for size in starts), table, lambda i: int(starts[i]) * layout.strands)
 
 
 def _ascending(classes: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problems.motif.words import find_words
+from tacit.problems.motif.words import word_holders
 from tacit.ragged import Ragged
 
 LONGEST_WORD = 7
@@ -29,18 +29,7 @@ def enriched_words(sequences: Ragged, is_positive: Array, width: int, strands: i
     """
     length = min(width, LONGEST_WORD)
     n_words = 4**length
-    ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
-    owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
-    inside = np.arange(ids.size) + length <= np.repeat(sequences.offsets[1:], sequences.lengths)
-    usable = inside & (ids < n_words)
-    ids, owner = ids[usable], owner[usable]
-    numbers = np.arange(n_words)
-    letters = numbers[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
-    if strands == 2:
-        mirrored = (3 - letters[:, ::-1]) @ 4 ** np.arange(length - 1, -1, -1)
-        ids = np.minimum(numbers, mirrored)[ids]
-    once = np.unique(owner * n_words + ids)
-    holder, word = np.divmod(once, n_words)
+    holder, word = word_holders(sequences, length, strands)
     n_positive = max(int(np.count_nonzero(is_positive)), 1)
     n_negative = max(is_positive.size - n_positive, 1)
     in_positive = np.bincount(word[is_positive[holder]], minlength=n_words)
@@ -48,9 +37,21 @@ def enriched_words(sequences: Ragged, is_positive: Array, width: int, strands: i
     share = (in_positive + in_negative + 1) / (is_positive.size + 2)
     spread = np.sqrt(share * (1 - share) * (1 / n_positive + 1 / n_negative))
     enrichment = (in_positive / n_positive - in_negative / n_negative) / spread
+    return different_words(enrichment, length, strands, most)
+
+
+def different_words(value: Array, length: int, strands: int, most: int) -> list[Array]:
+    """The letters of up to ``most`` words of the highest value, above 0, none of them another one shifted or nearly so.
+
+    >>> value = np.zeros(4**5)
+    >>> value[[0b0001101100, 0b0001101111, 0b1010111110]] = 3, 2, 1  # ACGTA, ACGTT, GGTTG
+    >>> ["".join("ACGT"[i] for i in word) for word in different_words(value, 5, 1, 2)]
+    ['ACGTA', 'GGTTG']
+    """
+    letters = np.arange(4**length)[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
     chosen: list[Array] = []
-    for candidate in np.argsort(-enrichment, kind="stable"):
-        if len(chosen) == most or enrichment[candidate] <= 0:
+    for candidate in np.argsort(-value, kind="stable"):
+        if len(chosen) == most or value[candidate] <= 0:
             break
         own = letters[candidate]
         rivals = [*chosen, *((3 - other[::-1]) for other in chosen if strands == 2)]

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.problems.motif.sequences import SHARES
+from tacit.ragged import Ragged
 
 _MAX_BLOCK_ENTRIES = 1 << 20
 """Numbers of a dense block while mixtures are written out."""
@@ -80,6 +81,30 @@ def find_words(codes: Array, offsets: Array, length: int) -> Words:
         ids = ids.astype(np.uint32)
     ids[places] = 4**length + which
     return Words(ids, length, spellings, _mixtures(spellings, length))
+
+
+def word_holders(sequences: Ragged, length: int, strands: int) -> tuple[Array, Array]:
+    """Which sequences hold which words: pairs of a sequence and a word's number, each once.
+
+    With two strands a word counts as its reverse complement where that comes first in the alphabet. Words with
+    ambiguous letters do not count.
+
+    >>> word_holders(Ragged(np.array([0, 1, 0, 1], np.uint8), np.array([0, 4])), 2, 1)
+    (array([0, 0]), array([1, 4]))
+    """
+    n_words = 4**length
+    ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
+    owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
+    inside = np.arange(ids.size) + length <= np.repeat(sequences.offsets[1:], sequences.lengths)
+    usable = inside & (ids < n_words)
+    ids, owner = ids[usable], owner[usable]
+    if strands == 2:
+        numbers = np.arange(n_words)
+        letters = numbers[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
+        mirrored = (3 - letters[:, ::-1]) @ 4 ** np.arange(length - 1, -1, -1)
+        ids = np.minimum(numbers, mirrored)[ids]
+    holder, word = np.divmod(np.unique(owner * n_words + ids), n_words)
+    return holder, word
 
 
 def _mixtures(spellings: Array, length: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arrays import Array, Rows
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.digests import checksum
+from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
 from tacit.problems.per_sample.function_calls import (
     Bound,
@@ -48,10 +49,14 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         supervision: dict[str, Any] = {}
         if bound.labels is not None:
             true = [layout.label_of.get(key_of(y), n_labels) for layout, y in zip(layouts, bound.labels, strict=True)]
-            there = self._cells >= 0
-            losses = np.zeros(self._cells.shape)
-            losses[there] = self._table.losses(self._cells[there])
-            supervision = {"labels": np.array(true, np.int64), "losses": LossTable(losses.T, None)}
+            supervision = {"labels": np.array(true, np.int64)}
+            if "hidden_loss" in functions:
+                supervision["hidden_loss"] = ListedLoss(functions.functions["hidden_loss"], layouts, bound)
+            else:
+                there = self._cells >= 0
+                losses = np.zeros(self._cells.shape)
+                losses[there] = self._table.losses(self._cells[there])
+                supervision["losses"] = LossTable(losses.T, None)
             if functions.hidden:
                 supervision["hidden"] = self._given(bound.hidden)
         classes = bound.classes if len(bound.classes) else np.arange(n_labels)
@@ -158,6 +163,8 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
     def runs_python(self) -> bool:
         """Whether passes call Python functions, which hold the interpreter lock: processes, not threads."""
         functions = self._bound.functions
+        if "hidden_loss" in functions:  # what it is measured against is not in the recipe
+            return False
         return self._table.is_full or any(name in functions for name in ("argmax", "augmented", "impute"))
 
     def _code(self, name: str, i: int, output: Output) -> int:
@@ -231,6 +238,37 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
                 "sample; list it, or drop the sample"
             )
         return labels
+
+
+class ListedLoss(CalledLoss):
+    """A user's loss between two outputs that the user lists; samples of one list and one label share it."""
+
+    def __init__(self, function: Callable[..., Any], layouts: list[_Layout], bound: Bound) -> None:
+        super().__init__(function, np.zeros(0))
+        self.layouts, self.bound = layouts, bound
+        self._lists = {id(layout): number for number, layout in enumerate(layouts)}
+
+    def _key(self, i: int, true: int, own: slice) -> Any:
+        return true, self._lists[id(self.layouts[i])]
+
+    def _states(self, i: int, true: int, own: slice) -> range:
+        return range(self.layouts[i].n_states)
+
+    def _costs(self, i: int, true: int, h: int, own: slice) -> Array:
+        layout, number = self.layouts[i], self.bound.first + i
+        n_labels = max(int(layout.labels.max()) + 1, len(self.bound.classes), self.bound.n_labels or 0)
+        costs = np.zeros((n_labels, layout.n_states))
+        place = np.flatnonzero((layout.labels == true) & (layout.states == h))
+        if not place.size:
+            return costs  # the true label does not have this hidden value
+        truth = layout.outputs[int(place[0])]
+        for label, state, output in zip(layout.labels, layout.states, layout.outputs, strict=True):
+            costs[label, state] = self._called(number, *truth, *output)
+        if costs[true, h] != 0:
+            raise ValueError(
+                f"hidden_loss{(*truth, *truth)} is {costs[true, h]} for sample {number}; the truth must cost nothing"
+            )
+        return costs
 
 
 class _Layout(NamedTuple):

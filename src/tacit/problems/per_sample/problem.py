@@ -39,6 +39,8 @@ class PerSample(Problem):
     augmented : ``(x, true, w)`` → the output of the highest score plus loss
     impute : ``(x, y, w)`` → the hidden value of the highest score for this label
     outputs : ``(x)`` → all outputs of a sample, or one list for all samples
+    hidden_loss : ``(true, true_h, y, h)`` → number from 0, 0 for the truth: a loss that looks at the hidden value, in
+        place of `loss`, for outputs that are listed. Where true_h is unknown, the label alone counts
     hidden : whether there are hidden values; in ``fit(..., hidden=)``, −1 and None are unknown ones
     approximate : whether `argmax` and `augmented` may miss the best output. They are tried before every fit otherwise;
         with approximate ones objectives and bounds certify nothing
@@ -69,6 +71,7 @@ class PerSample(Problem):
         augmented: Callable[..., Any] | None = None,
         impute: Callable[..., Any] | None = None,
         outputs: Callable[[Any], Any] | Sequence[Any] | None = None,
+        hidden_loss: Callable[..., Any] | None = None,
         hidden: bool = False,
         approximate: bool = False,
         blocks: Mapping[str, tuple[int, ...]] | None = None,
@@ -81,6 +84,7 @@ class PerSample(Problem):
         self.augmented = augmented
         self.impute = impute
         self.outputs = outputs
+        self.hidden_loss = hidden_loss
         self.hidden = hidden
         self.approximate = approximate
         self.blocks = blocks
@@ -171,6 +175,15 @@ class PerSample(Problem):
             raise TypeError(
                 "PerSample needs argmax=, a function (x, w) -> output, or outputs=, the list of all outputs of a sample"
             )
+        if self.hidden_loss is not None:
+            if not callable(self.hidden_loss):
+                raise TypeError(f"hidden_loss must be a function, got {shorten(self.hidden_loss)}")
+            if self.outputs is None or not self.hidden or self.loss is not None or self.augmented is not None:
+                raise TypeError(
+                    "hidden_loss= needs hidden=True and outputs=, and stands in place of loss= and augmented=: "
+                    "leave those out"
+                )
+            given["hidden_loss"] = self.hidden_loss
         if self.impute is not None and not self.hidden:
             raise TypeError("impute= is for hidden values: set hidden=True, or leave it out")
         return UserFunctions({k: f for k, f in given.items() if f is not None}, self.hidden, n_params)
@@ -210,6 +223,7 @@ class PerSample(Problem):
         defaults = {
             "argmax": None,
             "loss": None,
+            "hidden_loss": None,
             "hidden": False,
             "approximate": False,
             "memory": 2**29,
@@ -236,7 +250,11 @@ class PerSample(Problem):
                 f"there is only one label, {labels[0]!r}: nothing to tell apart; add samples of another label"
                 + ("" if self.outputs is not None else ", or list all labels with outputs=")
             )
-        return np.array(sorted(found))
+        try:
+            return np.array(sorted(found))
+        except TypeError as error:  # dates beside numbers, say
+            shown = sorted(map(str, found))[:5]
+            raise ValueError(f"y and outputs mix kinds of labels: {shown}; use one kind") from error
 
     def _some_output(self, functions: UserFunctions, x: Any, label: Any) -> Output | None:
         """An output of the first sample, to learn the length of joint features from."""

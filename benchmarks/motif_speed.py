@@ -1,0 +1,83 @@
+"""How long `tacit motif` and `tacit scan` take, and how much memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.harness import Page, interleave, ratio
+from tacit.apps import MotifFinder
+from tacit.apps.motif.scan import Scanner
+from tacit.datasets import planted_motif
+from tacit.problems.motif.sequences import read_sequences
+
+POSITIONS = 1_000_000
+
+
+def run() -> Page:
+    page = Page(
+        "Motifs: time and memory",
+        "`tacit motif` on two FASTA files, one motif of width 8: seconds on the clock after start-up (imports of the "
+        "application and compilation of kernels included), processor seconds and the largest memory of the process. "
+        f"`tacit scan`: the scores of {POSITIONS:,} positions on both strands in one call, against a NumPy convolution "
+        "of the same matrix.",
+        ["what", "measured", "processor seconds", "memory, MB"],
+    )
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        for n, length in ((2_000, 100), (50_000, 100)):
+            positives, negatives = write_fasta(folder, n, length)
+            out = str(folder / f"out{n}")
+            words = ["motif", positives, negatives, "--width", "8", "--motifs", "1", "--out", out, "--quiet"]
+            measure = (
+                "import json, resource, time; from tacit.cli import main; t = time.perf_counter(); "
+                f"main({words!r}); u = resource.getrusage(resource.RUSAGE_SELF); "
+                "print(json.dumps([time.perf_counter() - t, u.ru_utime + u.ru_stime, u.ru_maxrss / 1024]))"
+            )
+            done = subprocess.run([sys.executable, "-c", measure], capture_output=True, text=True, check=True)
+            seconds, cpu, memory = (float(v) for v in done.stdout.strip().strip("[]").split(","))
+            page.rows.append([f"motif, 2 × {n:,} of {length}", f"{seconds:.1f} s", f"{cpu:.1f}", f"{memory:.0f}"])
+            print(page.rows[-1], flush=True)
+    page.rows += scan_rows()
+    page.notes.append(f"One-minute load of the machine meanwhile: {os.getloadavg()[0]:.1f}.")
+    return page
+
+
+def scan_rows() -> list[list[str]]:
+    X, y, _ = planted_motif(400, 40, "TGACTCATCC", noise=0.1, strands="both", seed=0)
+    finder = MotifFinder(verbose=0, n_motifs=1).fit(X, y)
+    codes = np.random.default_rng(0).integers(0, 4, POSITIONS)
+    sequence = read_sequences([np.frombuffer(b"ACGT", np.uint8)[codes].tobytes()])
+    scanner = Scanner(finder, read_sequences(X))
+    motif = finder.weights_["motif"][0]
+    one_hot = np.eye(4)[codes].T.copy()
+
+    def convolve() -> np.ndarray:
+        sides = (motif, motif[::-1, ::-1])
+        return np.stack([sum(np.convolve(one_hot[c], side[::-1, c], "valid") for c in range(4)) for side in sides])
+
+    ours = scanner._score(sequence, 0)[:, : POSITIONS - len(motif) + 1]
+    if not np.allclose(ours, convolve()):
+        raise AssertionError("the scanner and the convolution disagree")
+    times = interleave({"tacit": lambda: scanner._score(sequence, 0), "numpy": convolve}, rounds=8)
+    speed = 1 / ratio(times, "tacit", "numpy")
+    return [
+        ["scan, NumPy convolution", f"{1e3 * min(times['numpy']):.0f} ms", "", ""],
+        ["scan, tacit", f"{1e3 * min(times['tacit']):.0f} ms, {speed:.1f} times as fast", "", ""],
+    ]
+
+
+def write_fasta(folder: Path, n: int, length: int) -> tuple[str, str]:
+    """A planted motif in half of the sequences."""
+    X, y, _ = planted_motif(2 * n, length, "TGACTCAT", noise=0.1, strands="both", seed=1)
+    paths = []
+    for label, name in ((1, "positives"), (-1, "negatives")):
+        path = folder / f"{name}{n}.fa"
+        path.write_text("".join(f">s{i}\n{s.decode()}\n" for i, s in enumerate(X[y == label])))
+        paths.append(str(path))
+    return paths[0], paths[1]

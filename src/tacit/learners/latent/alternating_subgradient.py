@@ -1,0 +1,98 @@
+"""Alternating coordinate and subgradient descent: impute the hidden values, make one subgradient step, repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.oracle import Task
+from tacit.penalties import GroupNorm
+
+STEPS = 100
+"""Subgradient steps per outer iteration, which is one line of the history."""
+
+
+@dataclass(frozen=True)
+class SubgradientPosition(Position):
+    """The best point so far, the present one, its objective, and how often that has risen."""
+
+    present_w: Array = field(default_factory=lambda: np.empty(0))
+    present_objective: float = np.inf
+    rises: int = 0
+
+
+@dataclass(frozen=True)
+class AlternatingSubgradient:
+    """Algorithm 1 of Chen, Batra, Freeman & Johnson (2011), with two corrections.
+
+    Their equation 9 has lost the weights λ_g of the groups, and says nothing of groups that are zero, where 0 is a
+    valid subgradient. A step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best
+    point; a run ends when `STEPS` steps lower its objective by less than ``C · tol``.
+
+    Parameters
+    ----------
+    descent : holds the task, whose penalty is a group norm
+    """
+
+    descent: Descent
+
+    def of_run(self, start: int, seed: int) -> AlternatingSubgradient:
+        return AlternatingSubgradient(self.descent.of_run(start, seed))
+
+    def begin(self, target: Array, w: Array | None = None) -> SubgradientPosition:
+        first = self.descent.begin(target, w, kind=SubgradientPosition)
+        return replace(first, present_w=first.w)
+
+    def restored(self, parts: dict[str, Any]) -> SubgradientPosition:
+        return SubgradientPosition(**parts)
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        return self.descent.rng(purpose)
+
+    def line(self, now: Position, seconds: float) -> Iteration:
+        return self.descent.line(now, seconds)
+
+    def better(self, best: SubgradientPosition | None, now: SubgradientPosition) -> SubgradientPosition:
+        return now
+
+    def step(self, now: SubgradientPosition) -> SubgradientPosition:
+        descent = self.descent
+        oracle, penalty = descent.oracle.exact(), descent.penalty
+        assert isinstance(penalty, GroupNorm)
+        best, best_target, lowest = now.w, now.target, now.objective
+        w, target, last, rises = now.present_w, now.target, now.present_objective, now.rises
+        for _ in range(STEPS):
+            if w.any():  # at w = 0 all hidden values tie, and those to begin with stay
+                target = oracle.impute(w, prefer=target).code
+            task = Task(oracle, descent.weights, target, penalty, descent.rescaling)
+            plane = task.plane(task.augmented(w).code)
+            objective = penalty.value(w) + plane.value(w)
+            rises += objective > last
+            last = objective
+            if objective < lowest:
+                best, best_target, lowest = w, target, objective
+            w = w - (_norm_slope(penalty, w) + plane.gradient) / (rises + 1)
+        return replace(
+            now,
+            w=best,
+            target=best_target,
+            objective=lowest,
+            changed=descent._changed(best_target, now.target),
+            iteration=now.iteration + 1,
+            present_w=w,
+            present_objective=last,
+            rises=rises,
+            is_done=now.objective - lowest < descent.significant,
+        )
+
+
+def _norm_slope(penalty: GroupNorm, w: Array) -> Array:
+    """A subgradient of the norm: λ_g w_g / ‖w_g‖, and 0 for groups that are zero."""
+    norms = penalty.norms(w)
+    factor = np.zeros_like(norms)
+    np.divide(penalty.each_weight, norms, out=factor, where=norms > 0)
+    return np.asarray(w * penalty.of_groups(factor))

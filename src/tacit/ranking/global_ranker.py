@@ -1,0 +1,175 @@
+"""`GlobalRanker`: one weight per relevance for all queries."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import is_positive, number, shorten, whole_number
+from tacit.learners.fitted_attributes import check_history
+from tacit.learners.preparation import check_long_run
+from tacit.oracle import Task
+from tacit.ranking.ranker import Ranker, check_table, read_training
+from tacit.ranking.relevances import Relevances
+from tacit.running import Status
+from tacit.running.checkpoint import Checkpoint
+from tacit.scale import sharded
+from tacit.solvers import Bundle, Solution, Solver, Step, minimise
+from tacit.solvers.task_fingerprint import fingerprint_task
+
+
+class GlobalRanker(Ranker):
+    """One weight vector for all queries: ``R(q, a) = z·k_{q,a}``, by the hinge loss on triplets (Joachims 2002).
+
+    Minimises ``½‖z‖² + (C/T) Σ max(0, 1 − z·k_{q,a} + z·k_{q,b})`` over all T triplets ⟨q, a, b⟩, and certifies how far
+    it is from the optimum, which lies between `bound_` and `objective_`. Triplets are never listed: a pass takes
+    O(n log n) for a query with n judged items (Joachims 2005).
+
+    Parameters
+    ----------
+    relevances : how queries and items are compared, for retrieval; None for `Relevances()`. Judged rows need none
+    C : weight of the mean loss against ½‖z‖². With a sum over triplets and λ/2 ‖z‖², as the literature has it, λ = T/C
+    standardise : divide every relevance by its spread within a query before learning
+    solver : None for `tacit.solvers.Bundle()`, or another solver
+    tol : relative gap to reach; see `tacit.solvers.minimise`
+    max_iter : steps at the most
+    checkpoint, resume : a file in which the state of a long fit is kept, and whether to go on from it
+    n_jobs : threads that share the queries; the result is the same, to the bit
+    verbose : 1 shows progress on a terminal when a fit takes longer than a second
+    callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
+        too, with a warning, and keeps the best ranker
+
+    Attributes
+    ----------
+    coef_ : (m,) the weights z of the relevances as they are given
+    scale_ : (m,) what relevances were divided by in training; the penalty is on ``coef_ * scale_``
+    objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
+    items_ : the items of `fit`, by family; None after judged rows
+    n_triplets_ : how many triplets there were
+
+    >>> rng = np.random.default_rng(0)
+    >>> items, queries = rng.random((50, 4)), rng.random((20, 4))
+    >>> truth = -np.abs(queries[:, None, :2] - items[None, :, :2]).sum(axis=2)  # the last two columns do not matter
+    >>> from tacit.ranking import Relevances, Triplets
+    >>> triplets = Triplets.from_similarity(truth, top=5, others=10)
+    >>> relevances = Relevances({"right": [0, 1], "wrong": [2, 3]}, ["l1"])
+    >>> ranker = GlobalRanker(relevances).fit(queries, items, triplets)
+    >>> bool(ranker.coef_[0] > 10 * abs(ranker.coef_[1])), ranker.score(queries, None, triplets) > 0.99
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        relevances: Relevances | None = None,
+        C: float = 100.0,
+        *,
+        standardise: bool = True,
+        solver: Solver | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        checkpoint: Any = None,
+        resume: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+        callbacks: Iterable[Callable[[Step], Any]] | None = None,
+    ) -> None:
+        self.relevances = relevances
+        self.C = C
+        self.standardise = standardise
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
+    ) -> GlobalRanker:
+        """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
+
+        Parameters
+        ----------
+        X : features of queries: a table, or a dict of tables by family; or judged rows
+        y : features of items; or the grades of the rows
+        triplets : `Triplets`, or an (m, 3) array of query, item above, item below
+        group : the number of rows per query, for judged rows
+        query_features : taken for the sake of the other rankers, and not used here
+        """
+        self._check_parameters()
+        training = read_training(self, X, y, triplets, group, query_features)
+        oracle: Any = training.oracle()
+        with sharded(oracle, self.n_jobs) as shards:
+            task = ranking_task(shards, float(self.C), training.size)
+            solution = minimise(
+                task,
+                self.solver or Bundle(),
+                tol=float(self.tol),
+                max_iter=int(self.max_iter),
+                callbacks=self.callbacks or (),
+                verbose=self.verbose,
+                checkpoint=self._open_checkpoint(task),
+            )
+        self._keep(training, y, group)
+        self.coef_: Array = solution.w / self.scale_
+        self.n_triplets_ = training.size
+        self.objective_, self.bound_ = solution.objective, solution.bound
+        self.status_, self.history_ = solution.status, solution.history
+        self.n_iter_ = max(solution.history[-1].iteration, 1)
+        warn_unless_converged(self, solution)
+        return self
+
+    @property
+    def gap_(self) -> float:
+        """How far `objective_` may be from the optimum."""
+        return max(self.objective_ - self.bound_, 0.0)
+
+    def query_weights(self, query_features: Array) -> Array:
+        return np.tile(self.coef_, (len(query_features), 1))
+
+    def _weighs_all_alike(self) -> bool:
+        return True
+
+    def _open_checkpoint(self, task: Task) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        settings = {"C": repr(self.C), "solver": repr(self.solver)}
+        return Checkpoint(self.checkpoint, {**fingerprint_task(task), **settings}, self.resume)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_solving(self)
+
+    def _check_facts(self) -> None:
+        check_table("coef_", self.coef_, (self.n_relevances_,))
+        check_history(self.history_)
+        number("objective_", self.objective_, "a finite number")
+        number("bound_", self.bound_, "a finite number")
+        whole_number("n_iter_", self.n_iter_, 0)
+        whole_number("n_triplets_", self.n_triplets_, 0)
+
+
+def ranking_task(oracle: Any, C: float, n_triplets: int) -> Task:
+    """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
+    target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
+    return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target)
+
+
+def check_solving(ranker: Any) -> None:
+    """Refuse invalid parameters of the convex solves."""
+    number("tol", ranker.tol, "a positive number", is_positive)
+    check_long_run(ranker)
+    if ranker.solver is not None and (isinstance(ranker.solver, type) or not hasattr(ranker.solver, "step")):
+        raise TypeError(f"solver must be None or a solver such as tacit.solvers.Bundle(), got {shorten(ranker.solver)}")
+
+
+def warn_unless_converged(ranker: Any, solution: Solution) -> None:
+    if solution.status is not Status.CONVERGED:
+        warnings.warn(f"{type(ranker).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=3)

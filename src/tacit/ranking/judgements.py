@@ -1,0 +1,237 @@
+"""Where triplets come from: graded relevances, tags, similarities, files of judged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array, as_csr
+from tacit.inputs.parameters import file_path, is_list, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.ranking.counting import keep_best
+
+BLOCK_ENTRIES = 4_000_000
+"""Relevances that are looked at together, at the most."""
+
+MAX_NUMBER = 2**31 - 1
+"""The highest number that a query or an item can have."""
+
+
+class Graded(NamedTuple):
+    """Items of queries and their grades 0, 1, … within the query; ``offsets`` is where those of each query begin."""
+
+    offsets: Array
+    items: Array
+    grades: Array
+
+
+def read_whole_numbers(values: Any) -> Array:
+    """An array of whole numbers from −1 up to `MAX_NUMBER`; an empty one of floats for anything else, to be refused."""
+    try:
+        table = np.asarray(values)
+    except (ValueError, TypeError, OverflowError):  # rows of several lengths
+        return np.zeros((0, 0, 0))
+    if table.dtype.kind not in "iu" or (table.size and not -1 <= table.min() <= table.max() <= MAX_NUMBER):
+        return np.zeros((0, 0, 0))
+    return table.astype(np.int64)
+
+
+def read_itself(itself: Any, n_queries: int, n_items: int) -> Array:
+    """Per query its own number among the items, −1 where it is none of them."""
+    if itself is None:
+        return np.full(n_queries, -1, dtype=np.int64)
+    own = read_whole_numbers(itself)
+    if own.shape != (n_queries,) or own.dtype.kind not in "iu":
+        raise ValueError(
+            f"itself is one item number for each of {n_queries} queries, -1 for none, got {shorten(itself)}"
+        )
+    if own.size and not -1 <= own.min() <= own.max() < n_items:
+        raise ValueError(f"itself names item {own[(own < -1) | (own >= n_items)][0]}, and there are {n_items} items")
+    return own.astype(np.int64)
+
+
+def read_groups(y: Any, group: Any) -> tuple[Array, Array]:
+    """Grades of rows, and where the rows of each query begin."""
+    grades = numbers("y", y, "one grade per row")
+    if grades.ndim != 1 or not np.isfinite(grades).all():
+        raise ValueError(f"y is one finite grade per row, got {shorten(y)}")
+    return grades, read_group_offsets(group, grades.size)
+
+
+def read_group_offsets(group: Any, n_rows: int) -> Array:
+    """Where the rows of each query begin, from the number of rows per query."""
+    sizes = read_whole_numbers(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min(initial=0) < 0:
+        raise ValueError(f"group is the number of rows of each query, whole numbers from 0, got {shorten(group)}")
+    if sizes.sum() != n_rows:
+        raise ValueError(
+            f"the groups have {sizes.sum()} rows together, and there are {n_rows}; give the size of each query"
+        )
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def tag_relevance(query_tags: Any, item_tags: Any, overlap: str = "jaccard") -> tuple[Callable[[slice], Array], Any]:
+    """How much the tags of queries and items overlap: a function of a slice of queries, and the shape of the table.
+
+    >>> rows, shape = tag_relevance([["sea", "sky"]], [["sky"], ["sea", "sky"], []])
+    >>> rows(slice(0, 1)), shape
+    (array([[0.5, 1. , 0. ]]), (1, 3))
+    """
+    one_of("overlap", overlap, ("jaccard", "count"))
+    queries, items = _indicators(query_tags, item_tags)
+    sizes = np.asarray(items.sum(axis=1)).ravel()
+
+    def rows(block: slice) -> Array:
+        own = queries[block]
+        common = np.asarray((own @ items.T).todense(), dtype=np.float64)
+        if overlap == "count":
+            return common
+        union = np.asarray(own.sum(axis=1)).ravel()[:, None] + sizes - common
+        return np.asarray(common / np.maximum(union, 1.0))
+
+    return rows, (queries.shape[0], items.shape[0])
+
+
+def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
+    """The rows of an svmlight file with query ids, or with the number of rows per query in ``sizes``."""
+    from sklearn.datasets import load_svmlight_file
+
+    target = file_path("path", path)
+    if not target.is_file():
+        raise FileNotFoundError(f"there is no file {shorten(str(target))}")
+    try:
+        X, y, qid = load_svmlight_file(str(target), query_id=True)
+    except (ValueError, OverflowError, UnicodeDecodeError) as error:
+        raise ValueError(f"{shorten(str(target))} is no svmlight file: {shorten(str(error))}") from error
+    if sizes is None:
+        if qid.size != y.size or not qid.size:
+            raise ValueError(f"{shorten(str(target))} has lines without qid:; give the rows per query as sizes=")
+        starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
+        if np.unique(qid).size != starts.size:
+            raise ValueError("lines of one qid must stand together; sort the file by qid")
+        group = np.diff(np.append(starts, qid.size))
+    else:
+        group = _read_sizes(sizes)
+    values = X.toarray()
+    if not np.isfinite(values).all():
+        raise ValueError(f"{shorten(str(target))} holds NaN or infinity")
+    return values, y, group
+
+
+def _read_sizes(sizes: Any) -> Array:
+    if not isinstance(sizes, str) and not hasattr(sizes, "__fspath__"):
+        return read_whole_numbers(sizes)
+    text = file_path("sizes", sizes).read_text(encoding="utf-8").split()
+    if not all(word.isdigit() for word in text):
+        raise ValueError(f"{shorten(str(sizes))} must hold one whole number per query")
+    return np.array([int(word) for word in text], dtype=np.int64)
+
+
+def _indicators(query_tags: Any, item_tags: Any) -> tuple[Any, Any]:
+    """Both sets of tags as sparse 0/1 matrices with the same columns."""
+    tables = [tags for tags in (query_tags, item_tags) if hasattr(tags, "shape") and len(tags.shape) == 2]
+    if len(tables) == 2:
+        queries, items = (as_csr(tags) for tags in tables)
+        if queries.shape[1] != items.shape[1]:
+            raise ValueError(
+                f"queries have {queries.shape[1]} tags, items {items.shape[1]}; a column is one tag in both"
+            )
+        return tuple((matrix != 0).astype(np.int64).tocsr() for matrix in (queries, items))
+    from sklearn.preprocessing import MultiLabelBinarizer
+
+    lists = [_tag_lists(name, tags) for name, tags in (("query_tags", query_tags), ("item_tags", item_tags))]
+    binarizer = MultiLabelBinarizer(sparse_output=True).fit([*lists[0], *lists[1]])
+    return tuple(as_csr(binarizer.transform(tags)).astype(np.int64) for tags in lists)
+
+
+def _tag_lists(name: str, tags: Any) -> list[list[str]]:
+    is_listed = is_list(tags) and not isinstance(tags, str | bytes)
+    listed: list[Any] = list(tags) if is_listed else [None]
+    for i, entry in enumerate(listed):
+        if isinstance(entry, str | bytes) or not is_list(entry):
+            raise ValueError(f"{name}[{i}] is {shorten(entry)}; give a list of tags for each, or an indicator matrix")
+    return [[str(tag) for tag in entry] for entry in listed]
+
+
+def check_rows(similarity: Callable[[slice], Any]) -> Callable[[slice], Array]:
+    def rows(block: slice) -> Array:
+        table = numbers("similarity", similarity(block), "a (queries, items) table of numbers")
+        if table.ndim != 2:
+            raise ValueError(f"similarity is a (queries, items) table, got shape {table.shape}")
+        if not np.isfinite(table).all():
+            q, i = np.argwhere(~np.isfinite(table))[0]
+            raise ValueError(
+                f"the similarity of query {(block.start or 0) + q} and item {i} is {table[q, i]}; give finite numbers"
+            )
+        return table
+
+    return rows
+
+
+def sample_items(
+    relevance: Callable[[slice], Array],
+    shape: tuple[int, int],
+    counts: tuple[Any, Any],
+    itself: Array,
+    random_state: Any,
+    least: float = -np.inf,
+) -> Graded:
+    """The best K items of each query, and L drawn from those that are less relevant than all of them."""
+    n_top, n_others = whole_number("top", counts[0]), whole_number("others", counts[1])
+    n, n_items = shape
+    rng = random_numbers(random_state)
+    parts: list[tuple[Array, Array, Array]] = []
+    for block in _blocks(n, n_items):
+        values = np.array(relevance(block), dtype=np.float64)
+        values[np.isnan(values)] = -np.inf
+        own = itself[block]
+        values[np.flatnonzero(own >= 0), own[own >= 0]] = -np.inf
+        above = np.where(values > least, values, -np.inf)
+        best, items = _best(above, min(n_top, n_items))
+        lowest = np.where(items >= 0, best, np.inf).min(axis=1, initial=np.inf)[:, None]
+        is_other = (values < lowest) & (values > -np.inf)
+        keys = np.where(is_other, rng.random_sample(values.shape), -np.inf)
+        others = _best(keys, min(n_others, n_items))[1]
+        both = np.hstack([items, others])
+        grades = np.repeat([1, 0], [items.shape[1], others.shape[1]])
+        has_both = (items >= 0).any(axis=1, keepdims=True) & (others >= 0).any(axis=1, keepdims=True)
+        is_in = (both >= 0) & has_both
+        parts.append((is_in.sum(axis=1), both[is_in], np.broadcast_to(grades, both.shape)[is_in]))
+    empty = (np.zeros(0, dtype=np.int64),) * 3
+    sizes, items, grades = (np.concatenate(column) for column in zip(*(parts or [empty]), strict=True))
+    return Graded(np.concatenate([[0], np.cumsum(sizes)]), items, grades)
+
+
+def _best(values: Array, k: int) -> tuple[Array, Array]:
+    """The k highest values of each row and where they are, −inf and −1 where there are fewer."""
+    best, items = np.full((len(values), k), -np.inf), np.full((len(values), k), -1, dtype=np.int64)
+    if k and len(values):
+        keep_best(values, 0, np.full(len(values), -1, dtype=np.int64), best, items)
+    return best, items
+
+
+def _blocks(n: int, width: int) -> Iterator[slice]:
+    step = max(1, BLOCK_ENTRIES // max(width, 1))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def grade_all(table: Array, itself: Array) -> Graded:
+    judged = ~np.isnan(table)
+    judged[np.flatnonzero(itself >= 0), itself[itself >= 0]] = False
+    offsets = np.concatenate([[0], np.cumsum(judged.sum(axis=1))])
+    return grade_within_queries(offsets, np.nonzero(judged)[1], table[judged])
+
+
+def grade_within_queries(offsets: Array, items: Array, relevance: Array) -> Graded:
+    """Relevances of listed items turned into grades 0, 1, … within each query."""
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    order = np.lexsort((relevance, owner))
+    value, query = relevance[order], owner[order]
+    rises = np.concatenate([[False], (value[1:] > value[:-1]) & (query[1:] == query[:-1])])
+    steps = np.cumsum(rises)
+    first = offsets[:-1][query] if query.size else query
+    grades = np.empty(items.size, dtype=np.int64)
+    grades[order] = steps - steps[first] if query.size else steps
+    return Graded(offsets, np.asarray(items, dtype=np.int64), grades)

@@ -1,0 +1,276 @@
+"""`MixtureRanker`: hidden classes of queries, each of which weighs the relevances in its own way."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from tacit.arrays import Array, is_table
+from tacit.inputs.parameters import is_not_negative, is_positive, number, random_numbers, shorten, whole_number
+from tacit.learners.fitted_attributes import check_history
+from tacit.learners.preparation import check_long_run
+from tacit.oracle import checksum
+from tacit.ranking.judgements import read_group_offsets
+from tacit.ranking.mixture import Descent, Mixture, MixtureStep, Position, softmax, start_gates
+from tacit.ranking.ranker import (
+    Ranker,
+    check_table,
+    count_right,
+    read_group_features,
+    read_query_features,
+    read_rows,
+    read_training,
+)
+from tacit.ranking.relevances import ReadTables, Relevances
+from tacit.ranking.transductive_ranker import check_query_width, spread
+from tacit.running import Progress, Status, run
+from tacit.running.checkpoint import Checkpoint
+
+
+class MixtureRanker(Ranker):
+    """Hidden classes of queries: ``R(q, a) = Σ_g P(g|q) z_g·k_{q,a}`` with ``P(g|q) = softmax_g(w_g·x_q)``.
+
+    Nobody says which query is of which class: the gate w is learned with the weights z, so that queries which rank
+    alike come together. Minimises ``½‖Z‖² + (λ/2)‖W‖² + (C/T) Σ max(0, 1 − R(q, a) + R(q, b))`` over all T triplets, by
+    convex solves for Z and the whole gradient for W in turn. The objective never rises, and ends in a local optimum;
+    several starts, and the lowest is kept. One class is `GlobalRanker`.
+
+    Parameters
+    ----------
+    n_classes : how many classes; "auto" fits 1, 2, … `max_classes` to a part of the queries and takes the fewest that
+        order the triplets of the others as well as the best, up to one standard error
+    relevances, C, standardise : as in `GlobalRanker`
+    gate_penalty : λ; the larger, the softer the classes
+    n_init : starts: k-means on the features of queries, and on what their triplets prefer, in turn
+    max_classes, validation : of "auto": the most classes, and the share of queries to choose by
+    tol : a start ends when a step lowers the objective by less than this share of it
+    max_iter : steps per start at the most
+    checkpoint, resume : a file in which the state of a long fit is kept, and whether to go on from it; "auto" keeps
+        the last fit, to all queries
+    random_state : seed of the starts and of the validation queries
+    verbose : 1 shows progress on a terminal when a fit takes longer than a second
+    callbacks : functions called with every `MixtureStep`; one that returns True ends the fit. Ctrl-C ends it too, with
+        a warning, and keeps the best ranker
+
+    Attributes
+    ----------
+    class_weights_ : (classes, m) the weights z_g of the relevances as they are given; the class of most queries first
+    gate_ : (classes, p + 1) the weights w_g of the standardised features of a query, and of a constant
+    n_classes_ : how many classes there are
+    validation_scores_ : (max_classes,) of "auto": the share of validation triplets in order; else None
+    objective_, status_, n_iter_, history_ : of the best start, and a `MixtureStep` per step of all
+    scale_, items_ : as in `GlobalRanker`
+
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.arange(40) % 2  # one kind of queries looks at the first column, the other at the second
+    >>> X = rng.random((400, 2))
+    >>> y = np.where(np.repeat(kind, 10), X[:, 1], X[:, 0])
+    >>> ranker = MixtureRanker(2).fit(X, y, group=[10] * 40, query_features=kind[:, None])
+    >>> ranker.class_proba(None, query_features=[[0.0], [1.0]]).round().sum(axis=0)
+    array([1., 1.])
+    >>> ranker.score(X, y, group=[10] * 40, query_features=kind[:, None]) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        n_classes: int | str = 2,
+        relevances: Relevances | None = None,
+        C: float = 100.0,
+        *,
+        gate_penalty: float = 0.1,
+        standardise: bool = True,
+        n_init: int = 4,
+        max_classes: int = 6,
+        validation: float = 0.25,
+        tol: float = 1e-3,
+        max_iter: int = 50,
+        checkpoint: Any = None,
+        resume: bool = False,
+        random_state: Any = 0,
+        verbose: int = 1,
+        callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None,
+    ) -> None:
+        self.n_classes = n_classes
+        self.relevances = relevances
+        self.C = C
+        self.gate_penalty = gate_penalty
+        self.standardise = standardise
+        self.n_init = n_init
+        self.max_classes = max_classes
+        self.validation = validation
+        self.tol = tol
+        self.max_iter = max_iter
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+
+    def fit(
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
+    ) -> MixtureRanker:
+        """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
+
+        Parameters are those of `GlobalRanker.fit`; ``query_features`` are what classes are told apart by, (queries, p):
+        None for the features of the queries, or the mean of their judged rows.
+        """
+        self._check_parameters()
+        training = read_training(self, X, y, triplets, group, query_features)
+        if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
+            raise ValueError(
+                f"n_classes={self.n_classes} is more than there are queries to tell apart, {len(training.queries)}: "
+                "ask for fewer, or give more queries"
+            )
+        mean, scale = training.queries.mean(axis=0), spread(training.queries)
+        inputs = with_constant((training.queries - mean) / scale)
+        mixture = Mixture(training, inputs, float(self.C), float(self.gate_penalty))
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        with threadpool_limits(1):
+            scores, status = None, None
+            n_classes = self.n_classes
+            if isinstance(n_classes, str):
+                scores, n_classes, status = self._choose(mixture, seed)
+            starts = start_gates(mixture, int(n_classes), int(self.n_init), np.random.RandomState(seed))
+            descent = Descent(mixture, starts, float(self.tol), int(self.max_iter))
+            last, ended = self._descend(descent, seed, inputs)
+        self._keep(training, y, group)
+        self.query_mean_, self.query_scale_ = mean, scale
+        Z, W, self.objective_ = last.best
+        order = np.argsort(-softmax(inputs @ W.T).sum(axis=0), kind="stable")
+        self.class_weights_: Array = Z[order] / self.scale_
+        self.gate_: Array = W[order]
+        self.n_classes_ = len(W)
+        self.validation_scores_ = scores
+        self.status_: Status = status or ended
+        self.history_ = list(last.history)
+        self.n_iter_ = len(last.history)
+        self._warn_unless_converged()
+        return self
+
+    def class_proba(self, X: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
+        """(queries, classes) P(g|q) of queries X, of judged rows with their group, or of ``query_features`` alone."""
+        table = self._read_queries(X, group, query_features)
+        return softmax(self._inputs(table) @ self.gate_.T)
+
+    def query_weights(self, query_features: Array) -> Array:
+        return np.asarray(softmax(self._inputs(query_features) @ self.gate_.T) @ self.class_weights_)
+
+    def _read_queries(self, X: Any, group: Any, query_features: Any) -> Array:
+        if query_features is not None:
+            table = np.asarray(query_features)
+            return read_query_features(query_features, ReadTables({"queries": np.zeros((len(table), 1))}))
+        if X is None:
+            raise ValueError("give the queries, or query_features")
+        if self._is_of_rows(None, group):
+            rows = read_rows(X)
+            if group is None:
+                raise ValueError("give group=, the number of rows per query")
+            return read_group_features(None, rows, read_group_offsets(group, len(rows)))
+        return read_query_features(None, ReadTables(self._relevances().read(X, "queries")))
+
+    def _inputs(self, query_features: Array) -> Array:
+        asked = check_query_width(query_features, self.query_mean_)
+        return with_constant((asked - self.query_mean_) / self.query_scale_)
+
+    def _descend(self, descent: Descent, seed: int, inputs: Array) -> tuple[Position, Status]:
+        checkpoint = self._open_checkpoint(descent.mixture, seed, inputs)
+        saved = checkpoint.read() if checkpoint is not None else None
+        if saved is not None and checkpoint is not None:
+            with checkpoint.restoring():
+                begun = descent.begin(saved)
+        else:
+            begun = descent.begin()
+        return run(
+            descent,
+            begun,
+            callbacks=self.callbacks or (),
+            progress=Progress(self.verbose, None),
+            checkpoint=checkpoint,
+        )
+
+    def _choose(self, mixture: Mixture, seed: int) -> tuple[Array, int, Status | None]:
+        """Validation scores of 1, 2, … classes, and the number to take; INTERRUPTED if Ctrl-C ended the search."""
+        training = mixture.training
+        n = training.triplets.n_queries
+        if n < 2:
+            raise ValueError("n_classes='auto' needs at least two queries with triplets; give a number of classes")
+        n_held = min(max(round(float(self.validation) * n), 1), n - 1)
+        order = np.random.RandomState(seed).permutation(n)
+        held, kept = np.sort(order[:n_held]), np.sort(order[n_held:])
+        part = Mixture(training.take(kept), mixture.inputs[kept], mixture.C, mixture.gate_penalty)
+        others = training.take(held)
+        shares: list[Array] = []
+        for n_classes in range(1, min(int(self.max_classes), kept.size) + 1):
+            gates = start_gates(part, n_classes, int(self.n_init), np.random.RandomState(seed))
+            descent = Descent(part, gates, float(self.tol), int(self.max_iter))
+            last, status = run(descent, descent.begin(), progress=Progress(self.verbose, None))
+            Z, W, _ = last.best
+            right = count_right(others, softmax(mixture.inputs[held] @ W.T) @ Z)
+            shares.append(right / others.triplets.per_query)
+            if status is Status.INTERRUPTED:
+                return *_fewest_as_good(shares), status
+        return *_fewest_as_good(shares), None
+
+    def _open_checkpoint(self, mixture: Mixture, seed: int, inputs: Array) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        free = (*self._not_saved, "verbose")
+        settings = {name: repr(value) for name, value in self.get_params(deep=False).items() if name not in free}
+        data = {"relevances of triplets": mixture.training.oracle().digest(), "queries": checksum(inputs)}
+        settings["seed"] = str(seed) if self.random_state is not None else "any"
+        return Checkpoint(self.checkpoint, {**settings, **data}, self.resume)
+
+    def _warn_unless_converged(self) -> None:
+        advice = {
+            Status.MAX_ITER: "the best start was still descending; raise max_iter or tol",
+            Status.INTERRUPTED: "interrupted; the best ranker so far is kept, fit again (with resume=True) to go on",
+        }
+        if self.status_ in advice:
+            warnings.warn(f"MixtureRanker: {advice[self.status_]}", ConvergenceWarning, stacklevel=3)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_long_run(self)
+        if not (isinstance(self.n_classes, str) and self.n_classes == "auto"):
+            whole_number("n_classes", self.n_classes, 1, 1000, remedy="or 'auto'")
+        for name in ("n_init", "max_classes"):
+            whole_number(name, getattr(self, name), 1, 1000)
+        number("gate_penalty", self.gate_penalty, "a positive number", is_positive)
+        number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
+        number("tol", self.tol, "a positive number", is_positive)
+        random_numbers(self.random_state)
+
+    def _check_facts(self) -> None:
+        n = whole_number("n_classes_", self.n_classes_, 1, 1000)
+        p = self.query_mean_.size if isinstance(self.query_mean_, np.ndarray) else 0
+        check_table("class_weights_", self.class_weights_, (n, self.n_relevances_))
+        check_table("gate_", self.gate_, (n, p + 1))
+        check_table("query_mean_", self.query_mean_, (p,))
+        check_table("query_scale_", self.query_scale_, (p,))
+        number("objective_", self.objective_, "a number from 0", is_not_negative)
+        whole_number("n_iter_", self.n_iter_, 0)
+        check_history(self.history_)
+        if self.validation_scores_ is not None and not is_table(self.validation_scores_, 1, "f"):
+            raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, no vector of shares")
+
+
+def with_constant(table: Array) -> Array:
+    """The table with a column of ones."""
+    return np.hstack([table, np.ones((len(table), 1))])
+
+
+def _fewest_as_good(shares: list[Array]) -> tuple[Array, int]:
+    """Mean shares, and the fewest classes whose queries are not ordered worse than under the best, within an error."""
+    means = np.array([share.mean() for share in shares])
+    best = shares[int(means.argmax())]
+    for n_classes, share in enumerate(shares, start=1):
+        lead = best - share
+        if lead.mean() <= lead.std() / np.sqrt(lead.size):
+            return means, n_classes
+    return means, int(means.argmax()) + 1

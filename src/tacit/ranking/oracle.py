@@ -1,0 +1,233 @@
+"""The oracle of ranking: a sample is a query, its output the set of its triplets that count as violated.
+
+With ``Ψ(q, A) = Σ_{(a, b) ∈ A} (k_{q,b} − k_{q,a})`` for a set A of triplets of query q, and as loss the number #A of
+triplets in it,
+
+    max_A #A + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
+
+the hinge summed over all triplets is the slack of a structured SVM, whose target is the empty set. So every solver of
+tacit minimises it, with a certificate. A set travels as a code of counts: in how many of its triplets each item is
+the better one, and in how many the worse; features and losses need no more. Counts come from sorting.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import numpy as np
+
+from tacit.arrays import Array, Rows, smallest_integers, span
+from tacit.oracle import TARGET, Assignment, checksum
+from tacit.ranking.counting import (
+    count_active,
+    count_graded,
+    count_pairs,
+    count_two_grades,
+    row_coefficients,
+    score_rows,
+    sum_hinges,
+    sum_rows,
+)
+from tacit.ranking.triplets import Triplets, stretches
+
+SORT_COST = 3
+"""What a comparison of the sort costs, in multiplications."""
+
+
+class RankingOracle:
+    """Judged items of queries, and their violated triplets under any weights.
+
+    Parameters
+    ----------
+    features : (rows, m) the relevances k_{q,a} of the items of `Triplets.items`, row by row
+    triplets : every query has at least one
+    shares : (queries, classes) what share of a query belongs to each class of a mixture; its weights are then
+        ``shares @ Z``, and w is Z, flat. None for one class
+    """
+
+    code_offsets: Array
+    completes_labels = False
+    rescalings = ("margin",)
+
+    def __init__(self, features: Array, triplets: Triplets, shares: Array | None = None) -> None:
+        self.table = features
+        self.triplets = triplets
+        self.shares = shares
+        self.n_samples = triplets.n_queries
+        self.n_classes = 1 if shares is None else shares.shape[1]
+        self.n_params = self.n_classes * features.shape[1]
+        self._n_grades = 0 if triplets.grades is None else int(triplets.n_grades.max(initial=2))
+        can_win, can_lose = _roles(triplets)
+        self.code_type = smallest_integers(
+            int(np.diff(triplets.offsets).max(initial=1))
+            if triplets.grades is not None
+            else int(triplets.per_query.max(initial=1))
+        )
+        places = np.cumsum(np.column_stack([can_win, can_lose]).ravel()).reshape(-1, 2)
+        self._better = np.where(can_win, places[:, 0] - 1, -1)
+        self._worse = np.where(can_lose, places[:, 1] - 1, -1)
+        self.code_offsets = np.concatenate([[0], places[:, 1]])[triplets.offsets]
+        n = features.shape[0] / max(self.n_samples, 1)
+        self.operations = features.shape[0] * (features.shape[1] + SORT_COST * math.log2(n + 2))
+        self._parts: dict[tuple[int, int], RankingOracle] = {}
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        """The violated triplets of every query, and their hinge losses summed."""
+        own = self.part(rows)
+        scores = own.score_items(w)
+        code, active = own.count(scores, 1.0)
+        values = np.empty(own.n_samples)
+        sum_hinges(code, scores, own.triplets.offsets, own._better, own._worse, active, values)
+        return Assignment(code, values)
+
+    def count(self, scores: Array, margin: float, strict: bool = True) -> tuple[Array, Array]:
+        """The triplets whose scores differ by less than the margin (by no more, if not strict), as a code, and their
+        number per query."""
+        code = np.zeros(int(self.code_offsets[-1]), dtype=self.code_type)
+        active = np.zeros(self.n_samples, dtype=np.int64)
+        given = self.triplets
+        if given.grades is not None and self._n_grades == 2:
+            count_two_grades(
+                scores, given.offsets, given.grades, margin, strict, self._better, self._worse, code, active
+            )
+        elif given.grades is not None:
+            count_graded(
+                scores, given.offsets, given.grades, given.n_grades, margin, strict,
+                self._better, self._worse, code, active,
+            )  # fmt: skip
+        else:
+            count_pairs(
+                scores, given.pair_offsets, *given.listed(), margin, strict,
+                self._better, self._worse, code, active,
+            )  # fmt: skip
+        return code, active
+
+    def score_items(self, w: Array) -> Array:
+        """The score of every judged item."""
+        if self.shares is None:
+            return np.asarray(self.table @ w)
+        scores = np.empty(self.table.shape[0])
+        score_rows(self.table, self.triplets.offsets, self.shares @ w.reshape(self.n_classes, -1), scores)
+        return scores
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        own = self.part(rows)
+        coef = own._row_coefficients(code, np.ones(own.n_samples))
+        return _sum_by_query(coef * own.score_items(w), own.triplets.offsets)
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        own = self.part(rows)
+        active = np.zeros(own.n_samples, dtype=np.int64)
+        count_active(_without_target(code), own.triplets.offsets, own._better, active)
+        return active.astype(np.float64)
+
+    def with_table(self, table: Array) -> RankingOracle:
+        """The same triplets with other features of the rows."""
+        twin = copy.copy(self)
+        twin.table, twin.shares, twin._parts = table, None, {}
+        twin.n_classes, twin.n_params = 1, table.shape[1]
+        return twin
+
+    def slopes(self, weights: Array) -> tuple[float, Array]:
+        """Σ of all hinges where every query has weights of its own, (queries, columns), and the slope for each."""
+        scores = np.empty(self.table.shape[0])
+        score_rows(self.table, self.triplets.offsets, weights, scores)
+        code, active = self.count(scores, 1.0)
+        slopes = self.features_by_query(code)
+        return float(active.sum() + (slopes * weights).sum()), slopes
+
+    def features_by_query(self, code: Array) -> Array:
+        """(queries, m) Ψ of every query, before it is shared among classes."""
+        sums = np.empty((self.n_samples, self.table.shape[1]))
+        sum_rows(self.table, self.triplets.offsets, self._row_coefficients(code, np.ones(self.n_samples)), sums)
+        return sums
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        own = self.part(rows)
+        weights = own._row_coefficients(code, coef)
+        if own.shares is None:
+            return np.asarray(weights @ own.table)
+        sums = np.empty((own.n_samples, own.table.shape[1]))
+        sum_rows(own.table, own.triplets.offsets, weights, sums)
+        return np.asarray((own.shares.T @ sums).ravel())
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ coef_q Ψ(q, code): the target is the empty set, whose features are zero."""
+        return self.features(code, coef, rows)
+
+    def accepts(self, code: Array) -> bool:
+        """Whether a code could be one of these queries: counts within range, as many better items as worse ones."""
+        is_code = (
+            isinstance(code, np.ndarray) and code.dtype.kind == "i" and code.shape == (int(self.code_offsets[-1]),)
+        )
+        if not is_code or code.min(initial=0) < TARGET:
+            return False
+        counts = _without_target(code).astype(np.int64)
+        rows = self._row_coefficients(counts, np.ones(self.n_samples))
+        is_even = not _sum_by_query(rows, self.triplets.offsets).any()
+        return is_even and bool((self.loss(counts) <= self.triplets.per_query).all())
+
+    def exact(self) -> RankingOracle:
+        return self
+
+    def digest(self) -> str:
+        given = self.triplets
+        return checksum(self.table, given.offsets, given.grades, given.above, given.below, self.shares)
+
+    def part(self, rows: Rows) -> RankingOracle:
+        """The oracle of some of the queries."""
+        if rows is None:
+            return self
+        if not isinstance(rows, slice):
+            return self._take(np.asarray(rows))
+        first, last = span(rows, self.n_samples)
+        if (first, last) == (0, self.n_samples):
+            return self
+        if (first, last) not in self._parts:
+            self._parts[first, last] = self._take(np.arange(first, last))
+        return self._parts[first, last]
+
+    def _take(self, queries: Array) -> RankingOracle:
+        given = self.triplets
+        if queries.size and (np.diff(queries) == 1).all():
+            features = self.table[given.offsets[queries[0]] : given.offsets[queries[-1] + 1]]
+        else:
+            features = self.table[stretches(given.offsets, queries)[0]]
+        return RankingOracle(features, given.take(queries), None if self.shares is None else self.shares[queries])
+
+    def _row_coefficients(self, code: Array, coef: Array) -> Array:
+        weights = np.empty(self.table.shape[0])
+        counts = _without_target(code)
+        row_coefficients(counts, self.triplets.offsets, self._better, self._worse, np.asarray(coef), weights)
+        return weights
+
+
+def _roles(triplets: Triplets) -> tuple[Array, Array]:
+    """Which rows can be the better item of a triplet, and which the worse."""
+    n = triplets.items.size
+    if triplets.grades is not None:
+        highest = np.repeat(triplets.n_grades - 1, np.diff(triplets.offsets))
+        return triplets.grades > 0, triplets.grades < highest
+    can_win, can_lose = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
+    can_win[triplets.above] = True
+    can_lose[triplets.below] = True
+    return can_win, can_lose
+
+
+def _without_target(code: Array) -> Array:
+    """The empty set where a code says "the target"."""
+    return np.where(code == TARGET, 0, code) if code.min(initial=0) < 0 else code
+
+
+def _sum_by_query(values: Array, offsets: Array) -> Array:
+    """Every query has rows."""
+    return np.asarray(np.add.reduceat(values, offsets[:-1])) if offsets.size > 1 else np.zeros(0)

@@ -1,0 +1,365 @@
+"""What all rankers share: both ways in, rankings in blocks, scores, files."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import storage
+from tacit.arrays import Array, first_non_finite, is_table
+from tacit.inputs.parameters import is_positive, number, numbers, shorten, switch, whole_number
+from tacit.ranking.counting import keep_best, score_rows
+from tacit.ranking.judgements import read_group_offsets, read_itself
+from tacit.ranking.oracle import RankingOracle
+from tacit.ranking.relevances import ReadTables, Relevances
+from tacit.ranking.triplets import Triplets, read_triplets
+from tacit.running import Status
+from tacit.scale.threads import check_jobs
+
+MAX_NAMED_WEIGHTS = 100_000
+"""Relevances per item at the most: a ranker has a weight for each."""
+
+
+class Training(NamedTuple):
+    """Judged items of queries that have triplets.
+
+    Parameters
+    ----------
+    features : (rows, m) relevances of the items of ``triplets``, divided by ``scale``
+    triplets : of the queries that have any
+    queries : (queries, p) features of these queries
+    scale : (m,)
+    """
+
+    features: Array
+    triplets: Triplets
+    queries: Array
+    scale: Array
+
+    @property
+    def size(self) -> int:
+        """How many triplets there are."""
+        return len(self.triplets)
+
+    def oracle(self, shares: Array | None = None) -> RankingOracle:
+        return RankingOracle(self.features, self.triplets, shares)
+
+    def take(self, queries: Array) -> Training:
+        """The part of these queries."""
+        part = self.oracle().part(queries)
+        return Training(part.table, part.triplets, self.queries[queries], self.scale)
+
+
+class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the rankers. `fit` of a subclass sets what `query_weights` needs; everything here follows.
+
+    A ranker has two ways in. *Retrieval*: ``fit(queries, items, triplets)`` takes features of queries and of items,
+    which `Relevances` compares; `rank` then finds the best items for other queries. *Judged rows*:
+    ``fit(X, y, group=sizes)`` takes one row of features per judged pair of a query and an item, those of a query
+    together, and their grades.
+    """
+
+    relevances: Relevances | None
+    C: float
+    standardise: bool
+    n_jobs: int | None = None
+    scale_: Array
+    items_: dict[str, Array] | None
+    n_relevances_: int
+
+    _not_saved = ("callbacks", "checkpoint", "resume")
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Any:
+        """Learn from queries, items and triplets, or from judged rows."""
+
+    @abstractmethod
+    def query_weights(self, query_features: Array) -> Array:
+        """(queries, m) the weights of the relevances for each query, given its features."""
+
+    def rank(
+        self,
+        X: Any,
+        k: int = 10,
+        items: Any = None,
+        *,
+        group: Any = None,
+        query_features: Any = None,
+        itself: Any = None,
+    ) -> Array:
+        """(queries, k) the numbers of the best items of each query, the best first; −1 where there are fewer.
+
+        Ties go to the item of the lower number. Scores are computed in blocks: only the best k of each query are kept.
+
+        Parameters
+        ----------
+        X : features of queries; or judged rows, whose numbers are then ranked within each query
+        k : how many
+        items : the items to rank; None for those of `fit`
+        group : the number of rows per query, for judged rows
+        query_features : features of the queries themselves, as in `fit`
+        itself : per query its own number among the items, which is left out; −1 for none
+        """
+        k = whole_number("k", k, 1, 10_000_000)
+        if self._is_of_rows(items, group):
+            scores, offsets = self._score_rows(X, group, query_features, must_group=True)
+            return _rank_rows(scores, offsets, k)
+        tables, found, weights = self._read_retrieval(X, items, query_features)
+        n, n_items = len(weights), _length(found)
+        own = read_itself(itself, n, n_items)
+        best = np.full((n, min(k, max(n_items, 1))), -np.inf)
+        numbers_ = np.full(best.shape, -1, dtype=np.int64)
+        for rows, columns, block in self._relevances().combined(tables, found, weights):
+            keep_best(block, columns.start, own[rows], best[rows], numbers_[rows])
+        return (
+            numbers_ if best.shape[1] == k else np.pad(numbers_, ((0, 0), (0, k - best.shape[1])), constant_values=-1)
+        )
+
+    def decision_function(self, X: Any, items: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
+        """The score of every item for every query, (queries, items); of judged rows (rows,). The higher the better."""
+        if self._is_of_rows(items, group):
+            return self._score_rows(X, group, query_features)[0]
+        tables, found, weights = self._read_retrieval(X, items, query_features)
+        scores = np.empty((len(weights), _length(found)))
+        for rows, columns, block in self._relevances().combined(tables, found, weights):
+            scores[rows, columns] = block
+        return scores
+
+    def score(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> float:
+        """The share of triplets in the right order, equal scores counted half; parameters as in `fit`.
+
+        For retrieval ``y`` may be None: the items of `fit`.
+        """
+        return float(self.score_queries(X, y, triplets, group=group, query_features=query_features)[0])
+
+    def score_queries(
+        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
+    ) -> tuple[float, Array, Array]:
+        """The share of triplets in order; then per query how many are, and how many triplets there are."""
+        check_is_fitted(self)
+        if group is None and y is None:
+            y = self.items_
+        training = read_training(self, X, y, triplets, group, query_features, self.scale_)
+        right = count_right(training, self.query_weights(training.queries) * self.scale_)
+        return float(right.sum() / training.size), right, training.triplets.per_query
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted ranker with its items to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        storage.save(path, self, facts)
+
+    def check(self) -> None:
+        """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a ranker from a file."""
+        self._check_parameters()
+        missing = [name for name in ("scale_", "items_", "n_relevances_", "status_") if not hasattr(self, name)]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
+        m = whole_number("n_relevances_", self.n_relevances_, 1, MAX_NAMED_WEIGHTS)
+        check_table("scale_", self.scale_, (m,))
+        if not (self.scale_ > 0).all():
+            raise ValueError("scale_ must be positive")
+        if not isinstance(vars(self)["status_"], Status):
+            raise ValueError(f"status_ is {shorten(vars(self)['status_'])}, no Status")
+        if self.items_ is not None:
+            tables = self._relevances().read(self.items_, "items_")
+            if len(self._relevances()._functions(tables)) != m:
+                raise ValueError(f"items_ have {len(tables)} families, which do not make {m} relevances")
+        self._check_facts()
+
+    @abstractmethod
+    def _check_facts(self) -> None:
+        """Refuse what else was learned, if it cannot be."""
+
+    def _check_parameters(self) -> None:
+        """Refuse invalid parameters."""
+        number("C", self.C, "a positive number", is_positive)
+        switch("standardise", self.standardise)
+        check_jobs(self.n_jobs)
+        if self.relevances is not None and not isinstance(self.relevances, Relevances):
+            raise TypeError(f"relevances must be None or Relevances(...), got {shorten(self.relevances)}")
+        self._relevances().check()
+
+    def _relevances(self) -> Relevances:
+        return Relevances() if self.relevances is None else self.relevances
+
+    def _keep(self, training: Training, items: Any, group: Any) -> None:
+        """Remember what every ranker needs to rank."""
+        self.scale_ = training.scale
+        self.n_relevances_ = training.features.shape[1]
+        self.items_ = None if group is not None else dict(self._relevances().read(items, "items"))
+
+    def _is_of_rows(self, items: Any, group: Any) -> bool:
+        check_is_fitted(self)
+        if group is not None and items is not None:
+            raise ValueError("items and group exclude each other: judged rows have no table of items")
+        return group is not None or (self.items_ is None and items is None)
+
+    def _read_retrieval(self, X: Any, items: Any, query_features: Any) -> tuple[ReadTables, ReadTables, Array]:
+        """Families of queries and items, and the weights of every query."""
+        relevances = self._relevances()
+        tables = ReadTables(relevances.read(X, "queries"))
+        found = ReadTables(relevances.read(self.items_ if items is None else items, "items"))
+        weights = self.query_weights(read_query_features(query_features, tables))
+        return tables, found, np.ascontiguousarray(weights)
+
+    def _score_rows(self, X: Any, group: Any, query_features: Any, must_group: bool = False) -> tuple[Array, Array]:
+        """Scores of judged rows, and where the rows of each query begin."""
+        rows = read_rows(X)
+        if rows.shape[1] != self.n_relevances_:
+            raise ValueError(f"X has {rows.shape[1]} columns, and the ranker learned from {self.n_relevances_}")
+        if group is None and must_group:
+            raise ValueError("rows are ranked within their query; give the number of rows per query as group=")
+        if group is None and not self._weighs_all_alike():
+            raise ValueError(
+                f"{type(self).__name__} weighs every query in its own way; give group=, the rows per query"
+            )
+        offsets = read_group_offsets([len(rows)] if group is None else group, len(rows))
+        table = read_group_features(query_features, rows, offsets)
+        weights = np.ascontiguousarray(self.query_weights(table))
+        scores = np.empty(len(rows))
+        score_rows(rows, offsets, weights, scores)
+        return scores, offsets
+
+    def _weighs_all_alike(self) -> bool:
+        return False
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "scale_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+def read_training(
+    ranker: Ranker, X: Any, y: Any, triplets: Any, group: Any, query_features: Any, scale: Array | None = None
+) -> Training:
+    """Check what `fit` was given, compute the relevances of the items of triplets, and drop queries without any.
+
+    ``scale`` is what relevances are divided by; None learns it, or leaves them as they are.
+    """
+    if group is not None:
+        if triplets is not None:
+            raise ValueError("triplets and group exclude each other: the grades of judged rows make the triplets")
+        rows = read_rows(X)
+        found = Triplets.from_groups(y, group)
+        if found.items.size != len(rows):
+            raise ValueError(f"X has {len(rows)} rows and y {found.items.size} grades; give one each")
+        queries = read_group_features(query_features, rows, found.offsets)
+        kept, found = _with_triplets(found)
+        features = rows if found.items.size == len(rows) else rows[found.items]
+    else:
+        if triplets is None:
+            raise ValueError(
+                "give triplets, as fit(queries, items, triplets), or judged rows, as fit(X, y, group=sizes)"
+            )
+        relevances = ranker._relevances()
+        tables = ReadTables(relevances.read(X, "queries"))
+        items = ReadTables(relevances.read(y, "items"))
+        found = read_triplets(triplets, _length(tables), _length(items))
+        queries = read_query_features(query_features, tables)
+        kept, found = _with_triplets(found)
+        owner = np.repeat(kept, np.diff(found.offsets))
+        features = relevances.pairs(tables, items, owner, found.items)
+    if not kept.size:
+        raise ValueError("no query has a triplet: no item belongs above another; give items of different relevance")
+    if scale is None:
+        scale = find_scale(features, found.offsets) if ranker.standardise else np.ones(features.shape[1])
+    elif scale.size != features.shape[1]:
+        raise ValueError(f"there are {features.shape[1]} relevances, and the ranker learned from {scale.size}")
+    scaled = features if (scale == 1).all() else features / scale
+    return Training(np.ascontiguousarray(scaled), found, queries[kept], scale)
+
+
+def count_right(training: Training, weights: Array) -> Array:
+    """(queries,) how many triplets are in the right order, under weights (queries, m); equal scores count half."""
+    scores = np.empty(len(training.features))
+    score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
+    oracle = training.oracle()
+    wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
+    return np.asarray(training.triplets.per_query - wrong / 2)
+
+
+def find_scale(features: Array, offsets: Array) -> Array:
+    """How far relevances lie from their mean within a query, root mean square; one where they never differ.
+
+    >>> find_scale(np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([0, 2]))
+    array([1., 1.])
+    """
+    sizes = np.diff(offsets)
+    means = np.add.reduceat(features, offsets[:-1], axis=0) / sizes[:, None]
+    spread = np.sqrt(((features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
+    return np.where(spread > 1e-12 * np.abs(features).max(axis=0, initial=0), spread, 1.0)
+
+
+def read_rows(X: Any) -> Array:
+    """Judged rows: a finite table."""
+    if hasattr(X, "toarray"):
+        X = X.toarray()
+    rows = np.ascontiguousarray(numbers("X", X, "a table of numbers, one row per judged item"))
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise ValueError(f"X is a table, one row per judged item, got shape {rows.shape}")
+    place = first_non_finite(rows)
+    if place is not None:
+        raise ValueError(f"X[{place[0]}, {place[1]}] is {rows[place]}; fill it in or drop the row")
+    return rows
+
+
+def read_query_features(query_features: Any, tables: ReadTables) -> Array:
+    """Features of queries: those given, or all families side by side."""
+    if query_features is None:
+        return np.hstack(list(tables.values()))
+    return _read_given(query_features, _length(tables))
+
+
+def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Array:
+    """Features of queries: those given, or the mean of the judged rows; zeros where a query has none."""
+    if query_features is not None:
+        return _read_given(query_features, offsets.size - 1)
+    means = np.zeros((offsets.size - 1, rows.shape[1]))
+    sizes = np.diff(offsets)
+    filled = np.flatnonzero(sizes)
+    if filled.size:
+        means[filled] = np.add.reduceat(rows, offsets[filled], axis=0) / sizes[filled, None]
+    return means
+
+
+def check_table(name: str, values: Any, shape: tuple[int, ...]) -> None:
+    """Refuse anything but finite float64 numbers of this shape."""
+    if not is_table(values, len(shape), "f") or values.shape != shape or values.dtype != np.float64:
+        raise ValueError(f"{name} is {shorten(values)}, not {shape} finite numbers in double precision")
+
+
+def _read_given(query_features: Any, n: int) -> Array:
+    table = numbers("query_features", query_features, "a table of numbers, one row per query")
+    if table.ndim != 2 or len(table) != n or not np.isfinite(table).all():
+        raise ValueError(f"query_features is a finite table with {n} rows, one per query, got shape {table.shape}")
+    return table
+
+
+def _with_triplets(triplets: Triplets) -> tuple[Array, Triplets]:
+    kept = np.flatnonzero(triplets.per_query)
+    return kept, triplets if kept.size == triplets.n_queries else triplets.take(kept)
+
+
+def _length(tables: Any) -> int:
+    return len(next(iter(tables.values())))
+
+
+def _rank_rows(scores: Array, offsets: Array, k: int) -> Array:
+    """The best k rows of each query."""
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    order = np.lexsort((np.arange(scores.size), -scores, owner))
+    place = np.arange(scores.size) - offsets[owner]
+    ranked = np.full((offsets.size - 1, k), -1, dtype=np.int64)
+    is_in = place < k
+    ranked[owner[is_in], place[is_in]] = order[is_in]
+    return ranked

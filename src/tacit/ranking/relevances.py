@@ -1,0 +1,297 @@
+"""`Relevances`: elementary relevances of items for a query, from several families of features."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tacit.arrays import Array, first_non_finite
+from tacit.inputs.parameters import file_path, is_positive, number, numbers, one_of, shorten, whole_number
+from tacit.oracle import checksum
+from tacit.ranking.similarities import SIMILARITIES, paired_similarity, similarity
+
+Tables = dict[str, Array]
+"""The features of queries or items, one table per family."""
+
+ALL = "features"
+"""The name of the only family, where a table is not divided."""
+
+
+class Relevances(BaseEstimator):  # type: ignore[misc]
+    """Elementary relevance functions ``k_{q,a} ∈ R^m``: every similarity of every family of features is one.
+
+    A ranker weighs them. They are computed in blocks, in training only for the items of triplets, and never as one
+    queries × items × m array unless that fits the budget.
+
+    Parameters
+    ----------
+    families : None for one family of all columns, or columns by name: ``{"colour": slice(0, 64), "shape": [64, 65]}``.
+        Queries and items may also be dicts of tables; the families are then those tables, None for all of them
+    similarities : names for every family, or names by family, out of "chi2" (−Σ (x−y)²/(x+y)), "intersection"
+        (Σ min(x, y)), "rbf" (exp(−γ‖x−y‖²)), "cosine", "l1" and "l2" (negative distances)
+    gamma : of "rbf"; None for one by the number of columns
+    budget : bytes that a block of relevances may take
+    cache : a folder in which `blocks` keeps what it computed, as .npy files; None keeps nothing
+
+    >>> relevances = Relevances({"left": [0], "right": [1]}, ["l1", "cosine"])
+    >>> relevances.names([[0.0, 1.0]])
+    ['left l1', 'left cosine', 'right l1', 'right cosine']
+    >>> relevances.table([[0.0, 1.0]], [[2.0, 2.0], [1.0, 3.0]])[0]
+    array([[-2.,  0., -1.,  1.],
+           [-1.,  0., -2.,  1.]])
+    """
+
+    def __init__(
+        self,
+        families: Any = None,
+        similarities: Any = ("cosine", "l1", "l2"),
+        *,
+        gamma: float | None = None,
+        budget: int = 256_000_000,
+        cache: Any = None,
+    ) -> None:
+        self.families = families
+        self.similarities = similarities
+        self.gamma = gamma
+        self.budget = budget
+        self.cache = cache
+
+    def check(self) -> None:
+        """Refuse invalid parameters."""
+        if self.gamma is not None:
+            number("gamma", self.gamma, "a positive number, or None", is_positive)
+        whole_number("budget", self.budget, 1_000)
+        if self.cache is not None:
+            file_path("cache", self.cache)
+        by_family = self.similarities.values() if isinstance(self.similarities, Mapping) else [self.similarities]
+        for names in by_family:
+            if isinstance(names, str) or not isinstance(names, list | tuple) or not names:
+                raise ValueError(
+                    f"similarities are a list of names, or one by family, got {shorten(self.similarities)}"
+                )
+            for name in names:
+                one_of("a similarity", name, tuple(SIMILARITIES))
+
+    def read(self, features: Any, name: str = "features") -> Tables:
+        """Check features of queries or items and cut them into families."""
+        self.check()
+        if isinstance(features, Mapping):
+            chosen = features if self.families is None else {key: features.get(key) for key in self._listed_families()}
+            tables = {str(key): _read_table(f"{name}[{shorten(key)}]", table) for key, table in chosen.items()}
+        else:
+            table = _read_table(name, features)
+            tables = {ALL: table} if self.families is None else self._cut(table, name)
+        if not tables or len({len(table) for table in tables.values()}) > 1:
+            sizes = {key: len(table) for key, table in tables.items()}
+            raise ValueError(f"every family of {name} needs as many rows, at least one family, got {shorten(sizes)}")
+        self._refuse_negative(tables, name)
+        return tables
+
+    def names(self, queries: Any) -> list[str]:
+        """The names of the m relevances, family and similarity, in their order."""
+        return [f"{family} {kind}" for family, kind in self._functions(self.read(queries))]
+
+    def pairs(self, queries: Any, items: Any, which_query: Any, which_item: Any) -> Array:
+        """(pairs, m) the relevances of listed pairs of a query and an item."""
+        left, right = self._read_both(queries, items)
+        functions = self._functions(left)
+        which_query, which_item = np.asarray(which_query), np.asarray(which_item)
+        out = np.empty((which_query.size, len(functions)))
+        widest = max(table.shape[1] for table in left.values())
+        step = max(1, int(self.budget) // (32 * max(widest, 1)))
+        for start in range(0, which_query.size, step):
+            rows = slice(start, start + step)
+            for family, table in left.items():
+                x, y = table[which_query[rows]], right[family][which_item[rows]]
+                for j, (of, kind) in enumerate(functions):
+                    if of == family:
+                        out[rows, j] = paired_similarity(kind, x, y, self.gamma)
+        return _checked(out)
+
+    def combined(self, queries: Any, items: Any, weights: Any) -> Iterator[tuple[slice, slice, Array]]:
+        """Scores ``Σ_j weights[q, j] k_{q,a}(j)``, block by block: queries, items, and a table of them.
+
+        Items come in order for each block of queries. No more than two similarities are in memory at once.
+        """
+        left, right = self._read_both(queries, items)
+        functions = self._functions(left)
+        weights = numbers("weights", weights)
+        shape = (_length(left), len(functions))
+        if weights.shape != shape:
+            raise ValueError(f"weights are {shape} numbers, queries by relevances, got shape {weights.shape}")
+        for rows, columns in self._cuts(left, right, 3):
+            total = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
+            for j, (family, kind) in enumerate(functions):
+                if weights[rows, j].any():
+                    part = similarity(kind, left[family][rows], right[family][columns], self.gamma)
+                    part *= weights[rows, j, None]
+                    total += part
+            yield rows, columns, _checked(total)
+
+    def blocks(self, queries: Any, items: Any) -> Iterator[tuple[slice, slice, Array]]:
+        """All relevances, block by block: queries, items, and a (queries, items, m) array within the budget.
+
+        With ``cache`` a block that was computed before is read from its file.
+        """
+        left, right = self._read_both(queries, items)
+        functions = self._functions(left)
+        cache = self._open_cache(left, right)
+        for rows, columns in self._cuts(left, right, len(functions)):
+            block = cache.read(rows, columns) if cache else None
+            if block is None:
+                block = np.empty((rows.stop - rows.start, columns.stop - columns.start, len(functions)))
+                for j, (family, kind) in enumerate(functions):
+                    block[:, :, j] = similarity(kind, left[family][rows], right[family][columns], self.gamma)
+                _checked(block)
+                if cache:
+                    cache.write(rows, columns, block)
+            yield rows, columns, block
+
+    def table(self, queries: Any, items: Any) -> Array:
+        """(queries, items, m) all relevances at once, if they fit the budget."""
+        left, right = self._read_both(queries, items)
+        shape = (_length(left), _length(right), len(self._functions(left)))
+        if 8 * int(np.prod(shape, dtype=object)) > int(self.budget):
+            raise MemoryError(
+                f"{shape[0]} × {shape[1]} × {shape[2]} relevances do not fit the budget of {self.budget} bytes; "
+                "use blocks(), combined() or pairs(), or raise budget"
+            )
+        out = np.empty(shape)
+        for rows, columns, block in self.blocks(left, right):
+            out[rows, columns] = block
+        return out
+
+    def _read_both(self, queries: Any, items: Any) -> tuple[Tables, Tables]:
+        left, right = self._read_again(queries, "queries"), self._read_again(items, "items")
+        if left.keys() != right.keys():
+            raise ValueError(f"queries have the families {shorten(sorted(left))}, items {shorten(sorted(right))}")
+        for family, table in left.items():
+            if table.shape[1] != right[family].shape[1]:
+                raise ValueError(
+                    f"{family}: queries have {table.shape[1]} columns, items {right[family].shape[1]}; "
+                    "give the same features of both"
+                )
+        return left, right
+
+    def _read_again(self, features: Any, name: str) -> Tables:
+        return features if isinstance(features, ReadTables) else ReadTables(self.read(features, name))
+
+    def _cuts(self, left: Tables, right: Tables, per_pair: int) -> Iterator[tuple[slice, slice]]:
+        n, n_items = _length(left), _length(right)
+        entries = max(1, int(self.budget) // (8 * per_pair))
+        height = min(max(n, 1), 256)
+        width = max(1, min(n_items, entries // height))
+        height = max(1, min(max(n, 1), entries // max(width, 1)))
+        for start in range(0, n, height):
+            for first in range(0, n_items, width):
+                yield slice(start, min(start + height, n)), slice(first, min(first + width, n_items))
+
+    def _functions(self, tables: Tables) -> list[tuple[str, str]]:
+        """Family and similarity of each relevance."""
+        if not isinstance(self.similarities, Mapping):
+            return [(family, kind) for family in tables for kind in self.similarities]
+        missing = [family for family in tables if family not in self.similarities]
+        if missing:
+            raise ValueError(f"similarities name none for the family {shorten(missing[0])}")
+        return [(family, kind) for family in tables for kind in self.similarities[family]]
+
+    def _listed_families(self) -> list[Any]:
+        if isinstance(self.families, str) or not isinstance(self.families, Mapping | list | tuple):
+            raise ValueError(f"families are columns by name, or names of tables, got {shorten(self.families)}")
+        return list(self.families)
+
+    def _cut(self, table: Array, name: str) -> Tables:
+        if not isinstance(self.families, Mapping):
+            raise ValueError(
+                f"{name} is one table, so families must be columns by name, got {shorten(self.families)}; "
+                "or give a dict of tables"
+            )
+        tables = {}
+        for family, columns in self.families.items():
+            try:
+                part = table[:, columns if isinstance(columns, slice) else np.asarray(columns)]
+            except IndexError as error:
+                raise ValueError(f"family {shorten(family)}: {name} has no such columns: {shorten(columns)}") from error
+            if part.ndim != 2 or not part.shape[1]:
+                raise ValueError(f"family {shorten(family)} has no columns: {shorten(columns)}")
+            tables[str(family)] = np.ascontiguousarray(part)
+        return tables
+
+    def _refuse_negative(self, tables: Tables, name: str) -> None:
+        for family, kind in self._functions(tables):
+            if kind == "chi2" and tables[family].size and tables[family].min() < 0:
+                raise ValueError(
+                    f"{name}: the family {shorten(family)} has negative numbers, and chi2 is for counts; use l2"
+                )
+
+    def _open_cache(self, left: Tables, right: Tables) -> _Cache | None:
+        if self.cache is None:
+            return None
+        settings = repr((self._functions(left), self.gamma))
+        key = (
+            checksum(*left.values()) + checksum(*right.values()) + checksum(np.frombuffer(settings.encode(), np.uint8))
+        )
+        return _Cache(Path(file_path("cache", self.cache)), key)
+
+
+class ReadTables(dict[str, Array]):
+    """Features that `Relevances.read` has already checked."""
+
+
+class _Cache:
+    """Blocks in a folder. A file is named after the data, so other data never meet it."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.key = folder, key
+
+    def path(self, rows: slice, columns: slice) -> Path:
+        return self.folder / f"{self.key}-{rows.start}-{rows.stop}-{columns.start}-{columns.stop}.npy"
+
+    def read(self, rows: slice, columns: slice) -> Array | None:
+        path = self.path(rows, columns)
+        if not path.is_file():
+            return None
+        try:
+            block = np.load(path, mmap_mode="r", allow_pickle=False)
+        except ValueError:  # it was cut short: computed and written anew
+            return None
+        right_size = block.ndim == 3 and block.shape[:2] == (rows.stop - rows.start, columns.stop - columns.start)
+        return block if right_size and block.dtype == np.float64 else None
+
+    def write(self, rows: slice, columns: slice, block: Array) -> None:
+        """Under another name first, so that nobody reads half a block."""
+        handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            np.save(file, block, allow_pickle=False)
+        os.replace(name, self.path(rows, columns))
+
+
+def _read_table(name: str, values: Any) -> Array:
+    if values is None:
+        raise ValueError(f"{name} is missing; every family is a table of features")
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    table = np.ascontiguousarray(numbers(name, values, "a table of numbers, one row each"))
+    if table.ndim != 2 or not table.shape[1]:
+        raise ValueError(f"{name} is a table of features, one row each, got shape {table.shape}")
+    place = first_non_finite(table)
+    if place is not None:
+        raise ValueError(f"{name}[{place[0]}, {place[1]}] is {table[place]}; fill it in or drop the row")
+    return table
+
+
+def _length(tables: Tables) -> int:
+    return len(next(iter(tables.values())))
+
+
+def _checked(values: Array) -> Array:
+    if not np.isfinite(np.sum(values)):
+        raise FloatingPointError("a similarity is not finite: numbers overflow; scale the features")
+    return values

@@ -1,0 +1,355 @@
+"""`Triplets`: for query q item a belongs above item b, millions of times, in arrays of a few numbers per query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array, is_table
+from tacit.inputs.parameters import numbers, shorten, whole_number
+from tacit.ranking.judgements import (
+    check_rows,
+    grade_all,
+    grade_within_queries,
+    read_groups,
+    read_itself,
+    read_svmlight,
+    read_whole_numbers,
+    sample_items,
+    tag_relevance,
+)
+
+MAX_LISTED = 200_000_000
+"""Triplets that `Triplets.to_array` lists at the most: 4.8 GB."""
+
+
+class JudgedRows(NamedTuple):
+    """What a file of judged rows holds: features, grades, the number of rows per query, and the triplets."""
+
+    X: Array
+    y: Array
+    group: Array
+    triplets: Triplets
+
+
+@dataclass(frozen=True, eq=False)
+class Triplets:
+    """Constraints ⟨q, a, b⟩, "for query q item a is above item b", kept without listing them.
+
+    Per query there is a short list of items. Either every item has a grade, and those of a higher one are above those
+    of a lower one: the best K items and L others are K + L numbers that stand for K · L triplets. Or the triplets are
+    listed, as places in that list. Make them with one of the ``from_`` methods.
+
+    Parameters
+    ----------
+    offsets : (queries + 1,) where the items of each query begin in ``items``
+    items : the number of each item
+    grades : the grade of each item within its query, 0, 1, …; None where triplets are listed
+    above, below : places in ``items`` of the listed triplets, sorted by query; None where there are grades
+
+    >>> Triplets.from_array([[0, 5, 3], [0, 5, 4], [1, 2, 5]])
+    Triplets(3 of 2 queries, 5 items to compare)
+    >>> relevance = np.array([[3.0, 0, 1, 0, 2], [0, 0, 0, 0, 1]])
+    >>> Triplets.from_relevance(relevance).to_array().tolist()[:3]
+    [[0, 0, 1], [0, 0, 2], [0, 0, 3]]
+    >>> len(Triplets.from_relevance(relevance, top=1, others=2))
+    4
+    """
+
+    offsets: Array
+    items: Array
+    grades: Array | None = None
+    above: Array | None = None
+    below: Array | None = None
+
+    @classmethod
+    def from_array(cls, triplets: Any, n_queries: int | None = None) -> Triplets:
+        """From an (m, 3) array of whole numbers: query, the item above, the item below.
+
+        Parameters
+        ----------
+        triplets : the array
+        n_queries : how many queries there are; None for one more than the largest number
+        """
+        table = _whole_table(triplets)
+        most = int(table[:, 0].max(initial=-1)) + 1
+        n = most if n_queries is None else whole_number("n_queries", n_queries, 0)
+        if most > n:
+            raise ValueError(f"triplets name query {most - 1}, and there are {n} queries; they are counted from 0")
+        same = np.flatnonzero(table[:, 1] == table[:, 2])
+        if same.size:
+            raise ValueError(
+                f"triplet {same[0]} puts item {table[same[0], 1]} above itself; drop it, two different items are needed"
+            )
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        width = int(table[:, 1:].max(initial=0)) + 1
+        keys, places = np.unique(table[:, :1] * width + table[:, 1:], return_inverse=True)
+        places = places.reshape(-1, 2)
+        offsets = np.searchsorted(keys // width, np.arange(n + 1))
+        return cls(offsets, keys % width, None, places[:, 0].copy(), places[:, 1].copy())
+
+    @classmethod
+    def from_relevance(
+        cls,
+        relevance: Any,
+        *,
+        top: int | None = None,
+        others: int | None = None,
+        itself: Any = None,
+        random_state: Any = 0,
+    ) -> Triplets:
+        """From a (queries, items) table of relevances, the higher the better; NaN where an item was not judged.
+
+        Parameters
+        ----------
+        relevance : the table
+        top, others : None for all pairs of different relevance. Numbers K and L: the K most relevant items, each above
+            L items that are drawn from those less relevant than all of these. A query that has no such items, because
+            all are alike, gets no triplet
+        itself : per query its own number among the items, which is left out; −1 for none. None for no query
+        random_state : seed of the draw
+        """
+        table = numbers("relevance", relevance, "a (queries, items) table of numbers")
+        if table.ndim != 2:
+            raise ValueError(f"relevance is a (queries, items) table, got shape {table.shape}")
+        if np.isinf(table).any():
+            q, i = np.argwhere(np.isinf(table))[0]
+            raise ValueError(f"relevance[{q}, {i}] is infinite; give a finite number, or NaN for an item to leave out")
+        if (top is None) != (others is None):
+            raise ValueError(f"give both top and others, or neither; got top={shorten(top)}, others={shorten(others)}")
+        own = read_itself(itself, *table.shape)
+        if top is None:
+            return cls(*grade_all(table, own))
+        return cls(*sample_items(lambda rows: table[rows], table.shape, (top, others), own, random_state))
+
+    @classmethod
+    def from_tags(
+        cls,
+        query_tags: Any,
+        item_tags: Any,
+        *,
+        top: int = 10,
+        others: int = 16,
+        overlap: str = "jaccard",
+        itself: Any = None,
+        random_state: Any = 0,
+    ) -> Triplets:
+        """From tags: the more two sets overlap, the more relevant; an item without a common tag is never on top.
+
+        Parameters
+        ----------
+        query_tags, item_tags : a list of tags each; or indicator matrices with a column per tag, dense or sparse
+        overlap : "jaccard" is common tags by all tags of the two, "count" is the number of common tags
+        top, others, itself, random_state : as in `from_relevance`
+
+        >>> triplets = Triplets.from_tags([["sea", "sky"]], [["sky"], ["sea", "sky"], ["car"]], top=1, others=2)
+        >>> sorted(triplets.to_array().tolist())
+        [[0, 1, 0], [0, 1, 2]]
+        """
+        relevance, shape = tag_relevance(query_tags, item_tags, overlap)
+        return cls(*sample_items(relevance, shape, (top, others), read_itself(itself, *shape), random_state, least=0.0))
+
+    @classmethod
+    def from_similarity(
+        cls,
+        similarity: Any,
+        *,
+        top: int = 10,
+        others: int = 16,
+        n_queries: int | None = None,
+        itself: Any = None,
+        random_state: Any = 0,
+    ) -> Triplets:
+        """From similarities that are taken for the truth: the nearest items above some of the others.
+
+        Parameters
+        ----------
+        similarity : a (queries, items) table; or a function that takes a slice of queries and returns their rows of
+            it, so that the table never exists as a whole
+        n_queries : how many queries there are, for a function
+        top, others, itself, random_state : as in `from_relevance`
+        """
+        if callable(similarity):
+            n = whole_number("n_queries", n_queries, 0, remedy="a function of slices does not say how many there are")
+            source = check_rows(similarity)
+            shape = (n, source(slice(0, min(n, 1))).shape[1])
+        else:
+            table = numbers("similarity", similarity, "a (queries, items) table of numbers")
+            source = check_rows(lambda rows: table[rows])
+            shape = (table.shape[0], source(slice(None)).shape[1]) if table.ndim else (0, 0)
+        return cls(*sample_items(source, shape, (top, others), read_itself(itself, *shape), random_state))
+
+    @classmethod
+    def from_groups(cls, y: Any, group: Any) -> Triplets:
+        """From graded rows, those of one query one after the other: the numbering of items is that of the rows.
+
+        Parameters
+        ----------
+        y : (rows,) grades, the higher the better
+        group : the number of rows per query, as LightGBM takes them
+        """
+        grades, offsets = read_groups(y, group)
+        return cls(*grade_within_queries(offsets, np.arange(grades.size), grades))
+
+    @staticmethod
+    def from_svmlight(path: Any, sizes: Any = None) -> JudgedRows:
+        """Read a file of judged rows: a grade, ``qid:`` and features per line, the convention of LETOR.
+
+        Parameters
+        ----------
+        path : the file
+        sizes : rows per query where the file has no ``qid:``, as numbers, or as a file with one per line
+
+        Returns features, grades, rows per query, and their triplets.
+        """
+        X, y, group = read_svmlight(path, sizes)
+        return JudgedRows(X, y, group, Triplets.from_groups(y, group))
+
+    @property
+    def n_queries(self) -> int:
+        return self.offsets.size - 1
+
+    @cached_property
+    def per_query(self) -> Array:
+        """(queries,) the number of triplets of each query."""
+        if self.grades is None:
+            return np.diff(self.pair_offsets)
+        n_grades = self.n_grades
+        starts = np.concatenate([[0], np.cumsum(n_grades)])
+        owner = np.repeat(np.arange(self.n_queries), np.diff(self.offsets))
+        sizes = np.bincount(starts[owner] + self.grades, minlength=starts[-1]).astype(np.int64)
+        before = np.concatenate([[0], np.cumsum(sizes)])
+        pairs = np.concatenate([[0], np.cumsum(sizes * before[:-1])])
+        # Σ_g size_g · (items below g): what lies before the query is subtracted
+        rows = np.diff(before[starts])
+        return np.asarray(pairs[starts[1:]] - pairs[starts[:-1]] - rows * before[starts[:-1]])
+
+    @cached_property
+    def n_grades(self) -> Array:
+        """(queries,) how many different grades the items of a query have."""
+        if self.grades is None:
+            raise ValueError("listed triplets have no grades")
+        counts = np.zeros(self.n_queries, dtype=np.int64)
+        filled = np.flatnonzero(np.diff(self.offsets))
+        counts[filled] = np.maximum.reduceat(self.grades, self.offsets[filled]) + 1 if filled.size else 0
+        return counts
+
+    @cached_property
+    def pair_offsets(self) -> Array:
+        """(queries + 1,) where the listed triplets of each query begin."""
+        owner = np.searchsorted(self.offsets, self.listed()[0], side="right") - 1
+        return np.searchsorted(owner, np.arange(self.n_queries + 1))
+
+    def listed(self) -> tuple[Array, Array]:
+        """The places of the better and of the worse item of every listed triplet."""
+        if self.above is None or self.below is None:
+            raise ValueError("these triplets have grades, and are not listed")
+        return self.above, self.below
+
+    def __len__(self) -> int:
+        return int(self.per_query.sum())
+
+    def __repr__(self) -> str:
+        queries = np.count_nonzero(self.per_query)
+        return f"Triplets({len(self)} of {queries} queries, {self.items.size} items to compare)"
+
+    def take(self, queries: Any) -> Triplets:
+        """The triplets of these queries, in this order: an array of query numbers, or a mask."""
+        chosen = np.asarray(queries)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
+        places, offsets = stretches(self.offsets, chosen)
+        if self.grades is not None:
+            return Triplets(offsets, self.items[places], self.grades[places])
+        above, below = self.listed()
+        listed, cuts = stretches(self.pair_offsets, chosen)
+        shift = np.repeat(offsets[:-1] - self.offsets[chosen], np.diff(cuts))
+        return Triplets(offsets, self.items[places], None, above[listed] + shift, below[listed] + shift)
+
+    def to_array(self) -> Array:
+        """All triplets, listed: an (m, 3) array of query, item above, item below."""
+        if len(self) > MAX_LISTED:
+            raise MemoryError(f"{len(self)} triplets are too many to list; up to {MAX_LISTED} are listed")
+        if self.grades is None:
+            above, below = self.listed()
+            owner = np.repeat(np.arange(self.n_queries), np.diff(self.pair_offsets))
+            return np.column_stack([owner, self.items[above], self.items[below]])
+        parts = [np.zeros((0, 3), dtype=np.int64)]
+        for q in np.flatnonzero(self.per_query):
+            own = slice(self.offsets[q], self.offsets[q + 1])
+            items, grades = self.items[own], self.grades[own]
+            a, b = np.nonzero(grades[:, None] > grades)
+            parts.append(np.column_stack([np.full(a.size, q), items[a], items[b]]))
+        return np.concatenate(parts)
+
+    def check(self) -> None:
+        """Refuse arrays that do not fit each other: kernels go where they say."""
+        for name in ("offsets", "items"):
+            _check_whole(name, getattr(self, name))
+        if not self.offsets.size or self.offsets[0] != 0 or self.offsets[-1] != self.items.size:
+            raise ValueError(f"offsets of triplets go from 0 to {self.items.size} items, got {shorten(self.offsets)}")
+        if (np.diff(self.offsets) < 0).any() or self.items.min(initial=0) < 0:
+            raise ValueError("offsets of triplets must not fall, and items are counted from 0")
+        if (self.grades is None) == (self.above is None) or (self.above is None) != (self.below is None):
+            raise ValueError("triplets have either grades, or above and below")
+        if self.grades is not None:
+            _check_whole("grades", self.grades)
+            is_dense = self.grades.size == self.items.size and self.grades.min(initial=0) >= 0
+            if not is_dense or self.grades.max(initial=0) >= max(self.items.size, 1):
+                raise ValueError("grades of triplets are whole numbers from 0, one for each item")
+            return
+        above, below = self.listed()
+        _check_whole("above", above)
+        _check_whole("below", below)
+        if above.shape != below.shape:
+            raise ValueError("above and below of triplets are equally many")
+        for side in (above, below):
+            if side.size and not 0 <= side.min() <= side.max() < self.items.size:
+                raise ValueError("above and below of triplets are places among their items")
+        owner, other = (np.searchsorted(self.offsets, side, side="right") for side in (above, below))
+        if not np.array_equal(owner, other) or (np.diff(owner) < 0).any():
+            raise ValueError("both items of a triplet belong to its query, and triplets are sorted by query")
+
+
+def read_triplets(triplets: Any, n_queries: int, n_items: int) -> Triplets:
+    """Triplets as users hand them in, checked against the queries and items that there are."""
+    found = triplets if isinstance(triplets, Triplets) else Triplets.from_array(triplets, n_queries)
+    found.check()
+    if found.n_queries != n_queries:
+        raise ValueError(
+            f"the triplets are about {found.n_queries} queries, and there are {n_queries}; give all of them"
+        )
+    unknown = np.flatnonzero(found.items >= n_items)
+    if unknown.size:
+        raise ValueError(
+            f"triplets name item {found.items[unknown[0]]}, and there are {n_items} items; they are counted from 0"
+        )
+    return found
+
+
+def stretches(offsets: Array, chosen: Array) -> tuple[Array, Array]:
+    """The places of all entries of the chosen queries, and the offsets of these queries among them."""
+    sizes = offsets[chosen + 1] - offsets[chosen]
+    cuts = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(cuts[-1]) + np.repeat(offsets[chosen] - cuts[:-1], sizes), cuts
+
+
+def _check_whole(name: str, values: Any) -> None:
+    if not is_table(values, 1, "i"):
+        raise ValueError(f"{name} of triplets is a vector of whole numbers, got {shorten(values)}")
+
+
+def _whole_table(triplets: Any) -> Array:
+    table = read_whole_numbers(triplets)
+    if table.ndim == 2 and not len(table):
+        raise ValueError("there are no triplets: nothing says which item belongs above which")
+    if table.ndim != 2 or table.shape[1] != 3 or table.dtype.kind not in "iu":
+        raise ValueError(
+            f"triplets are Triplets, or an (m, 3) array of whole numbers: query, item above, item below; "
+            f"got {shorten(triplets)}"
+        )
+    if table.min() < 0:
+        raise ValueError(f"triplets hold the number {table.min()}; queries and items are counted from 0")
+    return table.astype(np.int64)

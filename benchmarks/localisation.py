@@ -90,7 +90,7 @@ NOTES = [
     "degenerate: a centre box of a good size is right in most photos. An earlier version of this page had 42 % for it, "
     "because its size was badly chosen.",
     "Settings (the ring, C = 10 on features of mean length one, sizes and shapes of windows with and without boxes) "
-    "were chosen on 120 photos of pets and 75 of caltech with their boxes, about twelve looks, before this table was "
+    "were chosen on 120 photos of pets and 75 of caltech with their boxes, some twenty looks, before this table was "
     "made. These photos are among those of the splits, so the numbers are somewhat optimistic. Nothing was changed "
     "after the table was made.",
 ]

@@ -24,7 +24,7 @@ def run() -> Page:
         f'`LatentSVM(Motif(width, features=...), C={C:g}, tol={EPSILON}, init="hidden")`, one random start on each of '
         'five folds, the same for both. `features="literature"` leaves out the last four windows of a sequence, as the '
         'papers do; `"full"`, the default, looks at all. Test error in %, mean ± standard deviation over folds; in '
-        "brackets Kumar (2013), table 3.1. Widths are shown, not chosen; test halves were looked at for this page once.",
+        "brackets Kumar (2013), table 3.1. Widths are shown, not chosen; test halves were looked at once for this.",
         ["protein", "width", "literature, %", "full, %", "full better on", "seconds per fit, both"],
     )
     folder = real_data() / "uniprobe"

@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedShuffleSplit
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness import Page, Skipped, real_data
+from benchmarks.harness import Page, Skipped, interleave, real_data
 from tacit import LatentSVM, window_maps
 from tacit.apps import Locator
 from tacit.apps.locator.detectors import (
@@ -38,8 +38,8 @@ from tacit.apps.locator.recipe import choose_detector, mean_length
 from tacit.boxes import overlap
 from tacit.datasets import boxes_csv, find_folder
 from tacit.datasets.images import read_photo
-from tacit.images.maps import handmade_maps
-from tacit.images.window_maps import WindowMaps
+from tacit.images.maps import GradientMap, handmade_maps
+from tacit.images.window_maps import WindowMaps, place_windows
 from tacit.problems import Detection
 
 SPLITS = 10
@@ -77,7 +77,7 @@ def run() -> Page:
             for features in ("net", "hand-made"):
                 data = read_data(name, network if features == "net" else None)
                 _measure(page, name, features, data)
-    page.notes += NOTES
+    page.notes += [*NOTES, time_windows(read_data("pets", network)[0][:40])]
     return page
 
 
@@ -209,6 +209,44 @@ def _reduced(data: Data, locator: Locator, rows: np.ndarray) -> WindowMaps:
     maps = data.maps[rows]
     reduced = maps.with_values(Detection.reduce(maps.values, locator.schema_))
     return reduced.with_values((reduced.values / mean_length(reduced)).astype(np.float32))
+
+
+def time_windows(maps: WindowMaps) -> str:
+    """What windows cost beside the network: pooling rows, scores by maps, and gradients pooled or one by one."""
+    from skimage.feature import hog
+
+    rng = np.random.default_rng(0)
+    maps = maps.with_values(rng.standard_normal((len(maps.values), 96)).astype(np.float32))
+    problem = Detection()
+    y = np.arange(len(maps)) % 6
+    schema = problem.schema(maps, y)
+    w = rng.standard_normal(schema.n_params)
+    oracle = problem.bind(maps, None, schema)
+    photo = rng.integers(0, 255, (120, 160, 3), dtype=np.uint8)
+    grey, windows = photo.mean(axis=2), np.round(place_windows(160, 120)).astype(int)
+
+    def pool_gradients() -> None:
+        window_maps(photo, GradientMap(normalised=False), verbose=0).pooled(None, 4)
+
+    def one_by_one() -> None:
+        for left, top, right, bottom in windows:
+            cell = ((bottom - top) // 4, (right - left) // 4)
+            hog(grey[top:bottom, left:right], pixels_per_cell=cell, cells_per_block=(2, 2))
+
+    calls = {
+        "pool": lambda: maps.pooled(),
+        "score": lambda: oracle.predict(w),
+        "gradients": pool_gradients,
+        "hog": one_by_one,
+    }
+    seconds = {name: min(times) for name, times in interleave(calls, 5).items()}
+    per = 1e3 * 320 / len(maps.windows)
+    return (
+        f"Cost of 320 windows of 96 numbers, the network apart: {per * seconds['pool']:.1f} ms to pool rows, "
+        f"{per * seconds['score']:.1f} ms to score six classes by maps, which is all that training and prediction do. "
+        f"Gradients of {len(windows)} windows of 4 × 4 cells: pooled {1e3 * seconds['gradients']:.1f} ms, window by "
+        f"window (scikit-image) {1e3 * seconds['hog']:.0f} ms, {seconds['hog'] / seconds['gradients']:.0f} times that."
+    )
 
 
 def fixed_box(drawn: np.ndarray, sizes: np.ndarray, new_sizes: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ COMMANDS = {
     "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
     "coref": "Find which mentions of a text belong together.",
-    "locate": "Find the object in every photo of labelled folders, and draw a box around it.",
+    "locate": "Find the object in every photo, from labels and a few boxes.",
     "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
     "align": "Align the words of parallel sentences.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",

@@ -38,7 +38,7 @@ def locate(
     model: Path | None,
     cache: Path | None,
 ) -> None:
-    """Find the object in every photo.
+    """Find the object in every photo, from labels and a few boxes.
 
     IMAGES is a folder with one subfolder of photos (jpg, png, ...) per class; with --model any photos and folders.
     Learns from the labels, and from drawn boxes where there are some. Writes boxes.json (COCO), boxes.csv, report.html,

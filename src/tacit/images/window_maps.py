@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Array, first_non_finite
-from tacit.images.pooling import CONTRASTS, plan_pooling, pool
+from tacit.images.pooling import CONTRASTS, Pooling, plan_pooling, pool
 from tacit.inputs.parameters import is_whole, number, numbers, one_of, shorten, whole_number
 from tacit.ragged import Ragged, states_of
 
@@ -264,13 +264,19 @@ class WindowMaps(Ragged):
         one_of("contrast", contrast, CONTRASTS)
         parts = whole_number("parts", parts, 1, 8)
         plan = plan_pooling(self.windows, self.window_offsets, self.sizes, self.strides, contrast, parts)
-        d, pieces = self.values.shape[1], parts * parts
-        out = np.zeros((len(self.windows), pieces, d), self.values.dtype)
-        for piece in range(pieces):
-            maps = np.zeros((self.values.shape[0], pieces, d))
-            maps[:, piece] = self.values
-            out[:, piece] = pool(maps, self.offsets, self.grids, plan, self.window_offsets)
-        return Ragged(out.reshape(len(out), -1), self.window_offsets, self.windows)
+        maps, d = self.values[:, None], self.values.shape[1]
+        pieces = parts * parts
+        step = (plan.inner[:, 2:] - plan.inner[:, :2]) / parts
+        place = np.column_stack(np.divmod(np.arange(pieces), parts))[:, ::-1]  # across, down
+        low = plan.inner[:, None, :2] + place * step[:, None]
+        inner = np.concatenate([low, low + step[:, None]], axis=2).reshape(-1, 4)
+        zero = np.zeros(len(inner))
+        alone = Pooling(inner, inner, np.repeat(plan.own, pieces), zero, zero, 1)
+        out = pool(maps, self.offsets, self.grids, alone, self.window_offsets * pieces).reshape(-1, pieces, d)
+        if contrast is not None:
+            rest = plan._replace(own=np.zeros(len(step)), parts=1)
+            out += pool(maps, self.offsets, self.grids, rest, self.window_offsets)[:, None]
+        return Ragged(out.reshape(len(out), -1).astype(self.values.dtype), self.window_offsets, self.windows)
 
     def __repr__(self) -> str:
         if not len(self):

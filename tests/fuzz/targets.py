@@ -1,6 +1,6 @@
 """All targets: importing this enters them into the list."""
 
-from tests.fuzz import bags, files, fits, oracles, rankings, readers, sequences, strings, uncertain
+from tests.fuzz import bags, files, fits, oracles, rankings, readers, segments, sequences, strings, uncertain
 from tests.fuzz.registry import COVERED, TARGETS
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "oracles",
     "rankings",
     "readers",
+    "segments",
     "sequences",
     "strings",
     "uncertain",

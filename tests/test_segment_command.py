@@ -50,9 +50,11 @@ def test_masks_of_all_images_come_out(folder, tmp_path, capsys):
         assert set(np.unique(pixels)) <= {0, 255}
         assert (read_mask(out / "masks" / f"p{i}.png") == picture(i)[1]).mean() > 0.9
     record = json.loads((out / "run.json").read_text())
-    assert record["with_mask"] == 4 and record["seed"] == 3
+    assert record["with_mask"] == 4
+    assert record["seed"] == 3
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "imputed masks by iteration" in page and "data:image/png" in page
+    assert "imputed masks by iteration" in page
+    assert "data:image/png" in page
     assert len(load(out / "model.tacit").predict([picture(20)[0]])) == 1
     assert "9 masks" in capsys.readouterr().out
 
@@ -116,5 +118,6 @@ def test_bad_folders_are_refused_in_one_line(folder, tmp_path, capsys, spoil, wo
     spoil(folder)
     assert main(["segment", str(folder), "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr().err.strip()
-    assert words in said and "\n" not in said
+    assert words in said
+    assert "\n" not in said
     assert not (tmp_path / "out").exists()

@@ -12,6 +12,7 @@ from tacit.penalties import Quadratic
 from tacit.problems import Regions
 from tacit.problems.regions.cuts import Graphs, best_labels
 from tacit.problems.regions.limits import best_within_limits, violations
+from tacit.testing import check_problem
 
 
 def random_graph(rng, n, k, whole=True):
@@ -193,6 +194,10 @@ def test_a_model_with_given_weights_is_saved_and_loaded(tmp_path):
     model.save(tmp_path / "m.tacit")
     again = load(tmp_path / "m.tacit")
     assert np.array_equal(again.predict(X).values, model.predict(X).values)
+
+
+def test_standardised_features_agree_with_enumeration():
+    check_problem(Regions(labels=["ground", "horse"]), seeds=5)
 
 
 # odd input

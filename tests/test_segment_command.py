@@ -108,7 +108,7 @@ def same_stem(folder):
         (other_size, "10 × 10 pixels, its image 44 × 36"),
         (no_masks, "has no masks"),
         (empty_masks, "masks are empty"),
-        (box_outside, "leaves the image"),
+        (box_outside, "leaves its image"),
         (broken_image, "p8.png"),
         (unknown_word, "write yes or no"),
         (same_stem, "same stem"),

@@ -163,10 +163,8 @@ class RegionGraphs:
     def __repr__(self) -> str:
         lengths = self.lengths
         width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
-        return (
-            f"RegionGraphs({len(self)} images, {lengths.min()}–{lengths.max()} regions each, "
-            f"{len(self.edges)} pairs of neighbours; {width})"
-        )
+        span = f"{lengths.min()}–{lengths.max()} regions each" if len(self) else "no regions"
+        return f"RegionGraphs({len(self)} images, {span}, {len(self.edges)} pairs of neighbours; {width})"
 
     def with_values(self, values: Any) -> RegionGraphs:
         """The same graphs with other features of regions, one row for each."""

@@ -99,7 +99,7 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
     if hasattr(penalty, "in_blocks"):
         return penalty.in_blocks(schema, lower)
     if lower:
-        raise TypeError(
+        raise CapabilityError(
             f"{type(learner.problem).__name__} bounds the weights of {', '.join(map(repr, lower))}, which "
             f"{type(penalty).__name__} cannot: use tacit.penalties.Quadratic"
         )

@@ -84,7 +84,7 @@ def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[
     for i in chosen[:MAX_PICTURES]:
         overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
         pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", files[i].name))
-    rows = [Row(pictures[start : start + 4]) for start in range(0, len(pictures), 4)]
+    rows = [Row(pictures[start : start + 3]) for start in range(0, len(pictures), 3)]
     return [Prose("The object in orange, a given box in blue. Images without a drawn mask come first."), *rows]
 
 
@@ -105,7 +105,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any
         words = "The mask that was imputed for this image, from the first iteration to the last."
         blocks.append(Picture(as_png(join_pictures(steps)), "imputed masks by iteration", words))
         chart = line_chart(
-            {"regions with a new label": ([line.iteration for line in lines], [line.changed for line in lines])},
+            {"images whose mask changed": ([line.iteration for line in lines], [line.changed for line in lines])},
             "iteration",
             "images whose mask changed",
         )

@@ -87,6 +87,7 @@ __all__ = [
     "spectral",
     "storage",
     "testing",
+    "text",
     "windows",
 ]
 

@@ -8,5 +8,6 @@ write files.
 from tacit.apps.align import WordAligner
 from tacit.apps.application import Application
 from tacit.apps.motif import MotifFinder
+from tacit.apps.reasons import ReasonFinder
 
-__all__ = ["Application", "MotifFinder", "WordAligner"]
+__all__ = ["Application", "MotifFinder", "ReasonFinder", "WordAligner"]

@@ -21,6 +21,7 @@ COMMANDS = {
     "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
     "align": "Align the words of parallel sentences.",
+    "reasons": "Find the sentences that decide the labels of documents.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "completion": "Print the script that completes commands and options in your shell.",
 }

@@ -6,11 +6,12 @@ from pathlib import Path
 import tacit
 
 ROOMS = [
-    {"arrays", "kernels", "ragged", "inputs"},
+    {"arrays", "kernels", "links", "ragged", "inputs"},
     {"running", "penalties"},
     {"datasets", "images", "boxes"},
     {"oracle"},
     {"scale", "problems", "pacing"},
+    {"text"},
     {"solvers", "storage"},
     {"learners"},
     {"ranking", "spectral", "regularisation_path", "state_selection"},

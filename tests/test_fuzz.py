@@ -20,7 +20,8 @@ ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spe
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
 
 NOT_CALLED_BY_USERS = {
-    "AlignmentScores", "Decision", "EMStep", "JudgedRows", "MixtureStep", "Reason", "Solution", "Solver", "State", "Status", "Step", "Warm", "WarmStart",
+    "AlignmentScores", "Decision", "EMStep", "JudgedRows", "MixtureStep", "Reason", "Solution", "Solver", "State",
+    "Status", "Step", "Warm", "WarmStart",
 }  # fmt: skip
 """Records and protocols: what comes out, and what nobody builds from input."""
 

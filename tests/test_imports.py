@@ -8,10 +8,9 @@ import tacit
 ROOMS = [
     {"arrays", "kernels", "links", "ragged", "inputs"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes"},
+    {"datasets", "images", "boxes", "text"},
     {"oracle"},
     {"scale", "problems", "pacing"},
-    {"text"},
     {"solvers", "storage"},
     {"learners"},
     {"ranking", "spectral", "regularisation_path", "state_selection"},

@@ -119,4 +119,4 @@ def test_a_finder_survives_a_file(tmp_path):
 
 def test_reasons_are_for_models_of_sentences():
     with pytest.raises(TypeError, match="Sentences"):
-        reasons(LatentSVM(tacit.problems.Multiclass()), [[1.0]])
+        reasons(LatentSVM(tacit.problems.Multiclass(), verbose=0).fit([[1.0], [2.0]], [1, 2]), [[1.0]])

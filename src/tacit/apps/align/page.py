@@ -117,7 +117,7 @@ def alignment_svg(
     shown = escape(f"{len(list(links))} links between {len(source)} and {len(target)} words")
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{shown}"><title>{shown}</title>',
-        f'<g font-size="11" fill="currentColor">',
+        '<g font-size="11" fill="currentColor">',
     ]
     for i, word in enumerate(source):
         y = LABEL + CELL * i

@@ -28,8 +28,9 @@ FOLDS = 5
 class ReasonFinder(Application):
     """Learn labels of documents, and which sentences they come from.
 
-    A linear SVM on whole documents comes first. Its weights are what a latent SVM on `tacit.problems.Sentences` is pulled
-    to (`tacit.penalties.Prior`): it begins with what whole documents say, and moves away where some sentences decide.
+    A linear SVM on whole documents comes first. Its weights are what a latent SVM on `tacit.problems.Sentences` is
+    pulled to (`tacit.penalties.Prior`): it begins with what whole documents say, and moves away where
+    some sentences decide.
 
     Parameters
     ----------

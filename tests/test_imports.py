@@ -6,7 +6,7 @@ from pathlib import Path
 import tacit
 
 ROOMS = [
-    {"arrays", "kernels", "ragged", "inputs", "shards"},
+    {"arrays", "kernels", "links", "ragged", "inputs", "shards"},
     {"running", "penalties"},
     {"datasets", "images", "boxes", "text", "words"},
     {"oracle"},

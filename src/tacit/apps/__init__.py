@@ -13,4 +13,6 @@ from tacit.apps.motif import MotifFinder
 from tacit.apps.segmenter import Segmenter
 from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "Segmenter", "Tagger", "WordAligner"]
+__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "ReasonFinder", "Segmenter", "Tagger", "WordAligner"]
+from tacit.apps.reasons import ReasonFinder
+

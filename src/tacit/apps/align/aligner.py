@@ -118,7 +118,7 @@ class WordAligner(Application):
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if len(used) < LEAST_PAIRS:
             raise ValueError(
-                f"{len(used)} sentence pairs have words on both sides, and {LEAST_PAIRS} or more are needed to learn from"
+                f"{len(used)} sentence pairs have words on both sides, and {LEAST_PAIRS} or more are needed"
             )
         self._sentences = [sources[i] for i in used], [targets[i] for i in used]
         own = [links[i] for i in used]

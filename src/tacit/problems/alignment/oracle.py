@@ -291,8 +291,8 @@ class AlignmentOracle:
             pairs = read_pairs(entry)
             if (pairs >= self.tables.shapes[i]).any() or any(np.unique(column).size < len(pairs) for column in pairs.T):
                 raise ValueError(
-                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} words "
-                    f"of sentence pair {place}; a word has at most one partner"
+                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} "
+                    f"words of sentence pair {place}; a word has at most one partner"
                 )
             code[starts[place]] = 1
             code[starts[place] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
@@ -362,9 +362,9 @@ class AlignmentOracle:
         code, value = np.zeros(starts[-1], dtype=np.int64), np.zeros(chosen.size)
         gains = np.maximum(dense, 0.0)
         begin = 0
-        for place, (I, J) in enumerate(shapes.tolist()):
-            matrix = gains[begin : begin + I * J].reshape(I, J)
-            begin += I * J
+        for place, (n_source, n_target) in enumerate(shapes.tolist()):
+            matrix = gains[begin : begin + n_source * n_target].reshape(n_source, n_target)
+            begin += n_source * n_target
             source, target = linear_sum_assignment(matrix, maximize=True)
             won = matrix[source, target]
             kept = won > 0

@@ -37,7 +37,8 @@ class Budget(NamedTuple):
     def of(self, rows: Any, chosen: Array) -> Budget:
         if self.counts is not None:
             return Budget(self.counts[chosen], None, None)
-        assert self.lengths is not None and self.words is not None
+        assert self.lengths is not None
+        assert self.words is not None
         return Budget(None, self.lengths[rows], self.words[chosen])
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tacit.dask.oracle import RemoteShards
-from tacit.dask.sources import Description, describe, read_sources
+from tacit.dask.sources import Description, Source, describe, read_sources
 from tacit.inputs.parameters import shorten
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
+from tacit.ragged import Ragged
 
 L = TypeVar("L", bound=Learner)
 
@@ -47,7 +49,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         )
     client = _find_client(client)
     sources = read_sources(X)
-    found = [_described(part, sources[0].name) for part in client.gather(client.map(describe, sources, pure=False))]
+    found = [_described(part) for part in client.gather(client.map(describe, sources, pure=False))]
     for source, part in zip(sources, found, strict=True):
         if part[:3] != found[0][:3] or (part.boxes is None) != (found[0].boxes is None):
             raise ValueError(
@@ -70,16 +72,13 @@ def predict(model: Any, X: Any) -> Any:
         table = X.rechunk({1: -1})
         labels: Any = table.map_blocks(model.predict, drop_axis=1, dtype=model.classes_.dtype)
         return labels
-    work = dask.delayed(lambda source: model.predict(_samples(source)))
-    return [work(source) for source in read_sources(X)]
+    return [dask.delayed(partial(_predict_shard, model, source), pure=False)() for source in read_sources(X)]
 
 
-def _samples(source: Any) -> Any:
-    from tacit.ragged import Ragged
-
+def _predict_shard(model: Any, source: Source) -> Any:
     values, offsets, boxes = source.open()
     rows = values if isinstance(values, np.ndarray) else np.array(values.rows)
-    return rows if offsets is None else Ragged(rows, offsets, boxes)
+    return model.predict(rows if offsets is None else Ragged(rows, offsets, boxes))
 
 
 def _find_client(client: Any) -> Any:
@@ -97,7 +96,7 @@ def _find_client(client: Any) -> Any:
     return client
 
 
-def _described(part: Description | str, name: str) -> Description:
+def _described(part: Description | str) -> Description:
     if isinstance(part, str):
         raise ValueError(part)
     return part

@@ -7,7 +7,17 @@ import signal
 import numpy as np
 import pytest
 
-from tacit import HiddenCRF, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, StructuredSVM
+from tacit import (
+    GroupNormSVM,
+    HiddenCRF,
+    IterativeLatentSVM,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+)
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.scale.sharding import smallest_blocks
@@ -75,6 +85,14 @@ def test_every_way_to_learn_has_the_bits_of_memory(client, more):
         same(latent(**more).fit(bags, y), tacit.dask.fit(latent(**more), loaders(bags, [9, 20]), y, client=client))
 
 
+@pytest.mark.parametrize("learner", [HiddenCRF, MinEntropySVM, GroupNormSVM])
+def test_learners_that_sum_over_outputs_and_norms_have_the_bits_of_memory(client, learner):
+    bags, y = make_bags(n=20, dtype="float32")
+    with smallest_blocks():
+        memory = learner(Candidates(), max_iter=3).fit(bags, y)
+        same(memory, tacit.dask.fit(learner(Candidates(), max_iter=3), loaders(bags, [7]), y, client=client))
+
+
 def test_known_hidden_values_and_losses_on_them_reach_the_workers(client):
     bags, y = make_bags(n=24)
     hidden = np.where(np.arange(24) % 2, -1, 0)
@@ -140,8 +158,8 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
         tacit.dask.fit(StructuredSVM(Chain()), [never], [[0]], client=client)
     with pytest.raises(CapabilityError, match=r"solver=Subgradient\(\) asks for single samples"):
         tacit.dask.fit(latent(solver=Subgradient()), [never], [0], client=client)
-    with pytest.raises(CapabilityError, match="HiddenCRF"):
-        tacit.dask.fit(HiddenCRF(Candidates()), [never], [0], client=client)
+    with pytest.raises(CapabilityError, match="LatentPerceptron asks for single samples"):
+        tacit.dask.fit(LatentPerceptron(Candidates()), [never], [0], client=client)
     with pytest.raises(TypeError, match=r"X must be a dask\.array"):
         tacit.dask.fit(latent(), np.ones((3, 2)), [0, 1, 0], client=client)
 

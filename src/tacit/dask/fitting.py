@@ -13,6 +13,7 @@ from tacit.inputs.parameters import shorten
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
 from tacit.ragged import Ragged
+from tacit.solvers import FrankWolfe, Subgradient
 
 L = TypeVar("L", bound=Learner)
 
@@ -27,7 +28,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     Parameters
     ----------
     model : a learner with a problem that takes shards (`tacit.problems.Candidates`, `tacit.problems.Multiclass`), such
-        as `tacit.LatentSVM` with `tacit.solvers.Bundle`
+        as `tacit.LatentSVM` with `tacit.solvers.Bundle`, or `tacit.HiddenCRF`
     X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
         with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
         returns the samples of one shard
@@ -42,10 +43,11 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
             "memory: model.fit(X, y)"
         )
     solver = getattr(model, "solver", None)
-    if not hasattr(model, "solver") or type(solver).__name__ in ("FrankWolfe", "Subgradient"):
-        who = type(model).__name__ if not hasattr(model, "solver") else f"solver={solver!r}"
+    if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
+        who = type(model).__name__ if model.asks_for_rows else f"solver={solver!r}"
         raise CapabilityError(
-            f"{who} asks for single samples, which are on the workers; use a margin learner with Bundle()"
+            f"{who} asks for single samples, which are on the workers; use a learner such as LatentSVM with Bundle(), "
+            "or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
     client = _find_client(client)
     sources = read_sources(X)

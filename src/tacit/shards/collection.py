@@ -163,6 +163,9 @@ class Shards:
     def __len__(self) -> int:
         return self.offsets.size - 1
 
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError("shards cannot be indexed; load them: shards.in_memory()[...]")
+
     def __repr__(self) -> str:
         rows, width = self.values.shape
         what = "rows" if self.is_table else "bags"

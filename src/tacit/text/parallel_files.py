@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten, whole_number
 from tacit.links import MAX_WORDS, Links, read_pairs
 
 LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
@@ -72,6 +72,9 @@ def format_links(links: Iterable[Any], first: int = 1) -> str:
     >>> format_links([[(0, 0), (2, 1)], []])
     '1-1 3-2\\n\\n'
     """
+    if isinstance(links, str | bytes | dict) or not is_list(links):
+        raise ValueError(f"links are a list with the pairs of every sentence pair, got {shorten(links)}")
+    first = whole_number("first", first, 0, 1)
     lines = [" ".join(f"{i + first}-{j + first}" for i, j in read_pairs(pairs).tolist()) for pairs in links]
     return "".join(line + "\n" for line in lines)
 

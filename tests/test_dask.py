@@ -150,6 +150,17 @@ def test_bad_input_is_refused_and_names_the_shard(client, tmp_path):
         tacit.dask.fit(latent(), folder, y, client=client)
 
 
+def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
+    bags, y = make_bags()
+    with pytest.raises(RuntimeError, match="part 0 of X was loaded again and gave other rows"):
+        tacit.dask.fit(
+            latent(), [lambda: bags.map_rows(lambda rows: rows + np.random.default_rng().random())], y, client=client
+        )
+    bags.values[-1, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN or infinity in part 1 of X: nan in row"):
+        tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client)
+
+
 def test_what_cannot_be_sharded_says_so_before_any_work(client):
     def never():
         raise AssertionError("the data were read")

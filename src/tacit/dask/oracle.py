@@ -60,8 +60,10 @@ class RemoteTable(ShardedTable):
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""
         return [
-            Span(source, max(first, start) - start, min(last, stop) - start)
-            for source, (start, stop) in zip(self._sources, pairwise(self._starts.tolist()), strict=True)
+            Span(source, max(first, start) - start, min(last, stop) - start, part.crc)
+            for source, part, (start, stop) in zip(
+                self._sources, self._found, pairwise(self._starts.tolist()), strict=True
+            )
             if max(first, start) < min(last, stop)
         ]
 

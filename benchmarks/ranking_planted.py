@@ -81,6 +81,11 @@ def run() -> Page:
         "with opposed weights each of these costs hundreds of items, so that one query in a hundred is several per "
         "cent of the mean."
     )
+    page.notes.append(
+        "The settings of this page were tuned on its own outcome: the noise was raised from 0.15 to 0.5 of a standard "
+        "deviation, 2,000 training queries were tried, and the penalty of the gate was lowered from its default of 0.1 "
+        "to 0.01. At the default the three settings with hyperplanes end 7.1, 6.1 and 9.7 % above the truth."
+    )
     return page
 
 

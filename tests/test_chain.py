@@ -49,7 +49,17 @@ def run_viterbi(unary, starts, transition, given=()):
     tokens, k = unary.shape
     code, value = np.empty(tokens, np.int64), np.empty(starts.size - 1)
     nothing, column = np.zeros((1, k)), np.zeros(tokens, np.int64)
-    kernels.viterbi(unary.copy(), starts, transition, nothing, column, np.asarray(given, dtype=np.int64), code, value)
+    kernels.viterbi(
+        unary.copy(),
+        starts,
+        transition,
+        nothing,
+        column,
+        np.asarray(given, dtype=np.int64),
+        np.eye(k, dtype=bool),
+        code,
+        value,
+    )
     return code, value
 
 
@@ -337,3 +347,8 @@ def test_letters_are_read_better_than_by_the_averaged_perceptron(solver):
     model.fit(words[train], tags[train])
     assert model.gap_ <= 0.01 * model.objective_
     assert model.score(words[test], tags[test]) >= 1 - 0.2
+
+
+def test_forbidden_pairs_that_are_no_pairs_are_refused():
+    with pytest.raises(ValueError, match="forbidden lists pairs of tags"):
+        StructuredSVM(Chain(forbidden=[np.array(3)])).fit([[[1.0], [2.0]]], [["a", "b"]])

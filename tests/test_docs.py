@@ -71,7 +71,18 @@ def test_there_are_pages_with_examples():
         "tacit",
         *(
             f"tacit.{p}"
-            for p in ("datasets", "oracle", "plot", "problems", "ranking", "solvers", "spectral", "testing")
+            for p in (
+                "apps",
+                "datasets",
+                "oracle",
+                "plot",
+                "problems",
+                "ranking",
+                "report",
+                "solvers",
+                "spectral",
+                "testing",
+            )
         ),
     ],
 )

@@ -364,3 +364,9 @@ def test_features_beyond_the_range_of_squares_get_the_error_of_the_other_solvers
             assert size < 1e200
             assert np.isfinite(model.coef_).all()
             assert model.bound_ <= model.objective_ < np.inf
+
+
+def test_a_cache_beyond_all_numbers_is_refused_in_words():
+    task = testing.example_task(Candidates())
+    with pytest.raises(ValueError, match="lower cache"):
+        minimise(task, FrankWolfe(block_size=1, cache=10**400), max_iter=1)

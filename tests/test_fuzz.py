@@ -33,6 +33,11 @@ def test_nothing_raw_comes_of_bad_input():
     assert report.total == INPUTS
 
 
+def test_an_input_that_once_ended_in_a_raw_error_ends_in_words():
+    """Dates among the labels that the user's function lists."""
+    assert run_case("per_sample", 847851).kind == CLEAR
+
+
 @pytest.mark.parametrize("home", HOMES)
 def test_every_public_function_and_class_has_a_target(home):
     module = importlib.import_module(home)

@@ -6,13 +6,14 @@ from pathlib import Path
 import tacit
 
 ROOMS = [
-    {"arrays", "kernels", "links", "ragged", "inputs"},
+    {"arrays", "kernels", "links", "ragged", "region_graphs", "inputs", "shards"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes", "text"},
+    {"datasets", "boxes", "text", "words"},
     {"oracle"},
-    {"scale", "problems", "pacing"},
+    {"scale", "images", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
+    {"dask"},
     {"ranking", "spectral", "regularisation_path", "state_selection"},
     {"plot"},
     {"report"},

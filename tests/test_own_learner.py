@@ -96,7 +96,7 @@ class Descending:
         return {"w": state[0], "step": state[1], "objectives": np.array([line.objective for line in state[2]])}
 
 
-class LatentPerceptron(Learner):
+class OwnPerceptron(Learner):
     """Sun et al. 2009: no objective, no C, nothing but maxima."""
 
     def __init__(self, problem, epochs=20, n_jobs=None):
@@ -116,7 +116,7 @@ class LatentPerceptron(Learner):
         return self
 
 
-@pytest.mark.parametrize("kind", [GradientCRF, LatentPerceptron])
+@pytest.mark.parametrize("kind", [GradientCRF, OwnPerceptron])
 @pytest.mark.parametrize(
     "problem", [Multiclass(), Candidates(), Motif(2, background=1)], ids=lambda p: type(p).__name__
 )

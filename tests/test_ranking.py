@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 import tacit
-from tacit.ranking import GlobalRanker, Relevances, Triplets, counting
+from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, Triplets, counting
 from tacit.ranking.oracle import RankingOracle
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
@@ -318,6 +318,17 @@ def test_bad_input_is_refused_with_its_cause(change, message):
         (given if name in given or name == "group" else params)[name] = value
     with pytest.raises((ValueError, TypeError), match=message):
         GlobalRanker(**params).fit(given["queries"], given["items"], given["triplets"], group=given.get("group"))
+
+
+def test_more_classes_than_queries_are_refused():
+    queries, items, truth, relevances = retrieval()
+    with pytest.raises(ValueError, match="n_classes=31 is more than there are queries to tell apart, 30"):
+        MixtureRanker(31, relevances).fit(queries, items, Triplets.from_similarity(truth, top=4, others=6))
+
+
+def test_tags_that_are_no_lists_are_refused():
+    with pytest.raises(ValueError, match=r"query_tags\[0\] is .*give a list of tags"):
+        Triplets.from_tags([np.array("sea")], [["sea"]])
 
 
 def test_bad_relevances_are_refused():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tacit import (
         apps,
         boxes,
+        dask,
         datasets,
         oracle,
         penalties,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
         text,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.map_making import window_maps
+    from tacit.images.regions import regions
+    from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
     from tacit.learners import (
         DissimilaritySVM,
@@ -50,8 +54,11 @@ if TYPE_CHECKING:
     from tacit.links import Links
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
+    from tacit.problems.regions import RegionLabels
     from tacit.ragged import Ragged
+    from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
+    from tacit.shards import Shards
     from tacit.state_selection import group_norm_path
     from tacit.storage import load
 
@@ -68,11 +75,15 @@ __all__ = [
     "Links",
     "MinEntropySVM",
     "Ragged",
+    "RegionGraphs",
+    "RegionLabels",
     "SelfPaced",
+    "Shards",
     "StructuredSVM",
     "apps",
     "boxed_windows",
     "boxes",
+    "dask",
     "datasets",
     "group_norm_path",
     "load",
@@ -82,12 +93,15 @@ __all__ = [
     "plot",
     "problems",
     "ranking",
+    "regions",
     "report",
     "solvers",
     "spectral",
     "storage",
     "testing",
     "text",
+    "weak_labels",
+    "window_maps",
     "windows",
 ]
 
@@ -103,11 +117,17 @@ _HOME = {
     "SelfPaced": "tacit.pacing",
     "Links": "tacit.links",
     "Ragged": "tacit.ragged",
+    "Shards": "tacit.shards",
     "StructuredSVM": "tacit.learners",
     "boxed_windows": "tacit.images.boxed_windows",
     "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "window_maps": "tacit.images.map_making",
+    "RegionGraphs": "tacit.region_graphs",
+    "RegionLabels": "tacit.problems.regions",
+    "regions": "tacit.images.regions",
+    "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }
 

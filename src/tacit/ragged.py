@@ -235,6 +235,18 @@ class Ragged:
                 raise ValueError(f"sample {i} has {self.lengths[i]} rows and boxes of {shape}; give (rows, 4)")
         return np.concatenate([np.reshape(own, (-1, 4)) for own in tables])
 
+    def to_shards(self, folder: Any, shards: int = 4) -> Any:
+        """Write the samples to a new folder, in so many shards, and open it: a `tacit.Shards`, for data beyond memory.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     print(Ragged.from_list([[[1.0], [2.0]], [[6.0]]]).to_shards(folder, shards=2))
+        Shards(2 bags in 2 shards; 3 × 1 float64)
+        """
+        from tacit.shards import Shards
+
+        return Shards.write(folder, self, shards)
+
     @staticmethod
     def concatenate(parts: Iterable[Ragged]) -> Ragged:
         """The samples of several Ragged, one after the other.
@@ -312,6 +324,8 @@ class Ragged:
             return samples
         if type(samples).__module__.split(".")[0] == "pyarrow":
             return _from_arrow(samples)
+        if hasattr(samples, "in_memory"):
+            raise TypeError(f"bags in memory expected, got {samples!r}; write shards.in_memory()")
         if not is_list(samples):
             raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:

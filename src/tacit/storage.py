@@ -49,6 +49,7 @@ _HOMES = (
     "tacit.learners.smooth.places",
     "tacit.penalties",
     "tacit.spectral",
+    "tacit.words",
     "tacit.ranking",
     "tacit.apps",
     "tacit.apps.motif.shapes",

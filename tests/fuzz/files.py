@@ -103,7 +103,9 @@ def ask(model, data):
             model.next_symbol_proba(data),
             model.sample(2, random_state=0, max_length=99) and 0,
         )
-    answers = [model.coef_, model.predict(data), model.objective_, model.gap_, model._html_repr() and None]
+    answers = [model.coef_, model.predict(data), model._html_repr() and None]
+    if model.traits.has_objective:
+        answers += [model.objective_, model.gap_]
     with contextlib.suppress(tacit.oracle.CapabilityError):
         answers.append(model.decision_function(data))
     return answers

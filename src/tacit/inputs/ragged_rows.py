@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arrays import first_non_finite, locate
 from tacit.ragged import Ragged
+from tacit.shards import Shards
 
 
 def read_ragged(X: Any, sample: str, row: str) -> Ragged:
@@ -47,3 +48,27 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
             f"feature {place[1]}; drop the {row} or fill the gap"
         )
     return samples
+
+
+def read_shards(shards: Shards, sample: str, row: str) -> Shards:
+    """Check shards of samples of several rows: files as they were written, finite numbers, no empty sample."""
+    if shards.is_table:
+        raise ValueError(f"these shards hold a table, and {sample}s are needed; write them with Ragged.to_shards")
+    empty = np.flatnonzero(shards.lengths == 0)
+    if empty.size:
+        raise ValueError(f"{sample} {empty[0]} has 0 {row}s; drop it or give it one")
+    return _checked(shards, row)
+
+
+def read_table_shards(shards: Shards) -> Shards:
+    """Check shards of a table: files as they were written, finite numbers."""
+    if not shards.is_table:
+        raise ValueError("these shards hold bags, and one row per sample is needed; write them with Shards.write")
+    return _checked(shards, "row")
+
+
+def _checked(shards: Shards, row: str) -> Shards:
+    if shards.values.shape[1] == 0:
+        raise ValueError(f"{row}s have 0 feature(s) while a minimum of 1 is required")
+    shards.verify()
+    return shards

@@ -19,11 +19,12 @@ from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, kind_of_label
 from tacit.inputs.parameters import is_list, numbers, switch, whole_number
 from tacit.learners.rules import BestOutput, Rule
-from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
 from tacit.problems.per_sample.user_functions import key_of
 from tacit.ragged import Ragged
 from tacit.scale import sharded
+from tacit.shards import Shards
 
 _PARTS = ("problem", "solver", "pace", "penalty")
 """Parameters that are objects of their own."""
@@ -64,6 +65,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     """
 
     traits: ClassVar[Traits] = Traits()
+    asks_for_rows: ClassVar[bool] = False
+    """Whether `fit` asks the oracle for single samples, or for features: the rows must then be on this machine."""
+
     problem: Problem
     n_jobs: int | None = None
     coef_: Array
@@ -95,7 +99,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def gap_(self) -> float:
-        """How far `objective_` may be from the optimum; infinite where that is unknown."""
+        """How far `objective_` may be from the optimum; infinite where that is unknown, as with inference that is
+        approximate: `bound_` still holds then, but the objective may be higher than it was found to be."""
+        if not self.schema_.facts.get("is_exact", True):
+            return np.inf
         return max(self.objective_ - self.bound_, 0.0)
 
     def predict(self, X: Any) -> Any:
@@ -247,6 +254,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, reset: bool = False) -> Any:
         """Check the input once. For a plain table, also remember its feature names and count, or compare with them."""
+        if isinstance(X, Shards) and not self.problem.takes_shards:
+            raise CapabilityError(
+                f"{type(self.problem).__name__} cannot learn from shards, which Candidates and Multiclass can; load "
+                "the samples: shards.in_memory()"
+            )
         checked = self.problem.read(X)
         if get_tags(self).input_tags.two_d_array:
             validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)
@@ -274,6 +286,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """One line about the fit."""
         if not self.traits.is_certified:
             return f"objective {self.objective_:.6g}"
+        if not self.schema_.facts.get("is_exact", True):
+            return (
+                f"objective {self.objective_:.6g} or more, lower bound {self.bound_:.6g}: the best outputs are found "
+                "only approximately, so this is no certificate"
+            )
         share = self.gap_ / max(abs(self.objective_), 1e-300)
         return (
             f"objective {self.objective_:.6g}, lower bound {self.bound_:.6g}: "

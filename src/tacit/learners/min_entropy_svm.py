@@ -175,8 +175,7 @@ class MinEntropySVM(SmoothLearner):
         quick = QuasiNewton(objective, oracle.n_params, oracle.n_samples, STATIONARY, significant)
         return KinkedDescent(quick, TrustRegion(objective, significant))
 
-    @property
-    def _skips_zero(self) -> bool:  # type: ignore[override]
+    def _skips_zero(self) -> bool:
         """Whether a start at w = 0 would have nothing to impute hidden values by."""
         return math.isinf(self.alpha_)
 

@@ -25,9 +25,9 @@ Who promises what
   the answer has one entry per row. Ties go to the first label, then to the first hidden value, except where `prefer`
   says otherwise. It never returns one feature vector per sample: `features` sums them.
 - Whatever else an oracle can do is a **capability**, one protocol each in `tacit.oracle.capabilities`: sums over
-  outputs beside maxima (`SumsOutputs`), posteriors, scores by label, the best few hidden values, random ones, moves of
-  all hidden values at once, cheap differences of features, dual points, losses on the hidden value. `offered` asks for
-  one and may return None; `require` raises if it is missing.
+  outputs beside maxima (`SumsOutputs`), posteriors, expected losses, Rényi scores, scores by label, the best few hidden
+  values, random ones, moves of all hidden values at once, cheap differences of features, dual points, losses on the
+  hidden value. `offered` asks for one and may return None; `require` raises if it is missing.
 - What is known of a hidden value is the value, nothing, or a set that it is in (`KnownHidden`); `impute` chooses within
   the set.
 - An assignment travels as integers, `Assignment.code`: one per sample, or where an output has several parts one per
@@ -44,9 +44,11 @@ Who promises what
 from tacit.oracle.capabilities import (
     Expectations,
     completes_labels,
+    has_hidden_states,
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
+    measures_hidden,
     offered,
     runs_python,
 )
@@ -91,9 +93,11 @@ __all__ = [
     "check_hidden",
     "checksum",
     "completes_labels",
+    "has_hidden_states",
     "has_long_codes",
     "hidden_values",
     "loss_needs_hidden",
+    "measures_hidden",
     "offered",
     "read_hidden",
     "require",

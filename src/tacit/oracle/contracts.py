@@ -187,6 +187,9 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
+    takes_shards: bool = False
+    """Whether `read` takes `tacit.Shards`."""
+
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
 
@@ -210,6 +213,10 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def schema(self, X: Any, y: Any) -> Schema:
         """Learn classes, dimensions and preprocessing from training data."""
+
+    def lower_bounds(self, schema: Schema) -> Mapping[str, float]:
+        """The least values, 0 or below, that inference allows the weights of some blocks, by the block's name."""
+        return {}
 
     @abstractmethod
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, Rows
-from tacit.oracle.capabilities import SumsDifferences, offered
+from tacit.oracle.capabilities import FusesPlanes, SumsDifferences, offered
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, take_code
 from tacit.penalties import Penalty, Quadratic
 
@@ -69,6 +70,37 @@ class Task:
 
         Any code gives a valid plane, from this task or from an earlier one with other weights, targets or losses.
         """
+        code, coef, offset = self._measure(code, rows)
+        target = take_code(self.oracle, self.target, rows)
+        if self._sums is not None:
+            return Plane(self._sums.difference(code, target, coef, rows), offset)
+        gradient = self.oracle.features(code, coef, rows)
+        if coef is self.weights:
+            gradient -= self._target_features
+        else:
+            gradient -= self.oracle.features(target, coef, rows)
+        return Plane(gradient, offset)
+
+    def planes(self, codes: Sequence[Array]) -> list[Plane]:
+        """The planes of several assignments of all rows; in one question where the rows are elsewhere."""
+        fused = offered(self.oracle, FusesPlanes)
+        if fused is None or not len(codes):
+            return [self.plane(code) for code in codes]
+        measured = [self._measure(code) for code in codes]
+        slopes = fused.slopes([m[0] for m in measured], [m[1] for m in measured], self.weights, self.target)
+        return [Plane(slope, m[2]) for slope, m in zip(slopes, measured, strict=True)]
+
+    def tangent(self, w: Array) -> tuple[Array, Plane]:
+        """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""
+        fused = offered(self.oracle, FusesPlanes)
+        if fused is None:
+            code = self.augmented(w).code
+            return code, self.plane(code)
+        best, gradient = fused.tangent(w, self.weights, self.target, self.rescaling)
+        return best.code, Plane(gradient, self._measure(best.code)[2])
+
+    def _measure(self, code: Array, rows: Rows = None) -> tuple[Array, Array, float]:
+        """An assignment without `TARGET`, the coefficient of every row in its plane, and the offset of that."""
         target = take_code(self.oracle, self.target, rows)
         weights = self.weights if rows is None else self.weights[rows]
         moved = code != target
@@ -82,14 +114,7 @@ class Task:
         offset = float((weights * loss).sum())  # not by BLAS, whose threads cost more than the sum
         if self.baseline is not None:
             offset -= float((weights * (self.baseline if rows is None else self.baseline[rows])).sum())
-        if self._sums is not None:
-            return Plane(self._sums.difference(code, target, coef, rows), offset)
-        gradient = self.oracle.features(code, coef, rows)
-        if coef is self.weights:
-            gradient -= self._target_features
-        else:
-            gradient -= self.oracle.features(target, coef, rows)
-        return Plane(gradient, offset)
+        return code, coef, offset
 
     @cached_property
     def _sums(self) -> SumsDifferences | None:
@@ -103,8 +128,7 @@ class Task:
     @cached_property
     def origin(self) -> tuple[Array, Plane]:
         """The assignment at w = 0, where only losses count, and its plane."""
-        code = self.augmented(np.zeros(self.oracle.n_params)).code
-        return code, self.plane(code)
+        return self.tangent(np.zeros(self.oracle.n_params))
 
     @cached_property
     def floor(self) -> float:

@@ -32,10 +32,11 @@ def descent(models: Any, axes: Any = None) -> Any:
         figure = pyplot().figure(figsize=(6.4, 5.2), layout="constrained")
         axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     upper, lower = (plain_axes(ax) for ax in axes)
-    most, has_others = 0, False
+    most, has_others, what = 0, False, ROUND
     for name, model, color in by_name(models):
         lines = history_of(model, "samples_in", "draw it with tacit.plot.convergence")
         most = max(most, *(line.samples_in for line in lines))
+        what = ROUND if hasattr(lines[0], "is_in") else "step"
         for other in getattr(model, "runs_", ()):
             if other.history is not model.history_:
                 has_others = True
@@ -45,10 +46,13 @@ def descent(models: Any, axes: Any = None) -> Any:
         _draw(lower, lines, "samples_in", color=color, lw=2, marker="o", ms=3.5)
     add_legend(upper, models)
     upper.set(ylabel="objective", title="What learning minimises" + has_others * " (thin: other random starts)")
-    lower.set(xlabel="round: impute hidden values, learn from them", ylabel="samples used", ylim=(0, 1.08 * most))
+    lower.set(xlabel=what, ylabel="samples used", ylim=(0, 1.08 * most))
     for ax in (upper, lower):
         whole_numbers(ax)
     return upper, lower
+
+
+ROUND = "round: impute hidden values, learn from them"
 
 
 def _draw(ax: Any, lines: Any, name: str, **style: Any) -> None:

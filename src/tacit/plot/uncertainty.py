@@ -126,7 +126,7 @@ def places_in_sequences(model: Any, X: Sequence[str], samples: Sequence[int], y:
         has_motif = label == model.classes_[1]
         by_start = np.reshape(probabilities, (-1, _strands(model))).sum(axis=1)
         ax.bar(np.arange(by_start.size), by_start if has_motif else 0 * by_start, color=BLUE, width=0.85)
-        ax.set_xticks(range(len(sequence)), list(sequence), fontsize=7, family="monospace")
+        ax.set_xticks(range(len(sequence)), _letters(sequence), fontsize=7, family="monospace")
         for letter in ax.get_xticklabels():
             letter.set_color(BASES.get(letter.get_text(), INK))
         ax.set(ylim=(0, 1.05), yticks=[0, 1], xlim=(-0.8, len(sequence) - 0.2))
@@ -166,7 +166,7 @@ def places_in_images(
     rows = np.asarray(list(samples), dtype=np.int64)
     if not rows.size:
         raise ValueError("nothing to show: name at least one sample")
-    chosen = bags[rows]
+    chosen: Any = bags[rows]
     labels = model.predict(chosen) if y is None else np.asarray(y)[rows]
     found = model.hidden_proba(chosen, labels)
     columns = min(rows.size, 4)
@@ -194,3 +194,8 @@ def places_in_images(
 
 def _strands(model: Any) -> int:
     return 2 if getattr(model.problem, "strands", "one") == "both" else 1
+
+
+def _letters(sequence: Any) -> list[str]:
+    """The letters of a sequence, which may be a string, bytes, or the numbers of its characters."""
+    return list(sequence if isinstance(sequence, str) else bytes(sequence).decode("ascii", "replace"))

@@ -8,12 +8,13 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.boxes import overlap
-from tacit.inputs.ragged_rows import read_ragged
+from tacit.inputs.ragged_rows import read_ragged, read_shards
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.classes.problem import TableProblem
 from tacit.ragged import Ragged
+from tacit.shards import Shards
 
 
 class Candidates(TableProblem):
@@ -42,7 +43,9 @@ class Candidates(TableProblem):
 
     hidden_losses = ("exact", "overlap")
 
-    def read(self, X: Any) -> Ragged:
+    def read(self, X: Any) -> Any:
+        if isinstance(X, Shards):
+            return read_shards(X, "bag", "candidate")
         return read_ragged(X, "bag", "candidate")
 
     def rows(self, X: Ragged) -> tuple[Any, Array]:

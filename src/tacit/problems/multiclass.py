@@ -10,9 +10,11 @@ from sklearn.utils import check_array
 
 from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
 from tacit.inputs.lines import one_line
+from tacit.inputs.ragged_rows import read_table_shards
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.problem import TableProblem
+from tacit.shards import Shards
 
 
 class Multiclass(TableProblem):
@@ -37,6 +39,8 @@ class Multiclass(TableProblem):
     has_hidden = False
 
     def read(self, X: Any) -> Any:
+        if isinstance(X, Shards):
+            return read_table_shards(X)
         if sparse.issparse(X):
             X = as_csr(X)
         kinds = [np.float64, np.float32]
@@ -55,7 +59,7 @@ class Multiclass(TableProblem):
         return X
 
     def rows(self, X: Any) -> tuple[Any, Array]:
-        return X, np.arange(X.shape[0] + 1)
+        return X.values if isinstance(X, Shards) else X, np.arange(X.shape[0] + 1)
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         raise ValueError("Multiclass has no hidden value: leave out hidden=")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array, as_csr
-from tacit.inputs.parameters import file_path, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.inputs.parameters import file_path, is_list, numbers, one_of, random_numbers, shorten, whole_number
 from tacit.ranking.counting import keep_best
 
 BLOCK_ENTRIES = 4_000_000
@@ -146,10 +146,10 @@ def _indicators(query_tags: Any, item_tags: Any) -> tuple[Any, Any]:
 
 
 def _tag_lists(name: str, tags: Any) -> list[list[str]]:
-    is_listed = isinstance(tags, Iterable) and not isinstance(tags, str | bytes)
+    is_listed = is_list(tags) and not isinstance(tags, str | bytes)
     listed: list[Any] = list(tags) if is_listed else [None]
     for i, entry in enumerate(listed):
-        if isinstance(entry, str | bytes) or not isinstance(entry, Iterable):
+        if isinstance(entry, str | bytes) or not is_list(entry):
             raise ValueError(f"{name}[{i}] is {shorten(entry)}; give a list of tags for each, or an indicator matrix")
     return [[str(tag) for tag in entry] for entry in listed]
 

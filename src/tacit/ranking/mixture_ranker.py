@@ -122,6 +122,11 @@ class MixtureRanker(Ranker):
         """
         self._check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
+        if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
+            raise ValueError(
+                f"n_classes={self.n_classes} is more than there are queries to tell apart, {len(training.queries)}: "
+                "ask for fewer, or give more queries"
+            )
         mean, scale = training.queries.mean(axis=0), spread(training.queries)
         inputs = with_constant((training.queries - mean) / scale)
         mixture = Mixture(training, inputs, float(self.C), float(self.gate_penalty))

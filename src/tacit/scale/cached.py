@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from tacit.arrays import Array, Rows
@@ -28,16 +28,23 @@ class CachedOracle:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "oracle":
             raise AttributeError(name)
-        return getattr(self.oracle, name)
+        value = getattr(self.oracle, name)
+        return partial(self._tangent, value) if name == "tangent" else value
 
     def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
         if rows is not None or asked:
             return self.oracle.augmented(w, rows, **asked)
-        key = w.tobytes() if w.any() else b""
-        answer = self._answers.pop(key, None)
-        if answer is None:
-            answer = self.oracle.augmented(w)
-        self._answers[key] = answer  # the latest comes last
+        answer = self._answers.get(_key(w))
+        return self._remember(w, self.oracle.augmented(w) if answer is None else answer)
+
+    def _tangent(self, ask: Any, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
+        """See `tacit.oracle.capabilities.FusesPlanes`: the answer that comes with a plane is remembered too."""
+        best, gradient = ask(w, weights, target, rescaling)
+        return (self._remember(w, best) if rescaling == "margin" else best), gradient
+
+    def _remember(self, w: Array, answer: Assignment) -> Assignment:
+        self._answers.pop(_key(w), None)
+        self._answers[_key(w)] = answer  # the latest comes last
         if len(self._answers) > MAX_ANSWERS:
             del self._answers[next(old for old in self._answers if old)]
         return answer
@@ -48,3 +55,7 @@ class CachedOracle:
     @cached_property
     def _exact(self) -> CachedOracle:
         return CachedOracle(self.oracle.exact())
+
+
+def _key(w: Array) -> bytes:
+    return w.tobytes() if w.any() else b""

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, span
 from tacit.oracle import CapabilityError
-from tacit.oracle.capabilities import Expectations, Slacks
+from tacit.oracle.capabilities import Expectations, KnownPart, Slacks
 
 BLOCK_OPERATIONS = 6_000_000
 """Multiplications per block of rows, at least: about two milliseconds, thirty times the cost of a call."""
@@ -101,6 +101,8 @@ BATCHES: Mapping[str, Batch] = {
     "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
     "hidden_posterior": Batch(join_arrays, ("w", "rows"), per_row=("labels",)),
     "tag_posterior": Batch(join_arrays, ("w", "rows")),
+    "state_posterior": Batch(join_arrays, ("w", "rows")),
+    "likeliest": Batch(join_arrays, ("w", "rows")),
     "output_posterior": Batch(join_arrays, ("w", "rows")),
     "expected_losses": Batch(join_expected_losses, ("w", "rows"), per_row=("coef",)),
     "renyi_scores": Batch(join_arrays, ("w", "alpha", "rows")),
@@ -119,8 +121,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "units", "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
-    "block_starts", "costs", "learn", "loss_rows",
+    "proposals", "learn_online", "clusters", "regions", "sample_factors", "units", "known_labels", "labels_of",
+    "in_user_order", "rule_out", "label_losses", "block_starts", "costs", "learn", "loss_rows",
     "news", "recipe", "split", "states",
     "losses_of", "spread", "posterior_slope",
 )  # fmt: skip
@@ -212,6 +214,8 @@ class Sharded(ABC):
         value = getattr(self.oracle, name)
         if name in VIEWS:
             return lambda *positional, **named: self._view(value(*positional, **named))
+        if name == "known_part":
+            return lambda: self._known_part(value())
         batch = batch_of(self.oracle, name)
         if batch is not None:
             value = value if self._is_whole() else partial(self._answer, name, batch)
@@ -221,6 +225,10 @@ class Sharded(ABC):
     def _is_whole(self) -> bool:
         """Whether all rows are one block, so that there is nothing to share."""
         return False
+
+    def _known_part(self, part: KnownPart | None) -> KnownPart | None:
+        """The known part, shared in the same way where it is known of the same samples."""
+        return part._replace(oracle=self) if part is not None and part.oracle is self.oracle else part
 
     def _view(self, oracle: Any) -> Any:
         return self if oracle is self.oracle else self._wrap(oracle)

@@ -63,7 +63,7 @@ class _Controller(ThreadpoolController):  # type: ignore[misc]
         return max(counts, default=1)
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()
 
 
 @contextmanager
@@ -72,16 +72,19 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
 
     None stands for as many threads as BLAS would use. BLAS itself runs on one thread meanwhile, because its own threads
     change the last bits and gain less. Oracles that run Python functions (`tacit.oracle.capabilities.RunsElsewhere`)
-    get processes instead, once these pay.
+    get processes instead, once these pay; those whose rows are on the workers of a cluster are answered there.
     """
     check_jobs(n_jobs)
-    with _one_blas_thread:
+    with one_blas_thread:
+        if getattr(oracle, "on_workers", None) is not None:
+            yield oracle.on_workers(oracle)
+            return
         if runs_python(oracle):
             jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))
             with on_processes(oracle, jobs) as shards:
                 yield shards
             return
-        threads = _one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
+        threads = one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
         blocks = len(block_cuts(oracle, oracle.n_samples)) - 1
         if min(threads, blocks) == 1:
             yield Threaded(oracle, None)

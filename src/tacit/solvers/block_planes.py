@@ -56,7 +56,7 @@ class BlockPlanes(Dual):
             cache = max(0, min(DEFAULT_CACHE, MAX_NUMBERS // (self.n_blocks * d) - 1))
         if self.n_blocks * (1 + cache) * d > MAX_ASKED:
             raise ValueError(
-                f"cache={shorten(cache)} asks for {1 + cache:.2g} planes of {d} numbers in each of "
+                f"cache={shorten(cache)} asks for {shorten(1 + cache)} planes of {d} numbers in each of "
                 f"{self.n_blocks} blocks, and at most {MAX_ASKED:.2g} are kept; lower cache, or raise block_size"
             )
         self.slopes = np.zeros((self.n_blocks, 1 + cache, d))

@@ -50,7 +50,7 @@ class TrustRegion:
         promised = now.objective - solution.objective
         evaluations = now.evaluations + solution.evaluations + 2
         is_rim = float(np.sum((solution.w - now.w) ** 2)) >= 0.8 * square
-        count = {"iteration": now.iteration + 1, "evaluations": evaluations}
+        count: dict[str, Any] = {"iteration": now.iteration + 1, "evaluations": evaluations}
         if promised < self.significant and (not is_rim or square > 1.0):
             return replace(now, **count, is_done=True)
         objective = self.margins(solution.w)[0]
@@ -141,7 +141,10 @@ class ConvexConcave:
         solution = minimise_in_ball(model, now.w, gap=gap, max_iter=self.max_inner)
         objective = self.margins(solution.w)[0]
         fall = now.objective - objective
-        count = {"iteration": now.iteration + 1, "evaluations": now.evaluations + solution.evaluations + 2}
+        count: dict[str, Any] = {
+            "iteration": now.iteration + 1,
+            "evaluations": now.evaluations + solution.evaluations + 2,
+        }
         is_precise = gap <= 0.1 * self.significant
         memory = {"gap": np.array([0.3 * max(fall, 0.0) if not is_precise and fall > gap else 0.1 * gap])}
         is_done = is_precise and fall < self.significant
@@ -201,7 +204,7 @@ class Paced:
         place = method.begin(now.w)
         while not place.is_done and place.iteration < 10 * self.max_inner:
             place = method.step(place)
-        count = {"iteration": now.iteration + 1, "evaluations": now.evaluations + place.evaluations}
+        count: dict[str, Any] = {"iteration": now.iteration + 1, "evaluations": now.evaluations + place.evaluations}
         return replace(place, **count, is_done=True, is_solved=place.is_done, memory=now.memory)
 
     def _place(self, w: Array, iteration: int, evaluations: int, ease: float, is_in: Array) -> Place:
@@ -275,7 +278,7 @@ class MaxMargins:
         return self._place(self.descent.begin(self.descent.oracle.impute(w).code, w), 0)
 
     def step(self, now: Place) -> Place:
-        memory = {name: values if values.ndim else values.item() for name, values in now.memory.items()}
+        memory: dict[str, Any] = {name: values if values.ndim else values.item() for name, values in now.memory.items()}
         position = Position(
             now.w,
             iteration=now.iteration,

@@ -142,7 +142,7 @@ def run_starts(learner: Any, starts: Starts, seed: int, checkpoint: Checkpoint |
     else:
         with checkpoint.restoring():
             record = starts.begin(seed, saved)
-    kept = {"callbacks": learner.callbacks or (), "progress": Progress(learner.verbose, None)}
+    kept: dict[str, Any] = {"callbacks": learner.callbacks or (), "progress": Progress(learner.verbose, None)}
     record, status = run(starts, record, checkpoint=checkpoint, **kept)
     return _finish(starts, record, status), status
 

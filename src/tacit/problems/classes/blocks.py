@@ -44,15 +44,7 @@ class ClassBlocks(EnumerableOracle):
         self._sparse = sparse.issparse(table)
         self._blocks_of = schema.views
         self._has_intercept = "intercept" in schema.blocks
-        if self._sparse:
-            self._rows = table
-            self._columns = None
-        elif isinstance(table, np.memmap):
-            self._rows = np.asarray(table)
-            self._columns = self._rows.T
-        else:
-            self._rows = np.ascontiguousarray(table)
-            self._columns = np.ascontiguousarray(table.T)
+        self._keep(table)
         self._precision = self._rows.dtype
         per_state = max(1, len(schema.classes) * table.shape[1])
         if self._sparse:
@@ -61,6 +53,18 @@ class ClassBlocks(EnumerableOracle):
             self.block_cells = max(64, SMALL_PRODUCT // table.shape[1])
         super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
+    def _keep(self, table: Any) -> None:
+        """Keep the table in the layouts that passes read."""
+        self._columns: Any = None
+        if self._sparse:
+            self._rows = table
+        elif isinstance(table, np.memmap):
+            self._rows = np.asarray(table)
+            self._columns = self._rows.T
+        else:
+            self._rows = np.ascontiguousarray(table)
+            self._columns = np.ascontiguousarray(table.T)
+
     def scores(self, w: Array, rows: Rows = None) -> Array:
         parts = self._blocks_of(w)
         weights = parts["weights"].astype(self._precision, copy=False)
@@ -68,13 +72,18 @@ class ClassBlocks(EnumerableOracle):
         if not w.any():  # every descent asks there, and a product of zeros takes as long as any other
             size = states.stop - states.start if isinstance(states, slice) else len(states)
             return np.zeros((self.n_labels, size), self._precision)
-        if self._columns is None:
+        if self._sparse:
             scores = np.ascontiguousarray((cut_rows(self._rows, states) @ weights.T).T)
         else:
-            scores = weights @ self._columns[:, states].astype(self._precision, copy=False)
+            scores = weights @ self._columns_of(states).astype(self._precision, copy=False)
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return scores
+
+    def _columns_of(self, states: Any) -> Array:
+        """The rows of these states as columns."""
+        columns: Array = self._columns[:, states]
+        return columns
 
     def existing(self, labels: Array, rows: Rows = None) -> None:
         return None  # every class has every state
@@ -139,10 +148,14 @@ class ClassBlocks(EnumerableOracle):
             table = self._rows
             add_sparse_rows(table.data, table.indices, table.indptr, labels, absolute, coef, parts["weights"])
         else:
-            add_rows(self._rows, labels, absolute, coef, parts["weights"])
+            self._add_rows(labels, absolute, coef, parts["weights"])
         if self._has_intercept:
             parts["intercept"][:] = np.bincount(labels, coef, minlength=self.n_labels)
         return out
+
+    def _add_rows(self, labels: Array, absolute: Array, coef: Array, out: Array) -> None:
+        """Add the rows of a dense table to the blocks of their labels, one after the other."""
+        add_rows(self._rows, labels, absolute, coef, out)
 
 
 def check_blocks(schema: Schema, needed: Blocks, optional: Blocks) -> None:

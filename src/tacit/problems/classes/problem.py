@@ -15,13 +15,17 @@ from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
+from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.shards import ShardedTable
 
 
 class ClassProblem(Problem):
     """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
 
     reads_once = True
+    min_classes = 2
+    """Classes that may be listed at the least."""
 
     def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
         self.loss = loss
@@ -30,7 +34,7 @@ class ClassProblem(Problem):
 
     def check(self) -> None:
         switch("fit_intercept", self.fit_intercept)
-        check_listed(self.classes)
+        check_listed(self.classes, least=self.min_classes)
 
     @abstractmethod
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
@@ -106,6 +110,8 @@ class ClassProblem(Problem):
 class TableProblem(ClassProblem):
     """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
 
+    takes_shards = True
+
     @abstractmethod
     def rows(self, X: Any) -> tuple[Any, Array]:
         """The table of feature rows of checked input, dense or CSR, and the offsets that cut it into samples."""
@@ -135,4 +141,5 @@ class TableProblem(ClassProblem):
             raise ValueError(
                 f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
             )
-        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))
+        blocks = ShardedClassBlocks if isinstance(table, ShardedTable) else ClassBlocks
+        return blocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

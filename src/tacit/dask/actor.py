@@ -1,0 +1,118 @@
+"""What a worker keeps: the rows of some blocks, and the oracles that answer for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.dask.sources import Source, walk
+from tacit.scale.threads import one_blas_thread
+from tacit.shards import ShardedTable
+
+MAX_NAMED = 12
+"""Oracles and tasks that a worker remembers; the oldest goes first, and is sent again when it is asked for."""
+
+
+class Span(NamedTuple):
+    """The rows from first to last (exclusive) of a source, whose rows have this checksum."""
+
+    source: Source
+    first: int
+    last: int
+    crc: int
+
+
+class TaskPart(NamedTuple):
+    """The weights and targets of a convex task, of the samples of one actor."""
+
+    weights: Array
+    target: Array
+
+
+class Answer(NamedTuple):
+    """``status`` is "ok", "unknown" (``value`` lists the names that must be sent) or "error" (``value`` says why)."""
+
+    status: str
+    value: Any
+
+
+class ShardActor:
+    """Rows of consecutive samples on one worker.
+
+    Parameters
+    ----------
+    spans : where the rows come from
+    """
+
+    def __init__(self, spans: Sequence[Span]) -> None:
+        self._named: dict[str, Any] = {}
+        self._error = ""
+        try:
+            self._table = ShardedTable([_rows_of(span) for span in spans], max_resident=0)
+        except Exception as error:  # an error here would be reported as a lost worker
+            self._error = f"{type(error).__name__}: {error}"
+
+    def answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
+        """Answer a method for all blocks of a call.
+
+        Parameters
+        ----------
+        names : the oracle that is asked, and perhaps the task
+        shared, calls : arguments of all blocks, and of each
+        sent : what names stand for, as far as this worker may not know it
+        """
+        if self._error:
+            return Answer("error", self._error)
+        for name, value in sent.items():
+            if hasattr(value, "on_rows"):
+                value = value.on_rows(self._table)
+            self._named[name] = value
+        missing = [name for name in names if name not in self._named]
+        if missing:
+            return Answer("unknown", missing)
+        for name in names:
+            self._named[name] = self._named.pop(name)  # the latest comes last
+        while len(self._named) > MAX_NAMED:
+            del self._named[next(iter(self._named))]
+        oracle, *task = (self._named[name] for name in names)
+        work = partial(WITH_TASK[method], oracle, *task) if task else getattr(oracle, method)
+        try:
+            with one_blas_thread:
+                return Answer("ok", [work(**shared, **call) for call in calls])
+        except Exception as error:
+            return Answer("error", f"{type(error).__name__}: {error}")
+
+
+def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
+    """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
+    target, weights = task.target[rows], task.weights[rows]
+    asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
+    code, value = oracle.augmented(w, rows, **asked)
+    coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
+    coef = coef * (code != target)
+    return code, value, oracle.features(code, coef, rows), oracle.features(target, coef, rows)
+
+
+def slopes(oracle: Any, task: TaskPart, codes: Array, coefs: Array, rows: slice) -> list[tuple[Array, Array]]:
+    """The two sums of features of several planes."""
+    target = task.target[rows]
+    pairs = zip(codes, coefs, strict=True)
+    return [(oracle.features(code, coef, rows), oracle.features(target, coef, rows)) for code, coef in pairs]
+
+
+WITH_TASK = {"tangent": tangent, "slopes": slopes}
+"""Questions about a task."""
+
+
+def _rows_of(span: Span) -> Any:
+    values = span.source.open().values
+    if walk(values) != span.crc:
+        raise ValueError(f"{span.source.name} was loaded again and gave other rows; the fit cannot go on")
+    if not isinstance(values, np.ndarray):
+        return values.part(span.first, span.last)
+    is_whole = span.last - span.first == len(values)
+    return values if is_whole else values[span.first : span.last].copy()

@@ -1,0 +1,187 @@
+"""An oracle whose rows are on workers: codes, weights and sums of features travel, features never do."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.dask.actor import Answer, Span, TaskPart
+from tacit.dask.cluster import Actors
+from tacit.dask.sources import Description, Source
+from tacit.oracle import Assignment, CapabilityError
+from tacit.oracle.digests import combine_crc32
+from tacit.scale.sharding import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
+from tacit.shards import ShardedTable, Shards
+from tacit.shards.folder import Manifest
+
+
+class RemoteTable(ShardedTable):
+    """The shape of a table whose rows are on workers."""
+
+    def __init__(self, client: Any, sources: Sequence[Source], found: Sequence[Description]) -> None:
+        self._client, self._sources, self._found = client, sources, found
+        self._starts = np.concatenate([[0], np.cumsum([part.rows for part in found])]).astype(np.int64)
+        self.dtype = np.dtype(found[0].dtype)
+        self.shape = int(self._starts[-1]), found[0].width
+        self.actors: Actors | None = None
+        self.cuts: Array = np.zeros(0, np.int64)
+
+    def __getitem__(self, key: Any) -> Array:
+        raise CapabilityError(
+            "a step asks for single rows, which are on the workers; use solver=Bundle(), and with known hidden values "
+            "unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
+        )
+
+    def give_back(self, first: int, last: int) -> None:
+        """There is nothing here to give back."""
+
+    def add_to_checksum(self, total: int) -> int:
+        for part in self._found:
+            total = combine_crc32(total, part.crc, part.rows * part.width * self.dtype.itemsize)
+        return total
+
+    def distribute(self, oracle: Any) -> Distributed:
+        """The oracle of all samples, answered by the actors; these are built at the first call."""
+        if self.actors is None:
+            blocks = np.array(block_cuts(oracle, oracle.n_samples))
+            n_actors = min(len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1, blocks.size - 1)
+            states = oracle.offsets[blocks]
+            ideal = np.linspace(0, states[-1], n_actors + 1)
+            self.cuts = np.unique(blocks[np.abs(states[:, None] - ideal).argmin(axis=0)])
+            rows = oracle.offsets[self.cuts].tolist()
+            self.actors = Actors(self._client, [self._spans(a, b) for a, b in pairwise(rows)])
+        return Distributed(oracle, self)
+
+    def _spans(self, first: int, last: int) -> list[Span]:
+        """Which rows of which sources these are."""
+        return [
+            Span(source, max(first, start) - start, min(last, stop) - start, part.crc)
+            for source, part, (start, stop) in zip(
+                self._sources, self._found, pairwise(self._starts.tolist()), strict=True
+            )
+            if max(first, start) < min(last, stop)
+        ]
+
+
+class RemoteShards(Shards):
+    """Shards whose rows are on workers, described by these."""
+
+    def __init__(self, client: Any, sources: Sequence[Source], found: Sequence[Description]) -> None:
+        first = found[0]
+        self.manifest = Manifest(first.kind, first.dtype, first.width, ())
+        self.values = RemoteTable(client, sources, found)
+        lengths = [np.ones(part.rows, np.int64) if part.lengths is None else part.lengths for part in found]
+        self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
+        boxes = [part.boxes for part in found if part.boxes is not None]
+        self.__dict__["boxes"] = np.concatenate(boxes) if boxes else None
+
+    def verify(self) -> None:
+        """The workers have compared and checked the rows already."""
+
+
+class Distributed(Sharded):
+    """An oracle whose blocks of rows are answered by actors; one call per actor and question.
+
+    Parameters
+    ----------
+    oracle : all but the rows
+    table : the actors, and where their samples begin
+    """
+
+    def __init__(self, oracle: Any, table: RemoteTable) -> None:
+        super().__init__(oracle)
+        self._table = table
+        self._name = uuid.uuid4().hex
+        self._sent: set[str] = set()  # names that all workers were told
+        self._tasks: list[tuple[Array, Array, str]] = []  # the latest weights and targets, by the name workers know
+
+    def _wrap(self, oracle: Any) -> Distributed:
+        return Distributed(oracle, self._table)
+
+    def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
+        call = RowBlocks(self.oracle, batch, positional, named)
+        if call.n != self.n_samples or not (call.rows is None or isinstance(call.rows, slice)):
+            self._table[0]  # says what to do
+        per_block = {"rows", *batch.codes, *batch.per_row}
+        blocks = list(call.cut(self._cuts))
+        shared = {key: value for key, value in blocks[0].items() if key not in per_block}
+        own = [{key: value for key, value in block.items() if key in per_block} for block in blocks]
+        return batch.join(self._ask([self._name], name, shared, own))
+
+    def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
+        """See `tacit.oracle.capabilities.FusesPlanes`."""
+        names = [self._name, self._name_task(weights, target)]
+        blocks = [{"rows": slice(a, b)} for a, b in pairwise(self._cuts)]
+        code, value, best, own = zip(
+            *self._ask(names, "tangent", {"w": w, "rescaling": rescaling}, blocks), strict=True
+        )
+        return Assignment(join_arrays(code), join_arrays(value)), add_in_order(best) - add_in_order(own)
+
+    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
+        """See `tacit.oracle.capabilities.FusesPlanes`."""
+        names = [self._name, self._name_task(weights, target)]
+        tables = np.array(codes), np.array(coefs)
+        blocks = [
+            {"rows": slice(a, b), "codes": tables[0][:, a:b], "coefs": tables[1][:, a:b]}
+            for a, b in pairwise(self._cuts)
+        ]
+        parts = self._ask(names, "slopes", {}, blocks)
+        return [
+            add_in_order([part[k][0] for part in parts]) - add_in_order([part[k][1] for part in parts])
+            for k in range(len(codes))
+        ]
+
+    @property
+    def _cuts(self) -> list[int]:
+        return block_cuts(self.oracle, self.n_samples)
+
+    def _name_task(self, weights: Array, target: Array) -> str:
+        for known, aim, name in self._tasks:
+            if known is weights and aim is target:
+                return name
+        self._tasks = [*self._tasks[-3:], (weights, target, uuid.uuid4().hex)]
+        return self._tasks[-1][2]
+
+    def _ask(self, names: list[str], method: str, shared: Any, blocks: list[dict[str, Any]]) -> list[Any]:
+        """The answers for all blocks, in order."""
+        actors, cuts = self._table.actors, self._table.cuts
+        assert actors is not None
+        firsts = [block["rows"].start for block in blocks]
+        calls: list[list[dict[str, Any]]] = [[] for _ in cuts[:-1]]
+        for first, block in zip(firsts, blocks, strict=True):
+            k = int(np.searchsorted(cuts, first, side="right")) - 1
+            rows = block["rows"]
+            calls[k].append({**block, "rows": slice(rows.start - int(cuts[k]), rows.stop - int(cuts[k]))})
+        new = [name for name in names if name not in self._sent]
+        self._sent.update(new)
+        sent = [{name: self._part(name, k) for name in new} for k in range(len(calls))]
+        answers: dict[int, Answer] = {}
+        waiting = list(range(len(calls)))
+        while waiting:  # a worker that does not know a name, because it is new, gets what it stands for
+            asked = {k: _question(names, method, shared, calls[k], sent[k]) for k in waiting}
+            answers |= actors.call(asked)
+            waiting = [k for k in waiting if answers[k].status == "unknown"]
+            for k in waiting:
+                sent[k] = {name: self._part(name, k) for name in names}
+        for k, spans in enumerate(actors.shards):
+            if answers[k].status != "ok":
+                shard = ", ".join(span.source.name for span in spans)
+                raise RuntimeError(f"a worker could not answer for {shard}: {answers[k].value}")
+        return [part for k in range(len(calls)) for part in answers[k].value]
+
+    def _part(self, name: str, k: int) -> Any:
+        """What a name stands for, of the samples of one actor."""
+        first, last = int(self._table.cuts[k]), int(self._table.cuts[k + 1])
+        if name == self._name:
+            return self.oracle.part(first, last)
+        weights, target, _ = next(task for task in self._tasks if task[2] == name)
+        return TaskPart(weights[first:last], target[first:last])
+
+
+def _question(names: list[str], method: str, shared: Any, own: Any, sent: Any) -> Callable[[Any], Any]:
+    return lambda actor: actor.answer(names, method, shared, own, sent)

@@ -1,0 +1,116 @@
+"""`ClassBlocks` of a table in shards: the same products and sums, to the bit, of rows that are read block by block."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle import LossTable
+from tacit.problems.classes.blocks import ClassBlocks
+from tacit.problems.shared.row_sums import add_rows
+
+MIN_IN_PLACE = 4_000_000
+"""Multiplications from which on a block is multiplied as it is stored. Below a million, BLAS libraries have other
+kernels for rows than for columns, which round differently; a copy of so few rows is cheap."""
+
+ROWS_AT_A_TIME = 1 << 15
+"""Rows that are copied at a time for a sum of features."""
+
+
+class ShardedClassBlocks(ClassBlocks):
+    """The table is a `tacit.shards.ShardedTable`, read in place; its pages are given back after every block.
+
+    It keeps no dual variables for visits of single samples: `tacit.solvers.FrankWolfe` keeps planes instead.
+    """
+
+    def _keep(self, table: Any) -> None:
+        self._rows = table
+        self._columns = None
+
+    @property
+    def dual(self) -> Any:  # type: ignore[override]
+        raise AttributeError("dual")
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        return getattr(self._rows, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the samples from first to last (exclusive), without rows: to be sent to where these are.
+
+        Its blocks are cut, and its codes are stored, as those of all samples.
+        """
+        part = copy.copy(self)
+        states = self.states(slice(first, last))
+        part._rows = None
+        part.offsets = self.offsets[first : last + 1] - self.offsets[first]
+        part._sizes, part.n_samples = self._sizes[first:last], last - first
+        part._labels = None if self._labels is None else self._labels[first:last]
+        part._hidden = self._hidden[first:last]
+        part._allowed = None if self._allowed is None else self._allowed[states]
+        part._hidden_loss = None
+        if self._losses is not None:
+            table, column = self._losses
+            own = LossTable(table[:, states], None) if column is None else LossTable(table, column[first:last])
+            part._losses = part._checked(own)
+        part._whole = list(part._cut(slice(0, part.n_samples)))
+        return part
+
+    def on_rows(self, table: Any) -> Self:
+        """The same oracle with these rows."""
+        view = copy.copy(self)
+        view._keep(table)
+        return view
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        scores = super().scores(w, rows)
+        self._give_back(self.states(rows))
+        return scores
+
+    def _columns_of(self, states: Any) -> Array:
+        rows = self._rows[states]
+        if not isinstance(states, slice):
+            return rows.T  # NumPy lays picked columns out in the same way
+        size = self.n_labels * rows.size
+        if size >= MIN_IN_PLACE and layouts_agree(self.n_labels, rows.shape[1], np.dtype(self._precision).str):
+            return rows.T
+        return np.ascontiguousarray(rows.T)
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        out = super().adjoint(V, rows)
+        self._give_back(self.states(rows))
+        return out
+
+    def _add_rows(self, labels: Array, absolute: Array, coef: Array, out: Array) -> None:
+        wanted = np.flatnonzero(coef)
+        for start in range(0, wanted.size, ROWS_AT_A_TIME):
+            part = wanted[start : start + ROWS_AT_A_TIME]
+            rows = self._rows[absolute[part]]
+            add_rows(rows, labels[part], np.arange(part.size), coef[part], out)
+            self._give_back(absolute[part])
+
+    def _give_back(self, states: Any) -> None:
+        if isinstance(states, slice):
+            self._rows.give_back(states.start, states.stop)
+        elif len(states):
+            self._rows.give_back(int(states.min()), int(states.max()) + 1)
+
+
+@cache
+def layouts_agree(n_labels: int, width: int, dtype: str) -> bool:
+    """Whether this BLAS rounds a large product in the same way for rows and for columns; tried out, once.
+
+    A fit from memory multiplies columns. Where the two differ, blocks are copied, so that the result is the same.
+    """
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((n_labels, width)).astype(dtype)
+    smallest = MIN_IN_PLACE // (n_labels * width) + 1
+    rows = rng.standard_normal((smallest + 16, width)).astype(dtype)
+    columns = np.ascontiguousarray(rows.T)
+    sizes = range(smallest, smallest + 16, 5)
+    return all(np.array_equal(weights @ columns[:, :size], weights @ rows[:size].T) for size in sizes)

@@ -1,0 +1,177 @@
+"""A folder of shards: NumPy files, and a manifest that says what they must hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import shorten
+from tacit.ragged import Ragged
+from tacit.shards.mapped import MappedArray
+
+MANIFEST = "shards.json"
+FORMAT = "tacit shards 1"
+CHUNK_BYTES = 1 << 24
+
+
+class Shard(NamedTuple):
+    """One line of a manifest.
+
+    ``digests`` has the checksum of every file, by what it holds: "values", and for bags "offsets" and perhaps "boxes".
+    """
+
+    name: str
+    samples: int
+    rows: int
+    digests: dict[str, str]
+
+    def path(self, folder: Path, part: str) -> Path:
+        return folder / f"{self.name}.{part}.npy"
+
+
+class Manifest(NamedTuple):
+    """What all shards of a folder have in common, and the shards.
+
+    ``kind`` is "bags" for samples of several rows, "table" where each row is a sample.
+    """
+
+    kind: str
+    dtype: str
+    width: int
+    shards: tuple[Shard, ...]
+
+    def write(self, folder: Path) -> None:
+        """Write the manifest last and at once: a folder without one is not complete."""
+        text = {"format": FORMAT, **self._asdict(), "shards": [shard._asdict() for shard in self.shards]}
+        part = folder / (MANIFEST + ".part")
+        part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+        part.replace(folder / MANIFEST)
+
+
+def new_folder(folder: Any) -> Path:
+    """An empty folder to write to; one that holds anything is refused."""
+    if not isinstance(folder, str | os.PathLike):
+        raise TypeError(f"a folder expected, got {shorten(folder)}")
+    path = Path(folder)
+    if path.is_dir() and any(path.iterdir()):
+        raise FileExistsError(f"{path} is not empty; shards are written to a new folder")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None = None) -> Manifest:
+    """One shard per part: a Ragged, or a table of which each row is a sample. Rows are stored as floats.
+
+    Widths and types must be alike; the error names the shard.
+    """
+    shards: list[Shard] = []
+    first: tuple[str, str, int, bool] | None = None
+    labels = iter(names) if names is not None else None
+    for k, part in enumerate(parts):
+        shard_name = f"shard-{k:05d}"
+        label = next(labels) if labels is not None else shard_name
+        values, offsets, boxes = as_rows(part, label)
+        now = "table" if offsets is None else "bags", values.dtype.str, int(values.shape[1]), boxes is not None
+        first = first or now
+        if now != first:
+            raise ValueError(f"{label} holds {_in_words(now)}, the first shard {_in_words(first)}; make them alike")
+        files = {"values": values, "offsets": offsets, "boxes": boxes}
+        shard = Shard(shard_name, len(values) if offsets is None else offsets.size - 1, len(values), {})
+        for name, array in files.items():
+            if array is not None:
+                np.save(shard.path(folder, name), array, allow_pickle=False)
+                shard.digests[name] = digest_array(array)
+        shards.append(shard)
+    if first is None:
+        raise ValueError("no shards: give at least one")
+    manifest = Manifest(first[0], first[1], first[2], tuple(shards))
+    manifest.write(folder)
+    return manifest
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder, checked."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        why = "is no folder that this process sees" if not folder.is_dir() else f"has no {MANIFEST}"
+        raise FileNotFoundError(f"{folder} {why}; write shards with Ragged.to_shards(folder)")
+    try:
+        text = json.loads(path.read_text(encoding="utf-8"))
+        if text["format"] != FORMAT or text["kind"] not in ("bags", "table"):
+            raise ValueError(f"format {shorten(text['format'])}, kind {shorten(text['kind'])}")
+        needed = {"values", "offsets"} if text["kind"] == "bags" else {"values"}
+        shards = tuple(_read_line(line, needed) for line in text["shards"])
+        manifest = Manifest(text["kind"], np.dtype(str(text["dtype"])).str, int(text["width"]), shards)
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is no manifest of shards ({error}); write the shards again") from error
+    if not manifest.shards:
+        raise ValueError(f"{path} lists no shards; write the shards again")
+    return manifest
+
+
+def open_part(folder: Path, shard: Shard, part: str) -> MappedArray:
+    """A file of a shard, mapped; the error names the shard."""
+    path = shard.path(folder, part)
+    if not path.is_file():
+        raise FileNotFoundError(f"shard {shard.name} is missing: there is no file {path}; write the shards again")
+    try:
+        return MappedArray(path)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"shard {shard.name} is damaged: {path.name}: {error}; write the shards again") from error
+
+
+def digest_array(array: Array, look: Callable[[int, Array], None] = lambda first, rows: None) -> str:
+    """A checksum of an array, computed a piece at a time; ``look`` sees each piece and its first row."""
+    total = zlib.crc32(f"{array.dtype.str}{array.shape}".encode())
+    step = max(1, CHUNK_BYTES // max(1, array.itemsize * int(np.prod(array.shape[1:]))))
+    for start in range(0, len(array), step):
+        piece = np.ascontiguousarray(array[start : start + step])
+        total = zlib.crc32(piece.reshape(-1).view(np.uint8).data, total)
+        look(start, piece)
+    return f"{total:08x}"
+
+
+class Piece(NamedTuple):
+    """The rows of a shard, how they are cut into samples (None: each is one), and their boxes."""
+
+    values: Any
+    offsets: Array | None
+    boxes: Array | None
+
+
+def as_rows(part: Any, label: str) -> Piece:
+    """The rows of a part, how they are cut into samples, and their boxes."""
+    is_table = isinstance(part, np.ndarray) and part.ndim == 2 and part.dtype != object
+    try:
+        bags = None if is_table else Ragged.of(part)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"{label}: {error}") from error
+    values = part if bags is None else bags.values
+    if sparse.issparse(values) or values.ndim != 2 or values.dtype.kind not in "biuf":
+        what = "sparse rows" if sparse.issparse(values) else f"rows of shape {values.shape[1:]} of {values.dtype}"
+        raise ValueError(f"{label} has {what}; shards hold dense rows of numbers")
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(np.float32 if values.dtype == np.float16 else np.float64)
+    values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+    return Piece(values, None, None) if bags is None else Piece(values, bags.offsets, bags.boxes)
+
+
+def _in_words(found: tuple[str, str, int, bool]) -> str:
+    kind, dtype, width, has_boxes = found
+    return f"{kind} of {width} × {np.dtype(dtype)}{' with boxes' if has_boxes else ''}"
+
+
+def _read_line(line: Any, needed: set[str]) -> Shard:
+    digests = {str(name): str(digest) for name, digest in line["digests"].items()}
+    name = str(line["name"])
+    if not needed <= set(digests) or Path(name).name != name:
+        raise ValueError(f"the line of {shorten(name)} is not complete")
+    return Shard(name, int(line["samples"]), int(line["rows"]), digests)

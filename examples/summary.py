@@ -1,9 +1,9 @@
 """Summaries that keep the verdict: the sentences of a review, within a number of words, that its label rests on.
 
-Run it from anywhere: ``python examples/summary.py --out summary.png``. It makes up reviews: most of a review retells the
-plot, with words of praise and blame for its characters, and a few sentences judge. Or give it real ones: ``--reviews
-FILE.jsonl``, a JSON object per line with "sentences" and "label". It learns from "positive" and "negative" alone, prints
-summaries, and shows how well a classifier does that reads nothing else.
+Run it from anywhere: ``python examples/summary.py --out summary.png``. It makes up reviews: most of a review retells
+the plot, with words of praise and blame for its characters, and a few sentences judge. Or give it real ones:
+``--reviews FILE.jsonl``, a JSON object per line with "sentences" and "label". It learns from "positive" and "negative"
+alone, prints summaries, and shows how well a classifier does that reads nothing else.
 """
 
 # ruff: noqa: T201

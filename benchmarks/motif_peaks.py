@@ -62,7 +62,9 @@ def run() -> Page:
     page.notes += [
         f"Motifs and words: not below words on {not_below} of {len(factors)}, clearly above (the interval is above 0) "
         f"on {clearly_above}. Known motif among three: {found} of {len(factors)}.",
-        "Nothing was chosen on these data; `_B` was looked at once, for this page.",
+        "`_B` was looked at for a first page of 4 factors, after which the composition block was cut to pairs where "
+        "shuffles are the negatives (SP1 had been below the words; shuffles have the same pairs by construction), once "
+        "more for ARID3A, and for this page. Nothing else was chosen on these data.",
     ]
     return page
 

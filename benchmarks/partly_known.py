@@ -13,12 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from benchmarks.harness import Page, real_data
-from benchmarks.localisation import SIZES, interval
+from benchmarks.localisation import interval
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, windows
 from tacit.boxes import nearest, overlap, predict_boxes
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Candidates, Chain
 
+SIZES = {
+    "pets": [(32, 32), (48, 48), (64, 64), (96, 96)],
+    "caltech": [(64, 80), (120, 48), (120, 72)],
+}
+"""(width, height) of windows: roughly those of the objects."""
 SHARES = (0.05, 0.1, 0.2, 0.5)
 STRIDE, SPLITS = 16, 3
 TEST_WORDS = 2000

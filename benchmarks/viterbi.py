@@ -28,7 +28,7 @@ def run() -> Page:
 
     def viterbi() -> None:
         np.copyto(work, unary)  # the kernel writes into its scores
-        kernels.viterbi(work, starts, transition, nothing, column, free, code, value)
+        kernels.viterbi(work, starts, transition, nothing, column, free, np.eye(TAGS, dtype=bool), code, value)
 
     X, y = load_digits(return_X_y=True)
     X = np.hstack([X / 16, np.ones((len(X), 1))])

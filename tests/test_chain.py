@@ -49,7 +49,17 @@ def run_viterbi(unary, starts, transition, given=()):
     tokens, k = unary.shape
     code, value = np.empty(tokens, np.int64), np.empty(starts.size - 1)
     nothing, column = np.zeros((1, k)), np.zeros(tokens, np.int64)
-    kernels.viterbi(unary.copy(), starts, transition, nothing, column, np.asarray(given, dtype=np.int64), code, value)
+    kernels.viterbi(
+        unary.copy(),
+        starts,
+        transition,
+        nothing,
+        column,
+        np.asarray(given, dtype=np.int64),
+        np.eye(k, dtype=bool),
+        code,
+        value,
+    )
     return code, value
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from tacit import LatentSVM, Ragged, StructuredSVM, path, windows
+from tacit import HiddenCRF, LatentPerceptron, LatentSVM, Ragged, StructuredSVM, path, windows
 from tacit.boxes import overlap
 from tacit.datasets import BoxTable, boxes_voc, join_boxes, write_idx
 from tacit.oracle import CapabilityError
@@ -424,3 +424,9 @@ def test_boxes_come_in_one_table_or_in_one_per_sample():
     ):
         with pytest.raises(ValueError, match=words):
             one_each.with_boxes(form)
+
+
+@pytest.mark.parametrize("learner", [LatentSVM, HiddenCRF, LatentPerceptron])
+def test_more_starts_than_can_be_kept_are_refused(learner):
+    with pytest.raises(ValueError, match="n_init must be a whole number from 1 to 100000"):
+        learner(Candidates(), n_init=10**500).fit([[[0.0], [1.0]], [[1.0], [2.0]]], [0, 1])

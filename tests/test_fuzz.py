@@ -16,11 +16,12 @@ from tacit.inputs.parameters import whole_number
 INPUTS = 400
 """Of the short run: about ten for each target."""
 
-ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral")
+ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral", "text")
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
 
 NOT_CALLED_BY_USERS = {
-    "EMStep", "JudgedRows", "MixtureStep", "Solution", "Solver", "State", "Status", "Step", "Warm", "WarmStart",
+    "AlignmentScores", "Decision", "EMStep", "JudgedRows", "MixtureStep", "Reason", "Solution", "Solver", "State",
+    "Status", "Step", "Warm", "WarmStart",
 }  # fmt: skip
 """Records and protocols: what comes out, and what nobody builds from input."""
 
@@ -30,6 +31,11 @@ def test_nothing_raw_comes_of_bad_input():
     assert report.raw == []
     assert report.counts[CLEAN] > INPUTS // 10  # some get through: what lies behind the checks is reached
     assert report.total == INPUTS
+
+
+def test_an_input_that_once_ended_in_a_raw_error_ends_in_words():
+    """Dates among the labels that the user's function lists."""
+    assert run_case("per_sample", 847851).kind == CLEAR
 
 
 @pytest.mark.parametrize("home", HOMES)

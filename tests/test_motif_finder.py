@@ -147,6 +147,8 @@ def test_a_resumed_fit_ends_at_the_same_bits_and_refuses_other_data(planted, tmp
     whole = MotifFinder(**settings).fit(planted.X, planted.y)
     again = MotifFinder(**settings, resume=True).fit(planted.X, planted.y)
     np.testing.assert_array_equal(whole.coef_, again.coef_)
+    refitted = whole.set_params(resume=True).fit(planted.X, planted.y)
+    np.testing.assert_array_equal(refitted.coef_, again.coef_)
     with pytest.raises(ValueError, match="of another run; what differs: sequences and labels"):
         MotifFinder(**settings, resume=True).fit(planted.X[:300], planted.y[:300])
 

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
         spectral,
         storage,
         testing,
+        text,
     )
     from tacit.images.boxed_windows import boxed_windows
+    from tacit.images.map_making import window_maps
+    from tacit.images.regions import regions
+    from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
     from tacit.learners import (
         DissimilaritySVM,
@@ -47,9 +51,12 @@ if TYPE_CHECKING:
         MinEntropySVM,
         StructuredSVM,
     )
+    from tacit.links import Links
     from tacit.oracle import AnyOf
     from tacit.pacing import SelfPaced
+    from tacit.problems.regions import RegionLabels
     from tacit.ragged import Ragged
+    from tacit.region_graphs import RegionGraphs
     from tacit.regularisation_path import path
     from tacit.shards import Shards
     from tacit.state_selection import group_norm_path
@@ -65,8 +72,11 @@ __all__ = [
     "IterativeLatentSVM",
     "LatentPerceptron",
     "LatentSVM",
+    "Links",
     "MinEntropySVM",
     "Ragged",
+    "RegionGraphs",
+    "RegionLabels",
     "SelfPaced",
     "Shards",
     "StructuredSVM",
@@ -83,11 +93,15 @@ __all__ = [
     "plot",
     "problems",
     "ranking",
+    "regions",
     "report",
     "solvers",
     "spectral",
     "storage",
     "testing",
+    "text",
+    "weak_labels",
+    "window_maps",
     "windows",
 ]
 
@@ -101,6 +115,7 @@ _HOME = {
     "LatentSVM": "tacit.learners",
     "MinEntropySVM": "tacit.learners",
     "SelfPaced": "tacit.pacing",
+    "Links": "tacit.links",
     "Ragged": "tacit.ragged",
     "Shards": "tacit.shards",
     "StructuredSVM": "tacit.learners",
@@ -108,6 +123,11 @@ _HOME = {
     "group_norm_path": "tacit.state_selection",
     "load": "tacit.storage",
     "path": "tacit.regularisation_path",
+    "window_maps": "tacit.images.map_making",
+    "RegionGraphs": "tacit.region_graphs",
+    "RegionLabels": "tacit.problems.regions",
+    "regions": "tacit.images.regions",
+    "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }
 

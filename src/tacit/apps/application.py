@@ -20,7 +20,7 @@ class Application(BaseEstimator):  # type: ignore[misc]
     attributes that no fit could have made, because a file may hold anything.
     """
 
-    _not_saved = ("callbacks", "checkpoint", "resume", "verbose")
+    _not_saved: tuple[str, ...] = ("callbacks", "checkpoint", "resume", "verbose")
 
     def check_parameters(self) -> None:
         """Refuse invalid parameters: cause, value, remedy."""

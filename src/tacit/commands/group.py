@@ -20,7 +20,13 @@ from tacit.inputs.lines import one_line
 COMMANDS = {
     "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
     "scan": "Look for the motifs of MODEL in SEQUENCES.",
+    "coref": "Find which mentions of a text belong together.",
+    "locate": "Find the object in every photo, from labels and a few boxes.",
+    "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
+    "align": "Align the words of parallel sentences.",
+    "reasons": "Find the sentences that decide the labels of documents.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
+    "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",
 }
 """Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""

@@ -12,7 +12,7 @@ from tacit.commands.options import INPUT_FILE, run_options
 from tacit.commands.run import INTERRUPTED, OUT_OF_TIME, CommandRun
 
 
-class Widths(click.ParamType):
+class Widths(click.ParamType[Any]):
     """A width such as 8, or a range such as 6-14."""
 
     name = "WIDTH"
@@ -26,7 +26,7 @@ class Widths(click.ParamType):
         return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
-class Count(click.ParamType):
+class Count(click.ParamType[Any]):
     """A whole number, or "auto"."""
 
     name = "N"

@@ -20,7 +20,7 @@ INPUT_FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Pa
 
 
 def run_options(
-    *, out: str, is_drawn: bool = True, overwrites: bool = False
+    *, out: str, is_drawn: bool = True, overwrites: bool = False, option: str = "--out"
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the shared options; the function gets a `CommandRun` as its first argument in their place.
 
@@ -28,6 +28,7 @@ def run_options(
     ----------
     out : the default of ``--out``
     is_drawn : whether something random or parallel happens, so that there are ``--seed`` and ``--jobs``
+    option : its name, for commands whose main result is a file of its own
     overwrites : for commands whose folder holds nothing of the user's, which replace it without ``--force``
     """
     drawing = [
@@ -41,7 +42,9 @@ def run_options(
         click.option("--jobs", type=click.IntRange(1), help="Threads at the most; the results are the same for any."),
     ]
     options = [
-        click.option("--out", type=click.Path(path_type=Path), default=out, show_default=True, help="Output folder."),
+        click.option(
+            option, "out", type=click.Path(path_type=Path), default=out, show_default=True, help="Output folder."
+        ),
         *(drawing if is_drawn else []),
         click.option("--force", is_flag=True, help="Replace the results of a former run in the folder."),
         click.option("--json", "as_json", is_flag=True, help="Print the content of run.json instead of a summary."),
@@ -69,6 +72,7 @@ def run_options(
                 seed=seed,
                 jobs=jobs,
                 force=force or overwrites,
+                force_given=force,
                 as_json=as_json,
                 quiet=quiet,
                 options={name: value for name, value in context.params.items() if name not in ("quiet", "debug")},

@@ -38,6 +38,7 @@ class CommandRun:
     out : the output folder
     seed, jobs : for the application
     force : whether the results of a former run may be replaced
+    force_given : whether the user asked for that
     as_json, quiet : how much is printed
     options : everything the user chose, for the record
 
@@ -59,6 +60,7 @@ class CommandRun:
         seed: int = 0,
         jobs: int | None = None,
         force: bool = False,
+        force_given: bool = False,
         as_json: bool = False,
         quiet: bool = False,
         options: Mapping[str, Any] | None = None,
@@ -68,6 +70,7 @@ class CommandRun:
         self.seed = seed
         self.jobs = jobs
         self.force = force
+        self.force_given = force_given
         self.as_json = as_json
         self.quiet = quiet
         self.status = DONE

@@ -12,6 +12,7 @@ from tacit.datasets.location import find_folder
 from tacit.datasets.mammals import Mammals, mammals
 from tacit.datasets.mnist import Images, mnist, read_idx, write_idx
 from tacit.datasets.pautomac import Pautomac, PautomacStrings, pautomac, read_pautomac
+from tacit.datasets.tagged_words import TaggedWords, ewt, read_conllu, read_tagged, read_two_columns, write_two_columns
 
 __all__ = [
     "BoxTable",
@@ -21,10 +22,12 @@ __all__ = [
     "Mammals",
     "Pautomac",
     "PautomacStrings",
+    "TaggedWords",
     "boxes_coco",
     "boxes_csv",
     "boxes_voc",
     "drawn_digits",
+    "ewt",
     "find_folder",
     "image_folder",
     "image_size",
@@ -33,12 +36,16 @@ __all__ = [
     "mnist",
     "pautomac",
     "planted_motif",
+    "read_conllu",
     "read_idx",
     "read_image",
     "read_pautomac",
+    "read_tagged",
+    "read_two_columns",
     "uniprobe",
     "write_boxes_coco",
     "write_boxes_csv",
     "write_boxes_voc",
     "write_idx",
+    "write_two_columns",
 ]

@@ -86,6 +86,51 @@ def read_image(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     return _opened(path, max_pixels, _pixels)
 
 
+def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Array:
+    """The pixels of a photo as people see it: (height, width, 3), uint8, turned as the camera noted (EXIF).
+
+    Grey becomes colours, transparent pixels white, 16 bits 8. A note that cannot be read is a warning, and the photo is
+    taken as it lies in the file. Otherwise as `read_image`.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     image = Image.new("L", (4, 3))
+    ...     exif = image.getexif()
+    ...     exif[0x0112] = 6  # held upright
+    ...     image.save(f"{folder}/upright.png", exif=exif)
+    ...     read_photo(f"{folder}/upright.png").shape
+    (4, 3, 3)
+    """
+    notes: list[str] = []
+    pixels = _opened(path, max_pixels, lambda image: _as_photo(image, notes))
+    for note in notes:
+        warnings.warn(f"{named(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
+    return pixels
+
+
+def _as_photo(image: Any, notes: list[str]) -> Array:
+    from PIL import ImageOps
+
+    try:
+        turned = ImageOps.exif_transpose(image)
+    except Exception as error:  # notes of cameras may hold anything
+        notes.append(f"its EXIF notes cannot be read ({reason(error)}); it is taken as it lies in the file")
+        turned = image
+    pixels = _pixels(turned)
+    if pixels.dtype == np.uint16:
+        pixels = (pixels >> 8).astype(np.uint8)
+    elif pixels.dtype != np.uint8:
+        low, high = float(pixels.min()), float(pixels.max())
+        pixels = np.round(255 * (pixels - low) / max(high - low, 1e-12)).astype(np.uint8)
+    if pixels.ndim == 2:
+        return np.repeat(pixels[:, :, None], 3, axis=2)
+    if pixels.shape[2] in (2, 4):
+        alpha = pixels[:, :, -1:] / 255.0
+        pixels = np.round(pixels[:, :, :-1] * alpha + 255 * (1 - alpha)).astype(np.uint8)
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else np.ascontiguousarray(pixels[:, :, :3])
+
+
 def image_size(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     """Width and height of an image from its header alone, under the limits of `read_image`."""
     return _opened(path, max_pixels, lambda image: (int(image.width), int(image.height)))

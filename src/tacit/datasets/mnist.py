@@ -16,7 +16,7 @@ from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, check_promise, named, opened, unreadable
 from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import even_table, file_path, one_of, reason, shorten
+from tacit.inputs.parameters import even_table, file_path, is_list, one_of, reason, shorten
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MAX_DIMENSIONS = 32
@@ -66,7 +66,7 @@ def mnist(
         )
     if digits is None:
         return Images(X, y)
-    if not isinstance(digits, list | tuple | range | np.ndarray):
+    if not isinstance(digits, list | tuple | range | np.ndarray) or not is_list(digits):
         raise TypeError(f"digits is a list such as (3, 8), got {shorten(digits)}")
     labels = np.unique(y).tolist()
     missing = [digit for digit in list(digits) if not kind_of_label(digit) or digit not in labels]

@@ -93,14 +93,14 @@ def clean_name(name: str) -> str:
 
 
 def _read_meme(text: str, place: Path) -> list[Matrix]:
-    found = []
+    found: list[Matrix] = []
     for part in re.split(r"^\s*MOTIF\b", text, flags=re.M)[1:]:
         lines = part.splitlines()
         name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
         start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("letter-probability matrix")), None)
         if start is None:
             raise ValueError(f"{named(place)}: the motif {shorten(name)} has no letter-probability matrix")
-        rows = []
+        rows: list[list[float]] = []
         for line in lines[start + 1 :]:
             numbers = _numbers(line)
             if numbers is None or len(numbers) != 4:
@@ -113,11 +113,11 @@ def _read_meme(text: str, place: Path) -> list[Matrix]:
 
 
 def _read_jaspar(text: str, place: Path) -> list[Matrix]:
-    found = []
+    found: list[Matrix] = []
     for part in re.split(r"^>", text, flags=re.M)[1:]:
         lines = part.splitlines()
         name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
-        rows = []
+        rows: list[list[float]] = []
         for line in lines[1:]:
             match = _JASPAR_ROW.match(line)
             numbers = None if match is None else _numbers(match[2])

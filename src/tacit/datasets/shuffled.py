@@ -29,7 +29,7 @@ def shuffle_pairs(sequences: Ragged, seed: int = 0) -> Ragged:
     values = np.ascontiguousarray(sequences.values)
     out = values.copy()
     rng = np.random.default_rng(seed)
-    _shuffle(values, sequences.offsets, rng.random(values.size + 1), rng.integers(1, 2**62), out)
+    _shuffle(values, sequences.offsets, rng.random(values.size + 1), int(rng.integers(1, 2**62)), out)
     return sequences.with_values(out)
 
 

@@ -78,7 +78,7 @@ def boxed_windows(
     (array(['cat', 'dog'], dtype='<U3'), array([-1,  1]))
     """
     check_classes = switch("check_classes", check_classes)
-    boxes = checked_table(table if isinstance(table, BoxTable) else _read_table(table))
+    boxes = checked_table(table if isinstance(table, BoxTable) else read_table(table))
     place = find_folder(folder, "images")
     flat = sorted(file for file in place.iterdir() if is_image(file))
     files, y = (flat, None) if flat else image_folder(place)
@@ -94,7 +94,7 @@ def boxed_windows(
     return BoxedWindows(X, y, hidden, drawn, shared, files)
 
 
-def _read_table(path: Any) -> BoxTable:
+def read_table(path: Any) -> BoxTable:
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
     place = find_place(path)

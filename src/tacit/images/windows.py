@@ -73,8 +73,8 @@ def windows(
     """
     cells = whole_number("cells", cells, BLOCK)
     setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
-    sources = _sources(images)
-    folder = None if cache is None else _cache_folder(cache)
+    sources = image_sources(images)
+    folder = None if cache is None else cache_folder(cache)
     progress, began = Progress(verbose, len(sources)), time.perf_counter()
     parts = []
     try:
@@ -99,7 +99,7 @@ class _Described(NamedTuple):
     boxes: Array
 
 
-def _sources(images: Any) -> list[Any]:
+def image_sources(images: Any) -> list[Any]:
     """Arrays and paths, one an image."""
     if isinstance(images, np.ndarray):
         if images.ndim not in (2, 3):
@@ -303,7 +303,7 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def _cache_folder(cache: str | os.PathLike[str]) -> Path:
+def cache_folder(cache: str | os.PathLike[str]) -> Path:
     folder = file_path("cache", cache)
     if os.path.exists(folder) and not os.path.isdir(folder):
         raise ValueError(f"cache={shorten(str(folder))} is a file; give a folder")

@@ -67,8 +67,8 @@ def read_labels(y: Any, n: int) -> Array:
     return np.asarray(labels)
 
 
-def read_classes(classes: Any, y: Any, n: int) -> Array:
-    """The classes: those the user lists (y must be among them), or all that occur in y, sorted."""
+def read_classes(classes: Any, y: Any, n: int, least: int = 2) -> Array:
+    """The classes: those the user lists (``least`` or more, y among them), or all that occur in y, sorted."""
     labels = read_labels(y, n)
     check_classification_targets(labels)
     if classes is None:
@@ -79,13 +79,13 @@ def read_classes(classes: Any, y: Any, n: int) -> Array:
                 "class, or list all classes with classes=[...]"
             )
         return found
-    listed = read_listed(classes)
+    listed = read_listed(classes, least=least)
     reject_unknown(find_labels(listed, labels), listed, labels)
     return listed
 
 
-def read_listed(classes: Any, word: str = "labels") -> Array:
-    """The parameter ``classes`` as an array: two or more different labels of one kind.
+def read_listed(classes: Any, word: str = "labels", least: int = 2) -> Array:
+    """The parameter ``classes`` as an array: two or more different labels of one kind, or ``least=1``.
 
     >>> read_listed(["cat", "ant"])
     array(['cat', 'ant'], dtype='<U3')
@@ -93,15 +93,16 @@ def read_listed(classes: Any, word: str = "labels") -> Array:
     items = [] if isinstance(classes, str | bytes) or not is_list(classes) else _plain(classes).tolist()
     kinds = {kind_of_label(item) for item in items} if isinstance(items, list) else {""}
     listed = np.array(items) if len(kinds) == 1 and "" not in kinds else np.zeros(0)
-    if listed.size < 2 or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:
-        raise ValueError(f"classes must be two or more different {word}, got {shorten(classes)}")
+    if listed.size < least or listed.dtype.kind not in "biufUS" or np.unique(listed).size != listed.size:
+        count = "two" if least == 2 else "one"
+        raise ValueError(f"classes must be {count} or more different {word}, got {shorten(classes)}")
     return listed
 
 
-def check_listed(classes: Any, word: str = "labels") -> None:
+def check_listed(classes: Any, word: str = "labels", least: int = 2) -> None:
     """Refuse a parameter ``classes`` that is neither None nor a list of classes."""
     if classes is not None:
-        read_listed(classes, word)
+        read_listed(classes, word, least)
 
 
 def find_labels(classes: Array, labels: Array) -> Array:

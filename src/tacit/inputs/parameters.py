@@ -246,3 +246,14 @@ def reason(error: BaseException, most: int = 200) -> str:
     ('no such', 'MemoryError')
     """
     return one_line(str(error), most) or type(error).__name__
+
+
+def is_list_of_text(value: Any) -> bool:
+    """Whether a value is a list, tuple or array of strings.
+
+    >>> is_list_of_text(["a", "b"]), is_list_of_text("ab"), is_list_of_text([1])
+    (True, False, False)
+    """
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1 and (value.dtype.kind == "U" or all(isinstance(v, str) for v in value.tolist()))
+    return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)

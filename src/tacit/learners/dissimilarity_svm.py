@@ -9,19 +9,18 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import is_not_negative, is_positive, number, one_of, shorten
-from tacit.learners.latent.descent import Descent, Iteration
+from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.dissimilarity import Dissimilarity, PairPosition
 from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent.runs import Record
 from tacit.learners.latent_svm import LatentSVM
-from tacit.learners.preparation import Prepared
 from tacit.oracle import Problem, loss_needs_hidden, require
 from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
 from tacit.ragged import Ragged
 from tacit.solvers import Solver
 
-_NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "posterior_slope")
+_NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "posterior_slope", "expectations")
 
 
 class DissimilaritySVM(LatentSVM):
@@ -35,7 +34,8 @@ class DissimilaritySVM(LatentSVM):
     the special case of a single value in place of P_θ. With a loss that does not depend on h this is `LatentSVM`.
 
     A run alternates between iterations of a latent SVM for w and steps for θ, and ends when a round gains less than
-    ``C · tol``. It begins at θ = 0: all hidden values are as likely.
+    ``C · tol``. It begins at θ = 0: all hidden values are as likely. So the first start of ``init="auto"`` imputes from
+    the mean features of each label, in place of values drawn at random.
 
     Source: Kumar, Packer & Koller (2012), "Modeling Latent Variable Uncertainty for Loss-based Learning"; Kumar (2013),
     chapter 4, of whose equation 4.17 the gradient is corrected here.
@@ -191,8 +191,20 @@ class DissimilaritySVM(LatentSVM):
                 f"{int(np.argmax(np.diff(self._oracle.offsets) != np.diff(oracle.offsets)))} differs"
             )
 
-    def _descent(self, oracle: Any, prepared: Prepared) -> Descent:
-        return super()._descent(oracle, prepared)
+    def _first_position(self, procedure: Any, oracle: Any, y: Any, previous: Array | None) -> Position:
+        """Where a run begins: the first of "auto" where all hidden values are as likely, as θ = 0 says.
+
+        There the features of a label are their means over its hidden values. Their differences from those of all labels
+        point towards what occurs in many hidden values, and impute the first ones.
+        """
+        is_mean = isinstance(procedure, Dissimilarity) and isinstance(self.init, str) and self.init == "auto"
+        if not is_mean or procedure.descent.start or previous is not None or not oracle.hidden_unknown().size:
+            return super()._first_position(procedure, oracle, y, previous)
+        if self._known_part(oracle) is not None or self._proposals(oracle):
+            return super()._first_position(procedure, oracle, y, previous)
+        weights = procedure.descent.weights
+        w = oracle.expectations(np.zeros(oracle.n_params), label=weights, free=-weights).features
+        return self._begin_at(procedure, oracle.impute(w).code)
 
     def _run_procedure(self, descent: Descent) -> Any:
         if isinstance(self.conditional, str):
@@ -213,4 +225,4 @@ class DissimilaritySVM(LatentSVM):
             self.theta_schema_ = self.conditional.schema(X, y)
             size = self.theta_schema_.n_params
         self.theta_ = np.zeros(size)
-        self.objective_parts_: Array = np.array([[line.objective, 0.0, 0.0] for line in self.history_])
+        self.objective_parts_ = np.array([[line.objective, 0.0, 0.0] for line in self.history_])

@@ -20,7 +20,7 @@ MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "h
 
 ARRAY_FIELDS = (
     *("w", "target", "planes", "is_in", "slope", "reference", "seen", "best_w", "best_target", "present_w"),
-    *("theta", "best_theta", "parts"),
+    *("theta", "best_theta", "parts", "last"),
 )
 """Fields of the position of a descent that are arrays; all others are numbers."""
 
@@ -97,7 +97,7 @@ def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None
         if name in ("target", "reference", "best_target") and values.size:
             if not oracle.accepts(values) or values.min() < 0:
                 raise ValueError(f"{name} holds outputs that these samples do not have")
-        elif name in ("w", "best_w", "present_w", "slope") and values.size:
+        elif name in ("w", "best_w", "present_w", "slope", "last") and values.size:
             _check_weights(values, oracle.n_params)
         elif name in ("iteration", "changed", "n_warm"):
             whole_number(name, values, 0)

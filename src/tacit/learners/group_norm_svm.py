@@ -152,7 +152,8 @@ as in `LatentSVM`
         model = self._restricted(place < k, switch("null", null))
         wanted = model.warm_start
         model.set_params(warm_start=True).fit(X, y, hidden=hidden, sample_weight=sample_weight)
-        return model.set_params(warm_start=wanted)
+        model.set_params(warm_start=wanted)
+        return model
 
     def check(self) -> None:
         super().check()
@@ -162,7 +163,8 @@ as in `LatentSVM`
             values = getattr(self, name, None)
             if not isinstance(values, np.ndarray) or values.shape != (n_groups,) or values.dtype.kind != "f":
                 raise ValueError(f"{name} is {shorten(values)}, no number for each of {n_groups} groups")
-        if np.shape(getattr(self, "selected_states_", None)) not in ((n_groups,), self._label_states()):
+        selected: Any = getattr(self, "selected_states_", None)
+        if np.shape(selected) not in ((n_groups,), self._label_states()):
             raise ValueError("selected_states_ does not say of every group whether it is used")
 
     def _keep(self, record: Record, schema: Schema, oracle: Any) -> None:
@@ -236,7 +238,7 @@ as in `LatentSVM`
             return first
         descent: Descent = getattr(procedure, "descent", procedure)
         plain = replace(descent, penalty=Quadratic(), pace=None, shift=False)
-        now = plain.begin(first.target)
+        now: Any = plain.begin(first.target)
         while not now.is_done and now.iteration < MAX_FIRST_ITERATIONS:
             now = plain.step(now)
         return self._begin_at(procedure, now.target, now.w)

@@ -15,7 +15,7 @@ from tacit.learners.smooth.learner import SmoothLearner
 from tacit.learners.smooth.likelihood import EM, Likelihood
 from tacit.learners.smooth.places import Method, SmoothStep
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
-from tacit.oracle import Problem, completes_labels
+from tacit.oracle import Problem, has_long_codes
 
 METHODS = ("lbfgs", "em", "hard-em")
 
@@ -37,10 +37,13 @@ class HiddenCRF(SmoothLearner):
     C : weight of the mean log-loss against ½‖w‖²; a sample's weight is C/n
     method : "lbfgs" minimises the objective itself. "em" fits a CRF to the features that are expected given the labels,
         over and over; "hard-em" takes the best hidden value in place of the expectation
-    rule : "sum" predicts the label of the highest probability, "max" that of the best single output
+    rule : "sum" predicts the label of the highest probability, "max" that of the best single output. For sequences
+        whose tags have states, "sum" takes the likeliest tag of every token (marginal decoding), "max" the tags of the
+        best states (Viterbi)
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
     init : where a start begins. "auto": from hidden values that the problem proposes, then from w = 0, then from hidden
-        values at random; or only "zero", "hidden" (at random) or "weights" (at random)
+        values at random; or only "zero", "hidden" (at random) or "weights" (at random). For chains with states, "auto"
+        is "warm": ten averaged passes of a stochastic latent SVM; "k-means" groups the tokens of every tag
     tol : stop when half the squared norm of the gradient is below ``tol`` times the objective. Where every hidden value
         is known this bounds the relative gap
     max_iter : steps per start
@@ -114,7 +117,7 @@ class HiddenCRF(SmoothLearner):
         """p(y | x), (n, classes) in the order of `classes_`; for sequences the probability of every tag of every
         token, as a `Ragged` of tables."""
         oracle = self._bind(X)
-        if completes_labels(oracle):
+        if has_long_codes(oracle):
             return self._tag_posteriors(oracle)
         return self._label_posteriors(oracle, 1.0)
 

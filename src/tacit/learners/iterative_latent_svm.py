@@ -7,7 +7,7 @@ from typing import Any
 from tacit.learners.latent.descent import Descent
 from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import loss_needs_hidden, require
+from tacit.oracle import measures_hidden, require
 
 
 class IterativeLatentSVM(LatentSVM):
@@ -15,7 +15,10 @@ class IterativeLatentSVM(LatentSVM):
 
     For losses ``Δ(y_i, h_i, y, h)``, such as the overlap of boxes, when h_i is unknown. It works in rounds. A round
     fits a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, against the present
-    estimates of h_i, and then imputes every h_i anew. The first round counts the label alone where h_i is not given.
+    estimates of h_i, and then imputes every h_i anew. The first round is measured against what the start imputes, where
+    the start is a model: one of the known part (``init="known"``, and "auto" where some hidden values are known), an
+    earlier fit (``warm_start``), or weights (``init=model.weights_``). Otherwise it counts the label alone where h_i is
+    not given.
 
     Each round has a loss of its own, so rounds need not get better. They end when the hidden values of a round have
     occurred before. Kept is the round with the lowest objective, measured against its own hidden values. With a loss
@@ -35,7 +38,7 @@ class IterativeLatentSVM(LatentSVM):
     """
 
     def _check_loss(self, oracle: Any) -> None:
-        if loss_needs_hidden(oracle):
+        if measures_hidden(oracle):
             require(type(self).__name__, self.problem, oracle, ["measured_against"])
 
     def _run_procedure(self, descent: Descent) -> Rounds:

@@ -11,20 +11,25 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, random_numbers, switch, whole_number
+from tacit.inputs.parameters import is_not_negative, number, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import check_fitted
 from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
 from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
 from tacit.learners.smooth.starts import Starts, run_starts
-from tacit.oracle import Problem, has_long_codes, hidden_values, offered, require
-from tacit.oracle.capabilities import DrawsHidden, ProposesStarts
+from tacit.oracle import Problem, Schema, has_hidden_states, has_long_codes, hidden_values, offered, require
+from tacit.oracle.capabilities import DrawsHidden, LearnsOnline, ProposesStarts
+from tacit.penalties import Quadratic
 from tacit.running import Status
 from tacit.scale import sharded
 
 NEEDS = ("predict", "impute", "loss", "features", "decode")
 MOST_BATCHES = 100
 """Batches per epoch where `batch_size` is None: updates are then frequent, and passes still few."""
+
+
+UNEVENNESS = 0.01
+"""Standard deviation of the first weights where hidden states are alike at w = 0: far below what a mistake moves."""
 
 
 class LatentPerceptron(Learner):
@@ -40,7 +45,10 @@ class LatentPerceptron(Learner):
     epochs : passes over the samples; it ends sooner if a pass makes no mistake
     average : predict with the mean of the weights after every batch, which is far less noisy than the last ones
     shuffle : read the samples of every epoch in another order
-    batch_size : samples per update; None for a hundredth of the samples
+    batch_size : samples per update; None for a hundredth of the samples, and for sequences (problems that learn
+        online) for one, which is then as fast
+    margin : how much a loss of 1 is added to the scores while learning, so that the truth must win by it; 0 for the
+        plain perceptron. Only for problems that learn online, one sample at a time
     n_init : number of starts; the one with the lowest loss in its last epoch is kept. The first begins with w = 0, or
         hidden values that the problem proposes, the others with hidden values at random
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
@@ -73,6 +81,7 @@ class LatentPerceptron(Learner):
         average: bool = True,
         shuffle: bool = True,
         batch_size: int | None = None,
+        margin: float = 0.0,
         n_init: int = 1,
         checkpoint: Any = None,
         resume: bool = False,
@@ -86,6 +95,7 @@ class LatentPerceptron(Learner):
         self.average = average
         self.shuffle = shuffle
         self.batch_size = batch_size
+        self.margin = margin
         self.n_init = n_init
         self.checkpoint = checkpoint
         self.resume = resume
@@ -109,7 +119,7 @@ class LatentPerceptron(Learner):
         seed = int(random_numbers(self.random_state).randint(2**31))
         n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
         with sharded(oracle, self.n_jobs) as shards:
-            epochs = self._epochs(shards, weights, seed)
+            epochs = self._epochs(shards, weights, seed, schema)
             starts = Starts(epochs, lambda start, seed: _first_weights(shards, start, seed), n_starts, int(self.epochs))
             record, status = run_starts(self, starts, seed, open_checkpoint(self, oracle))
             best = min(record.runs, key=lambda run: run.objective)
@@ -141,7 +151,7 @@ class LatentPerceptron(Learner):
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
-            epochs = self._epochs(shards, weights, seed)
+            epochs = self._epochs(shards, weights, seed, self.schema_)
             zero = np.zeros(oracle.n_params)
             place = epochs.begin(getattr(self, "last_coef_", zero))
             if hasattr(self, "coef_"):
@@ -149,14 +159,20 @@ class LatentPerceptron(Learner):
             place = epochs.step(place)
             self._keep(place)
             self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
-        self.history_ = [*getattr(self, "history_", []), place.line(0.0)]
+        line: Any = place.line(0.0)
+        self.history_ = [*getattr(self, "history_", []), line]
         self.runs_, self.n_iter_ = [], len(self.history_)
         self.status_ = Status.CONVERGED if place.is_done else Status.MAX_ITER
         return self
 
-    def _epochs(self, oracle: Any, weights: Array, seed: int) -> Epochs:
+    def _epochs(self, oracle: Any, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
+        if offered(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
+            return OnlineEpochs(oracle, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
+        if self.margin:
+            require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, ["learn_online"], "use margin=0")
         size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
-        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed)
+        lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
+        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed, lower)
 
     def _keep(self, place: Place) -> None:
         self.coef_ = place.w
@@ -171,7 +187,9 @@ class LatentPerceptron(Learner):
 
     def _check(self) -> None:
         whole_number("epochs", self.epochs)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
+        if number("margin", self.margin, "a number from 0", is_not_negative) and self.batch_size not in (None, 1):
+            raise ValueError(f"margin={self.margin} learns from one sample at a time; leave batch_size at None")
         if self.batch_size is not None:
             whole_number("batch_size", self.batch_size)
         for name in ("average", "shuffle"):
@@ -190,12 +208,15 @@ class Epochs:
     shuffle: bool
     batch_size: int
     seed: int
+    lower: Array | None = None
+    """Least values of the weights, where the problem bounds some of them."""
 
     @property
     def n_params(self) -> int:
         return int(self.oracle.n_params)
 
     def begin(self, w: Array) -> Place:
+        w = w if self.lower is None else np.maximum(w, self.lower)
         return Place(w, np.inf, memory=_memory(w, 0))
 
     def step(self, now: Place) -> Place:
@@ -210,6 +231,7 @@ class Epochs:
             batches += 1
             if coef.any():
                 w = w + self._move(w, predicted, coef, rows)
+                w = w if self.lower is None else np.maximum(w, self.lower)
             count += 1
             mean = mean + (w - mean) / count if self.average else w
         objective = lost / float(self.weights.sum())
@@ -228,8 +250,9 @@ class Epochs:
             predicted = predicted[np.repeat(coef != 0, sizes)]
         else:
             predicted = predicted[wrong]
-        move: Array = self.oracle.features(right, coef[wrong], chosen)
-        return move - self.oracle.features(predicted, coef[wrong], chosen)
+        towards: Array = self.oracle.features(right, coef[wrong], chosen)
+        away: Array = self.oracle.features(predicted, coef[wrong], chosen)
+        return towards - away
 
     def _weights(self, rows: Any) -> Array:
         return self.weights if rows is None else self.weights[rows]
@@ -241,6 +264,41 @@ class Epochs:
             return
         order = np.random.default_rng((self.seed, epoch)).permutation(n)
         yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
+
+    def check(self, memory: Mapping[str, Array]) -> None:
+        check_shapes(memory, {"last": (self.n_params,), "count": (1,)})
+
+
+@dataclass(frozen=True)
+class OnlineEpochs:
+    """`Epochs` of one sample after the other, by an oracle that learns online: nothing here is as long as w but a few
+    vectors."""
+
+    oracle: Any
+    weights: Array
+    average: bool
+    shuffle: bool
+    seed: int
+    margin: float
+
+    @property
+    def n_params(self) -> int:
+        return int(self.oracle.n_params)
+
+    def begin(self, w: Array) -> Place:
+        return Place(w, np.inf, memory=_memory(w, 0))
+
+    def step(self, now: Place) -> Place:
+        n, count = self.oracle.n_samples, int(now.memory["count"][0])
+        order = np.random.default_rng((self.seed, now.iteration)).permutation(n) if self.shuffle else np.arange(n)
+        ones = np.ones(n)
+        found = self.oracle.learn_online(
+            now.memory["last"], order, self.weights[order], ones, ones / (count + n), margin=self.margin
+        )
+        mean = now.w * (count / (count + n)) + found.total if self.average else found.w
+        objective = float((self.weights[order] * found.lost).sum()) / float(self.weights.sum())
+        numbers = np.inf, now.iteration + 1, now.evaluations + n, found.mistakes
+        return Place(mean, objective, *numbers, is_done=found.mistakes == 0, memory=_memory(found.w, count + n))
 
     def check(self, memory: Mapping[str, Array]) -> None:
         check_shapes(memory, {"last": (self.n_params,), "count": (1,)})
@@ -258,6 +316,8 @@ def _first_weights(oracle: Any, start: int, seed: int) -> Array:
     proposed = [] if proposer is None or not oracle.hidden_unknown().size else proposer.proposals(start + 1)
     if start < len(proposed):
         code = proposed[start]
+    elif has_hidden_states(oracle):
+        return UNEVENNESS * np.random.default_rng((seed, start)).standard_normal(zero.size)
     elif start == 0:
         return zero
     else:

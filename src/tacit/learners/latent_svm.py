@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, random_numbers, shorten, switch, whole_number
+from tacit.inputs.parameters import number, numbers, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.latent.online_descent import OnlineDescent
+from tacit.learners.latent.online_start import learn_first_weights
 from tacit.learners.latent.runs import Record, Run, Runs, RunTable
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import Prepared, check_margin, prepare
-from tacit.oracle import Problem, completes_labels, has_long_codes, hidden_values, loss_needs_hidden, offered, require
-from tacit.oracle.capabilities import KnownPart, KnowsPart, ProposesStarts
+from tacit.learners.preparation import MAX_STARTS, Prepared, check_margin, prepare
+from tacit.oracle import (
+    Problem,
+    completes_labels,
+    has_hidden_states,
+    has_long_codes,
+    hidden_values,
+    loss_needs_hidden,
+    offered,
+    require,
+)
+from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts, WeighsSamples
 from tacit.oracle.digests import checksum
 from tacit.pacing import SelfPaced
-from tacit.penalties import Penalty
+from tacit.penalties import Penalty, without_bounds
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status, run
 from tacit.running.checkpoint import Checkpoint
 from tacit.scale import sharded
 from tacit.scale.cached import CachedOracle
-from tacit.solvers import Bundle, Solver, choose
+from tacit.solvers import Bundle, Solver, Subgradient, choose
+from tacit.solvers.choice import MAX_PLANE_NUMBERS
 from tacit.solvers.task_fingerprint import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
+
+INITS = ("auto", "known", "hidden", "weights", "warm", "k-means")
 
 _COMPARED = (
     *("problem", "C", "solver", "pace", "n_init", "tol", "max_inner", "rescaling", "escape", "shift"),
@@ -54,15 +68,19 @@ class LatentSVM(Learner):
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
     C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
-    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`
+    solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`. For sequences,
+        `tacit.solvers.Subgradient()` imputes hidden values at every visit of a sample instead, one averaged pass per
+        iteration: the way for millions of weights, and what "auto" takes for chains with states beyond a million
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
-    init : where a start begins. "auto" takes hidden values that the problem proposes (a `Motif` proposes the places of
+    init : where a start begins. A dict of weights, such as ``weights_`` of a fitted model, imputes with those. "auto"
+        takes hidden values that the problem proposes (a `Motif` proposes the places of
         words that positives have more often than negatives) and draws them at random when there are no more proposals;
         "hidden" draws them at random; "weights" draws w and imputes; or give the hidden values. Where some hidden
         values or tags are known, the first start of "auto" is "known": a structured SVM on the known part imputes the
-        others
+        others. For chains with states, "auto" is "warm": ten averaged stochastic passes from weights that are not
+        quite equal; "k-means" groups the tokens of every tag
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
         which learns from the known part alone, to 1. "auto" holds some known hidden values back and takes the factor
         that predicts them best; for sequences with missing tags, and where nothing is known, it is 1
@@ -173,10 +191,14 @@ class LatentSVM(Learner):
             factor = np.ones(oracle.n_samples)
             factor[oracle.hidden_unknown()] = self.unknown_weight_
             prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
+        weigher = offered(oracle, WeighsSamples)
+        if weigher is not None:
+            prepared = prepared._replace(weights=weigh_anew(prepared.weights, weigher.sample_factors()))
+        given = self._given_weights(prepared) if isinstance(self.init, Mapping) else None
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
             procedure = self._run_procedure(self._descent(CachedOracle(shards), prepared))
-            previous = self._previous_weights(schema)
+            previous = self._previous_weights(schema) if given is None else given
             runs = Runs(
                 procedure,
                 lambda procedure: self._first_position(procedure, shards, y, previous),
@@ -263,8 +285,19 @@ class LatentSVM(Learner):
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
     def _run_procedure(self, descent: Descent) -> Any:
-        """What one start runs: here a descent."""
-        return descent
+        """What one start runs: a descent, or a stochastic one for a solver that is, and for very many weights."""
+        return OnlineDescent(descent) if self._is_online(descent) else descent
+
+    def _is_online(self, descent: Descent) -> bool:
+        """Whether hidden values are imputed at every visit of a sample instead of between convex tasks."""
+        oracle = descent.oracle
+        is_plain = descent.penalty.is_plain and descent.rescaling == "margin" and descent.pace is None
+        if not is_plain or not oracle.hidden_unknown().size or offered(oracle, LearnsOnline) is None:
+            return False
+        if isinstance(self.solver, Subgradient):
+            return self.solver.batch_size is None
+        is_auto = isinstance(self.solver, str) and has_hidden_states(oracle)
+        return is_auto and oracle.n_params > MAX_PLANE_NUMBERS
 
     def _checkpoint(self, prepared: Prepared, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:
@@ -299,13 +332,26 @@ class LatentSVM(Learner):
             return self._begin_at(procedure, oracle.impute(zero).code)
         if previous is not None and descent.start == 0:
             return self._begin_at(procedure, oracle.impute(previous).code, previous)
+        if isinstance(procedure, OnlineDescent) and isinstance(self.init, str):
+            return self._begin_at(procedure, oracle.impute(zero).code)
         rng = descent.rng("start")
         part = self._known_part(oracle) if descent.start == 0 else None
         if part is not None:
             w = descent.solve_known(part)
             return self._begin_at(procedure, oracle.impute(w).code, w)
+        if isinstance(self.init, str) and (
+            self.init == "warm" or (self.init == "auto" and has_hidden_states(oracle) and part is None)
+        ):
+            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, ["learn_online"], "use init='auto'")
+            w = learn_first_weights(oracle, descent.weights, rng)
+            return self._begin_at(procedure, oracle.impute(w).code, w)
+        if isinstance(self.init, str) and self.init == "k-means":
+            require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ["clusters"], "use init='auto'")
+            return self._begin_at(procedure, oracle.clusters(rng))
         if isinstance(self.init, str) and self.init == "weights":
-            return self._begin_at(procedure, oracle.impute(rng.standard_normal(oracle.n_params)).code)
+            lower = without_bounds(descent.penalty)[1]
+            w = np.maximum(rng.standard_normal(oracle.n_params), -np.inf if lower is None else lower)
+            return self._begin_at(procedure, oracle.impute(w).code)
         if isinstance(self.init, str) and self.init == "auto":
             proposed = self._proposals(oracle)
             if descent.start < len(proposed):
@@ -319,6 +365,23 @@ class LatentSVM(Learner):
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return self._begin_at(procedure, oracle.impute(zero, prefer=prefer).code)
+
+    def _given_weights(self, prepared: Prepared) -> Array:
+        """The weights that `init` gives by block, within the bounds of the penalty."""
+        w = np.zeros(prepared.schema.n_params)
+        views = prepared.schema.views(w)
+        if set(views) != set(self.init):
+            raise ValueError(f"init gives weights of {shorten(list(self.init))}, the problem has {sorted(views)}")
+        for name, values in self.init.items():
+            table = numbers(f"init[{name!r}]", values, f"an array of shape {views[name].shape}")
+            if table.shape != views[name].shape or not np.isfinite(table).all():
+                raise ValueError(
+                    f"init[{name!r}] has shape {table.shape}; weights to begin with are finite numbers of shape "
+                    f"{views[name].shape}"
+                )
+            views[name][:] = table
+        lower = without_bounds(prepared.penalty)[1]
+        return w if lower is None else np.maximum(w, lower)
 
     def _known_part(self, oracle: Any) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
@@ -357,18 +420,15 @@ class LatentSVM(Learner):
             number("unknown_weight_", self.unknown_weight_, "a number from 0 to 1", lambda u: 0 <= u <= 1)
 
     def _check(self) -> None:
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         whole_number("max_inner", self.max_inner)
         if not isinstance(self.unknown_weight, str) or self.unknown_weight != "auto":
             number("unknown_weight", self.unknown_weight, "'auto' or a number from 0 to 1", lambda u: 0 <= u <= 1)
         for name in ("escape", "shift", "warm_start"):
             switch(name, getattr(self, name))
-        if self.init is None or (
-            isinstance(self.init, str) and self.init not in ("auto", "known", "hidden", "weights")
-        ):
-            raise ValueError(
-                f"init must be 'auto', 'known', 'hidden', 'weights' or hidden values, got {shorten(self.init)}"
-            )
+        if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
+            names = ", ".join(map(repr, INITS))
+            raise ValueError(f"init must be {names}, a dict of weights or hidden values, got {shorten(self.init)}")
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
@@ -397,6 +457,8 @@ def _digest_values(values: Any) -> str:
     """A checksum of hidden values as the user gives them."""
     if isinstance(values, Ragged):
         return checksum(values.values, values.offsets)
+    if isinstance(values, Mapping):
+        return " ".join(f"{name} {_digest_values(values[name])}" for name in sorted(values))
     try:
         values = np.asarray(values)
     except ValueError:  # entries of several lengths

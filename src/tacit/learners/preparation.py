@@ -22,7 +22,7 @@ from tacit.inputs.parameters import (
     whole_number,
 )
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, offered, require
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
 from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.running.checkpoint import Checkpoint
@@ -31,6 +31,9 @@ from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")
 MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
+
+MAX_STARTS = 100_000
+"""The largest n_init: each start keeps its record."""
 
 MIN_COST_SPREAD = 5.0
 """Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
@@ -74,7 +77,7 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
     _warn_of_unequal_costs(learner, oracle)
     solver = Bundle() if learner.solver is None or isinstance(learner.solver, str) else learner.solver
     require(type(solver).__name__, learner.problem, oracle, solver.needs)
-    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    penalty = bounded_penalty(learner, schema)
     penalty.check(oracle.n_params)
     if isinstance(penalty, GroupNorm):
         penalty = penalty.on(schema)
@@ -83,10 +86,24 @@ def prepare(learner: Any, X: Any, y: Any, hidden: Any, sample_weight: Any) -> Pr
         raise CapabilityError(
             f"{type(solver).__name__} cannot minimise with {type(penalty).__name__}; use solver=Bundle() or 'auto'"
         )
-    if learner.class_weight is not None and completes_labels(oracle):
+    if learner.class_weight is not None and has_long_codes(oracle):
         raise ValueError("class_weight needs one label per sample; for sequences put the weights into a cost matrix")
     weights = sample_weights(learner, y, schema.classes, oracle.n_samples, sample_weight)
     return Prepared(schema, oracle, weights, penalty)
+
+
+def bounded_penalty(learner: Any, schema: Schema) -> Any:
+    """The penalty of a learner, with the bounds that its problem puts on weights and those given by block."""
+    penalty = Quadratic() if learner.penalty is None else learner.penalty
+    lower = learner.problem.lower_bounds(schema)
+    if hasattr(penalty, "in_blocks"):
+        return penalty.in_blocks(schema, lower)
+    if lower:
+        raise CapabilityError(
+            f"{type(learner.problem).__name__} bounds the weights of {', '.join(map(repr, lower))}, which "
+            f"{type(penalty).__name__} cannot: use tacit.penalties.Quadratic"
+        )
+    return penalty
 
 
 def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:

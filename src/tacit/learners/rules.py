@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import completes_labels
+from tacit.oracle import has_hidden_states, has_long_codes, offered
+from tacit.oracle.capabilities import SumsParts
 
 
 class Rule(Protocol):
@@ -52,12 +53,19 @@ class SummedHidden:
 
 
 class LikeliestLabel(SummedHidden):
-    """`SummedHidden`, and the best output for sequences: there, nothing beside the tags is hidden."""
+    """`SummedHidden` for single labels. Where labels have many parts: the likeliest tag of every token where tags have
+    hidden states, the likeliest cluster of every mention, and else the best output, as for plain sequences."""
 
     needs: tuple[str, ...] = ("predict",)
 
     def answer(self, oracle: Any, w: Array) -> Array:
-        return BestOutput().answer(oracle, w) if completes_labels(oracle) else super().answer(oracle, w)
+        if has_hidden_states(oracle):
+            likeliest: Array = oracle.likeliest(w)
+            return likeliest
+        if offered(oracle, SumsParts) is not None:
+            clusters: Array = oracle.likeliest_clusters(w).code
+            return clusters
+        return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 
 class LeastEntropy:

@@ -44,9 +44,11 @@ Who promises what
 from tacit.oracle.capabilities import (
     Expectations,
     completes_labels,
+    has_hidden_states,
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
+    measures_hidden,
     offered,
     runs_python,
 )
@@ -91,9 +93,11 @@ __all__ = [
     "check_hidden",
     "checksum",
     "completes_labels",
+    "has_hidden_states",
     "has_long_codes",
     "hidden_values",
     "loss_needs_hidden",
+    "measures_hidden",
     "offered",
     "read_hidden",
     "require",

@@ -111,6 +111,14 @@ class ScoresLabels(Protocol):
         """The best output of every row under the label at this position among the classes."""
 
 
+class SumsParts(Protocol):
+    """Labels of many parts under which hidden values can be summed over part by part."""
+
+    def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
+        """An output of high probability, hidden values summed over: part by part, given the parts before. The value is
+        the logarithm of its probability."""
+
+
 class RanksHidden(Protocol):
     """The best few hidden values."""
 
@@ -162,6 +170,14 @@ class KnowsPart(Protocol):
         """The pieces with nothing left to impute: a structured SVM learns from them. None where nothing is known."""
 
 
+class WeighsSamples(Protocol):
+    """Samples that are labelled in several ways, and do not weigh the same."""
+
+    def sample_factors(self) -> Array:
+        """(n,) the factor of every sample's weight: weakly labelled ones together count as much as their problem says
+        beside the others."""
+
+
 class ProposesStarts(Protocol):
     """Hidden values that are worth starting from."""
 
@@ -198,6 +214,36 @@ class KeepsDual(Protocol):
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> Any:
         """A `tacit.oracle.dual.Dual` of the task with these c_i and targets, at ``start`` where that fits."""
+
+
+class OnlinePass(NamedTuple):
+    """What `LearnsOnline.learn_online` returns.
+
+    Attributes
+    ----------
+    w : the weights after the last visit
+    total : the sum of the weights after every visit, times its share
+    lost : the loss of the prediction at each visit
+    mistakes : visits that moved the weights
+    """
+
+    w: Array
+    total: Array
+    lost: Array
+    mistakes: int
+
+
+class LearnsOnline(Protocol):
+    """Samples visited one after the other, the weights moving in between, at a cost that does not grow with w."""
+
+    def learn_online(
+        self, w: Array, order: Array, steps: Array, decays: Array, shares: Array, *, margin: float, target: Any = None
+    ) -> OnlinePass:
+        """Visit samples in this order: ``w ← decay·w + step·(Ψ(truth) − Ψ(prediction))``.
+
+        The prediction maximises score plus ``margin`` times loss. The truth is the code ``target``, or the best output
+        that agrees with the labels where that is None. With a margin of 0, only a prediction with a loss moves w.
+        """
 
 
 class MeasuresHidden(Protocol):
@@ -288,6 +334,12 @@ def loss_needs_hidden(oracle: Any) -> bool:
     return bool(getattr(oracle, "loss_needs_hidden", False))
 
 
+def measures_hidden(oracle: Any) -> bool:
+    """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
+    oracle says that it can (``measures_completed``)."""
+    return loss_needs_hidden(oracle) or bool(getattr(oracle, "measures_completed", False))
+
+
 def completes_labels(oracle: Any) -> bool:
     """Whether what is hidden is what y lacks (missing tags of a sequence), so that hidden values are completed
     labels."""
@@ -302,6 +354,12 @@ def runs_python(oracle: Any) -> bool:
 def has_long_codes(oracle: Any) -> bool:
     """Whether a code has several integers per sample, cut by ``code_offsets``."""
     return getattr(oracle, "code_offsets", None) is not None
+
+
+def has_hidden_states(oracle: Any) -> bool:
+    """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
+    apart at w = 0. Links between mentions are none: their features tell them apart."""
+    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "learn_online")
 
 
 def hidden_values(oracle: Any, code: Array) -> Any:

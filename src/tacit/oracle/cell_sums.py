@@ -127,7 +127,7 @@ class CellSums(ABC):
 
     def output_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
         """See `tacit.oracle.capabilities.GivesPosteriors`."""
-        parts = [np.empty((0, self.n_labels))]
+        parts: list[Array] = [np.empty((0, self.n_labels))]
         for _, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
             V, log = np.empty(scores.shape), np.empty(starts.size - 1)

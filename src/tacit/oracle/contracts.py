@@ -214,6 +214,10 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     def schema(self, X: Any, y: Any) -> Schema:
         """Learn classes, dimensions and preprocessing from training data."""
 
+    def lower_bounds(self, schema: Schema) -> Mapping[str, float]:
+        """The least values, 0 or below, that inference allows the weights of some blocks, by the block's name."""
+        return {}
+
     @abstractmethod
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Oracle:
         """Pack the data once. ``y`` is None when predicting; ``hidden`` holds known hidden values, −1 elsewhere."""

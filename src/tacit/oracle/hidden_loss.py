@@ -76,7 +76,8 @@ class HiddenLoss:
         self.kinds = np.asarray(kinds, dtype=np.int64)
         self.make = tables if callable(tables) else None
         parts = [] if callable(tables) else [np.asarray(table, dtype=np.float32) for table in tables]
-        squares = [part.size for part in parts] if sizes is None else np.asarray(sizes, dtype=np.int64) ** 2
+        sides = [round(part.size**0.5) for part in parts] if sizes is None else sizes
+        squares = np.asarray(sides, dtype=np.int64) ** 2
         self.starts = np.concatenate([[0], np.cumsum(squares)]).astype(np.int64)
         self.flat = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0, np.float32)
         self.digest = np.empty(0) if digest is None else digest

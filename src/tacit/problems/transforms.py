@@ -232,7 +232,8 @@ class Transforms(ClassProblem):
             raise ValueError(
                 f"kept holds a boolean for each of {k} classes and {n_states} states, got {shorten(self.kept)}"
             )
-        has_null = np.broadcast_to(np.asarray(self.null), k) if np.shape(self.null) in ((), (k,)) else np.zeros(0)
+        given: Any = np.asarray(self.null)
+        has_null: Any = np.broadcast_to(given, k) if given.shape in ((), (k,)) else np.zeros(0)
         if has_null.shape != (k,):
             raise ValueError(f"null holds a boolean for each of {k} classes, got {shorten(self.null)}")
         if not (kept.any(axis=1) | has_null).all():

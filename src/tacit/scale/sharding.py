@@ -101,6 +101,8 @@ BATCHES: Mapping[str, Batch] = {
     "expectations": Batch(join_expectations, ("w", "rows"), per_row=("free", "label", "truth")),
     "hidden_posterior": Batch(join_arrays, ("w", "rows"), per_row=("labels",)),
     "tag_posterior": Batch(join_arrays, ("w", "rows")),
+    "state_posterior": Batch(join_arrays, ("w", "rows")),
+    "likeliest": Batch(join_arrays, ("w", "rows")),
     "output_posterior": Batch(join_arrays, ("w", "rows")),
     "expected_losses": Batch(join_expected_losses, ("w", "rows"), per_row=("coef",)),
     "renyi_scores": Batch(join_arrays, ("w", "alpha", "rows")),
@@ -119,8 +121,8 @@ VIEWS = ("exact", "with_hidden", "with_loss", "measured_against")
 
 WHOLE = (
     "accepts", "decode", "digest", "draw", "dual", "encode", "hidden_unknown", "joint_moves", "known_part", "probe",
-    "proposals", "units", "known_labels", "labels_of", "in_user_order", "rule_out", "label_losses",
-    "block_starts", "costs", "learn", "loss_rows",
+    "proposals", "learn_online", "clusters", "regions", "sample_factors", "units", "known_labels", "labels_of",
+    "in_user_order", "rule_out", "label_losses", "block_starts", "costs", "learn", "loss_rows",
     "news", "recipe", "split", "states",
     "losses_of", "spread", "posterior_slope",
 )  # fmt: skip

@@ -14,6 +14,7 @@ from tacit.inputs.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.solvers.bounded_qp import maximise_with_bounds
 from tacit.solvers.loop import StallCounter, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual
 from tacit.solvers.simplex_qp import maximise_on_simplex
@@ -267,7 +268,6 @@ class BundleState(StallCounter):
 
     def solve_model_dual(self, penalty: Penalty) -> Array:
         """The weights α of the planes that maximise the dual of the cutting-plane model under this penalty."""
-        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
         if isinstance(penalty, GroupNorm):
             tolerance *= NORM_FACTOR
@@ -279,6 +279,9 @@ class BundleState(StallCounter):
             alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
             self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
             return alpha
+        if getattr(penalty, "lower", None) is not None:
+            return maximise_with_bounds(self.slopes, self.offsets, penalty, self.floor, self.best[1], tolerance)
+        gains = penalty.dual_offsets(self.slopes, self.offsets) - self.floor
         gram, size = self.gram / penalty.stiffness, self.best[1] - self.floor
         return maximise_on_simplex(self.slopes, penalty.dual_scale, gram, gains, size, tolerance)
 
@@ -289,7 +292,7 @@ class BundleState(StallCounter):
         """
         slope = alpha @ self.slopes
         bound = penalty.least(slope, float(alpha @ self.offsets), self.floor)
-        if not penalty.is_quadratic and (bound > self.bound or self.slope is None):
+        if isinstance(penalty, GroupNorm) and (bound > self.bound or self.slope is None):
             self.slope = np.asarray(slope / max(penalty.steepness(slope), 1.0))
         self.bound = max(self.bound, bound)
         return np.asarray(slope)

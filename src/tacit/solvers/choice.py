@@ -20,6 +20,10 @@ MAX_INFLUENCE = 1.0
 """The `sample_influence` up to which `FrankWolfe` is chosen. At ten times as much it takes twice the time of
 `Bundle`."""
 
+MAX_PLANE_NUMBERS = 1_000_000
+"""Weights of sequences from which on `FrankWolfe` is chosen whatever C is. It keeps a few vectors of the length of w
+and 8 taggings per sequence at first; `Bundle` keeps up to a hundred planes as long as w, 0.8 GB at this length."""
+
 MIN_TOLERANCE = 3e-3
 """The tolerance from which on `FrankWolfe` needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving
 shrinks, while its updates, some 0.1 ms each, grow in number, so functions that take less time are better off with
@@ -30,7 +34,8 @@ def choose(task: Task, tol: float) -> Solver:
     """The solver that is usually fastest to a relative gap of ``tol``; the same for the same task, on any machine.
 
     `FrankWolfe` where every call of the oracle is a user's Python function, C is small and the tolerance loose,
-    because it needs the fewest calls; and for many short sequences at small C. `Bundle` everywhere else: its passes are
+    because it needs the fewest calls; for many short sequences at small C; and for sequences with a million weights
+    or more, where `Bundle` would hold gigabytes of planes. `Bundle` everywhere else: its passes are
     matrix products, and its number of passes grows the least with C.
 
     >>> from tacit import problems, testing
@@ -44,6 +49,8 @@ def choose(task: Task, tol: float) -> Solver:
     has_dual = offered(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:
         return FrankWolfe() if is_small and tol >= MIN_TOLERANCE else Bundle()
+    if has_long_codes(oracle) and has_dual and oracle.n_params > MAX_PLANE_NUMBERS:
+        return FrankWolfe()
     if has_long_codes(oracle) and has_dual and oracle.n_samples >= MIN_SEQUENCES and is_small:
         return FrankWolfe() if task.target.size <= MAX_MEAN_LENGTH * oracle.n_samples else Bundle()
     return Bundle()

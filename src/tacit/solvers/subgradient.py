@@ -12,15 +12,23 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import whole_number
-from tacit.oracle import Task
+from tacit.oracle import Task, offered
+from tacit.oracle.capabilities import LearnsOnline
+from tacit.penalties import without_bounds
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import WarmStart
 
 CERTIFICATE_GROWTH = 1.25
 """The number of passes at which a certificate is computed grows by this factor: about one more oracle pass in four."""
 
+ONLINE_GROWTH = 2.0
+"""The same for samples that are learned from one at a time: such a pass costs no more than its certificate."""
+
 WARM_START_PASSES = 10
 """How many passes a warm start counts for: the larger, the shorter the first steps."""
+
+BATCH_SIZE = 32
+"""Samples per mini-batch, unless the caller says otherwise."""
 
 MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
@@ -39,7 +47,9 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass
+    batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass. None
+        is 32; for sequences, whose problem learns online, it is one at a time in compiled code: a pass then costs about
+        one Viterbi, and memory is a few vectors of the length of w, however long that is
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise
@@ -52,7 +62,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
     is_coarse = True
     """It reaches small gaps only slowly, so the common checks ask for large ones."""
 
-    def __init__(self, batch_size: int = 32) -> None:
+    def __init__(self, batch_size: int | None = None) -> None:
         self.batch_size = batch_size
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> SubgradientState:
@@ -67,11 +77,15 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        whole_number("batch_size", self.batch_size)
+        if self.batch_size is not None:
+            whole_number("batch_size", self.batch_size)
 
     def step(self, task: Task, state: SubgradientState) -> SubgradientState:
         state = copy.copy(state)
-        state.descend(task, int(self.batch_size))
+        if self.batch_size is None and _can_learn_online(task):
+            state.descend_online(task)
+        else:
+            state.descend(task, BATCH_SIZE if self.batch_size is None else int(self.batch_size))
         if state.passes >= state.next_certificate:
             state.certify(task)
         return state
@@ -97,6 +111,11 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
         state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         return state
+
+
+def _can_learn_online(task: Task) -> bool:
+    is_plain = task.penalty.is_plain and task.rescaling == "margin" and task.baseline is None
+    return is_plain and offered(task.oracle, LearnsOnline) is not None
 
 
 class SubgradientState:
@@ -138,14 +157,38 @@ class SubgradientState:
         slope, offset = np.zeros_like(self.slope), 0.0
         w, mean = self.w, self.mean.copy()
         t = (self.trust + self.passes) * batches
+        penalty, lower = without_bounds(task.penalty)
         for start in range(0, n, batch_size):
             rows = np.sort(order[start : start + batch_size])
             plane = task.plane(task.augmented(w, rows).code, rows)
             slope += plane.gradient
             offset += plane.offset
             t += 1
-            w = w + (task.penalty.primal(batches * plane.gradient) - w) / t
+            w = w + (penalty.primal(batches * plane.gradient) - w) / t
+            if lower is not None:
+                w = np.maximum(w, lower)  # the nearest point within the bounds
             mean += (w - mean) * (2 / (t + 1))
+        self._finish_pass(task, w, mean, slope, offset)
+
+    def descend_online(self, task: Task) -> None:
+        """One pass in batches of one, by an oracle that learns online.
+
+        After visit t, t·w is the sum of all planes so far, so the plane of a pass is a difference of two such sums.
+        """
+        n = task.oracle.n_samples
+        order = np.random.default_rng((self.seed, self.passes)).permutation(n)
+        visit = (self.trust + self.passes) * n + np.arange(1, n + 1, dtype=np.float64)
+        time = n + visit  # as if the targets themselves had been one pass: the first steps are no longer than C/n
+        steps = n * task.weights[order] / time
+        oracle: Any = task.oracle
+        found = oracle.learn_online(self.w, order, steps, 1 - 1 / time, visit, margin=1.0, target=task.target)
+        before = (visit[0] - 1) * visit[0] / 2
+        mean = (before * self.mean + found.total) / (before + float(visit.sum()))
+        slope = ((time[0] - 1) * self.w - time[-1] * found.w) / n
+        self._finish_pass(task, found.w, mean, slope, float((task.weights[order] * found.lost).sum()))
+
+    def _finish_pass(self, task: Task, w: Array, mean: Array, slope: Array, offset: float) -> None:
+        """The present point, the mean point, and the plane of a pass in the mean plane and its bound."""
         self.passes += 1
         share = 2 / (self.passes + 1)
         self.w, self.mean = w, mean
@@ -160,7 +203,8 @@ class SubgradientState:
         code = task.augmented(w).code
         self.record_point(task, w, code, task.plane(code))
         self.certified = self.passes
-        self.next_certificate = max(self.passes + 1, math.ceil(CERTIFICATE_GROWTH * self.passes))
+        growth = ONLINE_GROWTH if _can_learn_online(task) else CERTIFICATE_GROWTH
+        self.next_certificate = max(self.passes + 1, math.ceil(growth * self.passes))
 
     def record_point(self, task: Task, w: Array, code: Array, plane: Any) -> None:
         """Keep the code, and ``w`` if its objective is the best so far."""

@@ -25,9 +25,10 @@ def best_paths(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Ragged
     """
     unary, transition, filled = _scores(model, strings)
     states, value = np.zeros(len(unary), dtype=np.int64), np.empty(filled.size - 1)
-    free, column, nothing = np.zeros((1, len(transition))), np.zeros(len(unary), np.int64), np.empty(0, np.int64)
+    free, column = np.zeros((1, len(transition))), np.zeros(len(unary), np.int64)
+    nothing = np.empty(0, np.int64), np.zeros((0, len(transition)), dtype=bool)
     if states.size:
-        viterbi(unary, filled, transition, free, column, nothing, states, value)
+        viterbi(unary, filled, transition, free, column, *nothing, states, value)
     return _of_all(model, strings, value), Ragged(states, strings.offsets)
 
 

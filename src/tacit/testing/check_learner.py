@@ -18,8 +18,10 @@ from tacit.arrays import Array
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError, Problem
 from tacit.ragged import Ragged
+from tacit.region_graphs import RegionGraphs
 from tacit.running import Status
 from tacit.scale.sharding import smallest_blocks
+from tacit.testing.check_problem import lower_bounds
 from tacit.testing.enumeration import assert_that, same
 
 
@@ -155,7 +157,8 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str
         ("y too short", {}, X, y[:-1]),
         ("y of one class", {}, X, single),
     ):
-        lists_classes = any(getattr(learner.problem, name, None) is not None for name in ("classes", "outputs"))
+        listing = ("classes", "labels", "outputs")
+        lists_classes = any(getattr(learner.problem, name, None) is not None for name in listing)
         if (what == "y of one class" and lists_classes) or not set(change) <= set(params):
             continue
         try:
@@ -183,12 +186,13 @@ def _data(problem: Problem) -> tuple[Any, Any, Any]:
             break
     X = _cast(_joined([e.X for e in examples]), np.float64)
     schema = problem.schema(X, _joined([e.y for e in examples]))
-    oracle = problem.bind(X, None, schema)
+    oracle, lower = problem.bind(X, None, schema), lower_bounds(problem, schema)
     for seed in itertools.count():
-        w = np.random.default_rng(seed).standard_normal(schema.n_params)
+        w = np.maximum(np.random.default_rng(seed).standard_normal(schema.n_params), lower)
         y, hidden = oracle.decode(oracle.predict(w).code)
         if isinstance(y, Ragged):
-            if len(np.unique(y.values)) == len(schema.classes):
+            # clusters are numbered in every document anew: two of them in some document will do
+            if len(np.unique(y.values)) == (len(schema.classes) or 2):
                 return X, y, hidden
         elif len(np.unique(y)) == len(schema.classes):
             first = [int(np.flatnonzero(y == label)[0]) for label in schema.classes]
@@ -198,10 +202,14 @@ def _data(problem: Problem) -> tuple[Any, Any, Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    return Ragged.concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+    if isinstance(parts[0], RegionGraphs):
+        return RegionGraphs.concatenate(parts)
+    return type(parts[0]).concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
 
 
 def _width(X: Any) -> Any:
+    if isinstance(X, RegionGraphs):
+        return X.nodes.values.shape[1], X.edge_values.shape[1]
     return (X.values if isinstance(X, Ragged) else X).shape[1:]
 
 
@@ -209,6 +217,8 @@ def _cast(X: Any, kind: type) -> Any:
     """The same numbers in another precision; strings stay as they are."""
     if isinstance(X, Ragged):
         return X.with_values(X.values.astype(kind))
+    if isinstance(X, RegionGraphs):
+        return X.with_values(X.nodes.values.astype(kind))
     return X if X.dtype.kind in "SU" else X.astype(kind)
 
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from tacit.arrays import Array
 from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, offered, take_code
 from tacit.oracle.capabilities import SumsOutputs
+from tacit.penalties import Quadratic
 from tacit.problems import PerSample
 from tacit.testing.check_entropies import check_entropies
 from tacit.testing.check_functions import check_functions
@@ -53,10 +54,11 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
                 f"{name}: the true output of sample {i} has a loss; it must be 0",
             )
         # whole numbers give exact ties, and scores free of rounding
+        lower = lower_bounds(problem, schema)
         for w in (rng.integers(-2, 3, oracle.n_params).astype(float), np.zeros(oracle.n_params)):
-            _check_maxima(name, oracle, table, w)
-        _check_sums(name, oracle, table, rng)
-        _check_rows(name, oracle, rng)
+            _check_maxima(name, oracle, table, np.maximum(w, lower))
+        _check_sums(name, oracle, table, rng, lower)
+        _check_rows(name, oracle, rng, lower)
         if isinstance(oracle, EnumerableOracle):
             _check_maps(name, oracle, rng)
         if offered(oracle, SumsOutputs) is not None:
@@ -72,6 +74,12 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
     )
     if not isinstance(problem, PerSample):  # whose functions may be lambdas
         pickle.loads(pickle.dumps(problem))
+
+
+def lower_bounds(problem: Problem, schema: Any) -> Any:
+    """The least value of every weight that inference allows; −inf where the problem says nothing."""
+    penalty = Quadratic().in_blocks(schema, problem.lower_bounds(schema))
+    return -np.inf if penalty.lower is None else penalty.lower
 
 
 def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> None:
@@ -121,9 +129,9 @@ def _attained(
         )
 
 
-def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Generator) -> None:
+def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Generator, lower: Any) -> None:
     coef = rng.standard_normal(table.n)
-    w = rng.standard_normal(oracle.n_params)
+    w = np.maximum(rng.standard_normal(oracle.n_params), lower)
     for _ in range(3):
         chosen = [int(rng.integers(len(outputs))) for outputs in table.outputs]
         labels, hidden = _outputs(table, chosen)
@@ -212,8 +220,8 @@ def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeratio
     )
 
 
-def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator) -> None:
-    w = rng.integers(-2, 3, oracle.n_params).astype(float)
+def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator, lower: Any) -> None:
+    w = np.maximum(rng.integers(-2, 3, oracle.n_params).astype(float), lower)
     n = oracle.n_samples
     whole = {"predict": oracle.predict(w), "impute": oracle.impute(w), "augmented": oracle.augmented(w)}
     code, coef = whole["augmented"].code, rng.standard_normal(n)

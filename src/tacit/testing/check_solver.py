@@ -36,7 +36,7 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
             continue
         ran += 1
         table = Enumeration(problem.example(np.random.default_rng(seed)))
-        optimum = table.optimum(task.weights, precision=ROUNDING)
+        optimum = table.optimum(task.weights, ROUNDING, getattr(task.penalty, "lower", None))
         solution = minimise(task, solver, tol=tol, max_iter=most)
         where = f"{name} on {type(problem).__name__}, seed {seed}, C={C}"
         room = ROUNDING * optimum.objective

@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.oracle import Example, Problem, Task
+from tacit.penalties import Quadratic
 from tacit.ragged import Ragged
 from tacit.testing.reference_optimum import Optimum, bracket_optimum
 
@@ -46,8 +47,10 @@ class Enumeration:
         matches = [same(label, true) and same(h, hidden) for label, h in self.outputs[i]]
         return matches.index(True)
 
-    def optimum(self, weights: Array, precision: float = 1e-9) -> Optimum:
+    def optimum(self, weights: Array, precision: float = 1e-9, lower: Array | None = None) -> Optimum:
         """The optimum of ½‖w‖² + Σ c_i ξ_i with every constraint written out, between two certified numbers.
+
+        ``lower`` are the least values of w, where the problem bounds some of them.
 
         ``bound`` ≤ optimum ≤ ``objective``, the value at ``w``. Neither oracles nor solvers of tacit take part. An
         ArithmeticError says if the two are further apart than ``precision`` times the objective.
@@ -59,7 +62,7 @@ class Enumeration:
         True
         """
         differences = [psi[self.target(i)] - psi for i, psi in enumerate(self.features)]
-        return bracket_optimum(differences, self.losses, weights, precision)
+        return bracket_optimum(differences, self.losses, weights, precision, lower)
 
 
 def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str = "margin") -> Task:
@@ -73,7 +76,8 @@ def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str
     schema = problem.schema(example.X, example.y)
     oracle = problem.bind(example.X, example.y, schema, hidden=example.hidden)
     n = oracle.n_samples
-    return Task(oracle, np.full(n, C / n), oracle.impute(np.zeros(oracle.n_params)).code, rescaling=rescaling)
+    penalty = Quadratic().in_blocks(schema, problem.lower_bounds(schema))
+    return Task(oracle, np.full(n, C / n), oracle.impute(np.zeros(oracle.n_params)).code, penalty, rescaling)
 
 
 def assert_that(holds: Any, otherwise: str) -> None:

@@ -29,7 +29,9 @@ class Optimum(NamedTuple):
         return self.objective - self.bound
 
 
-def bracket_optimum(differences: list[Array], losses: list[Array], weights: Array, precision: float) -> Optimum:
+def bracket_optimum(
+    differences: list[Array], losses: list[Array], weights: Array, precision: float, lower: Array | None = None
+) -> Optimum:
     """The optimum of F(w) = ½‖w‖² + Σ_i c_i max_a [ℓ_i(a) − w·δ_i(a)], every output a written out.
 
     The dual, max_α Σ ℓ α − ½‖Σ α δ‖² over α_i ≥ 0 with Σ_a α_i(a) = c_i, is solved by a primal-dual interior-point
@@ -42,6 +44,8 @@ def bracket_optimum(differences: list[Array], losses: list[Array], weights: Arra
     losses : for each sample (outputs,), the ℓ_i(a)
     weights : (n,) the c_i, not negative; zero leaves a sample out
     precision : the largest gap, as a share of the objective
+    lower : (d,) the least values of w, −inf for none; each finite one has a dual variable β ≥ 0 of its own, and
+        w = Σ α δ + β
 
     >>> found = bracket_optimum([np.array([[0.0], [2.0]])], [np.array([0.0, 1.0])], np.array([5.0]), precision=1e-9)
     >>> round(found.bound, 6), round(found.objective, 6), found.w.round(4).tolist()
@@ -52,20 +56,28 @@ def bracket_optimum(differences: list[Array], losses: list[Array], weights: Arra
     rows = np.concatenate([differences[i] for i in used])
     loss = np.concatenate([losses[i] for i in used])
     begins = np.cumsum(sizes) - sizes
+    n_outputs, least = len(rows), np.full(rows.shape[1], -np.inf) if lower is None else np.asarray(lower)
+    bounded = np.flatnonzero(np.isfinite(least))
+    own_rows, own_loss = rows, loss
+    rows = np.vstack([rows, np.eye(rows.shape[1])[bounded]])
+    loss = np.append(loss, least[bounded])
 
     def certify(alpha: Array) -> Optimum:
-        alpha = np.maximum(alpha, 0)
+        alpha = np.maximum(alpha[:n_outputs], 0)
         alpha *= np.repeat(c / np.add.reduceat(alpha, begins), sizes)
-        w = alpha @ rows
-        slack = np.maximum.reduceat(loss - rows @ w, begins)
-        return Optimum(float(alpha @ loss - 0.5 * w @ w), float(0.5 * w @ w + c @ slack), w)
+        free = alpha @ own_rows
+        w = np.maximum(free, least)
+        raised = float((w - free)[bounded] @ least[bounded])
+        slack = np.maximum.reduceat(own_loss - own_rows @ w, begins)
+        return Optimum(float(alpha @ own_loss + raised - 0.5 * w @ w), float(0.5 * w @ w + c @ slack), w)
 
     hessian = rows @ rows.T
     totals = block_diag(*(np.ones((1, size)) for size in sizes))  # totals @ α are the Σ_a α_i(a)
-    alpha = np.repeat(c / sizes, sizes)
+    totals = np.hstack([totals, np.zeros((c.size, bounded.size))])
+    alpha = np.append(np.repeat(c / sizes, sizes), np.ones(bounded.size))
     slope = hessian @ alpha - loss
-    multiplier = np.minimum.reduceat(slope, begins) - max(1.0, float(np.ptp(slope)))
-    z = slope - multiplier @ totals
+    multiplier = np.minimum.reduceat(slope[:n_outputs], begins) - max(1.0, float(np.ptp(slope)))
+    z = np.append((slope - multiplier @ totals)[:n_outputs], np.ones(bounded.size))
     best = certify(alpha)
     for _ in range(MAX_STEPS):
         if abs(best.gap) <= precision * abs(best.objective):  # below zero, it is the size of the rounding

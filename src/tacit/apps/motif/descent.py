@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,11 +40,13 @@ def descend(
     max_iter: int = 80,
     deadline: Deadline | None = None,
     n_jobs: int | None = None,
+    tell: Callable[[int, float], None] | None = None,
 ) -> Descended:
     """Minimise ``½‖w‖² + C · mean of log(1 + exp(∓F(x_i)))``, ``F(x) = max_h w·Ψ(x, positive, h)``, from ``w``.
 
     Both classes have half of the weight. F is a maximum, so the objective has kinks, where sites change; L-BFGS passes
-    them. After Ctrl-C and when the deadline has passed, the best weights so far are returned. One pass per evaluation.
+    them. ``tell`` is called with every step and its objective. After Ctrl-C and when the deadline has passed, the best
+    weights so far are returned. One pass per evaluation.
 
     >>> from tacit.datasets import planted_motif
     >>> from tacit.problems import Motif
@@ -78,6 +81,8 @@ def descend(
 
         def note(w: Array) -> None:
             history.append(best[1])
+            if tell is not None:
+                tell(len(history), best[1])
 
         try:
             options = {"maxiter": max_iter, "maxcor": MEMORY}

@@ -86,7 +86,8 @@ def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     spread_of_sum = np.sqrt(float(variance @ rest**2))
     if not spread_of_sum > 0:
         return 1.0
-    return float(norm.sf(float((is_positive - probability) @ rest) / spread_of_sum))
+    p = float(norm.sf(float((is_positive - probability) @ rest) / spread_of_sum))
+    return max(p, float(np.finfo(np.float64).tiny))
 
 
 def _fit_logistic(table: Array, y: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -29,8 +31,8 @@ from tacit.problems.motif.composition import count_shares, word_shares
 from tacit.problems.motif.sequences import read_sequences
 from tacit.problems.motif.starts import enriched_words
 from tacit.ragged import Ragged
-from tacit.running import Status
-from tacit.running.checkpoint import Checkpoint
+from tacit.running import Progress, Status
+from tacit.running.checkpoint import Checkpoint, stored, stored_number
 from tacit.running.deadline import Deadline
 
 MOST_MOTIFS = 5
@@ -159,13 +161,15 @@ class MotifFinder(Application):
         held = evidence.split_in_halves(_keys(sequences), is_positive, float(self.held_out), seed)
         _check_enough(is_positive, held)
         train, test = np.flatnonzero(~held), np.flatnonzero(held)
+        self._progress, self._began = Progress(int(self.verbose), None), time.perf_counter()
         self._learn_motifs(with_flank, is_positive, train, test, seed, deadline)
         self._learn_words(sequences, is_positive, train, test, seed)
         if self._interrupted is None:
             self._refit(with_flank, sequences, is_positive, seed, deadline)
         self._describe(with_flank, sequences, is_positive)
         self.status_ = self._interrupted or Status.CONVERGED
-        del self._interrupted, self._p_values, self._agreement
+        self._progress.close()
+        del self._interrupted, self._p_values, self._agreement, self._progress, self._began
         return self
 
     def _read(self, X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
@@ -205,7 +209,10 @@ class MotifFinder(Application):
         strands = 1 if self.strands == "one" else 2
         keeper = self._open_checkpoint(sequences, is_positive, seed)
         saved = None if keeper is None else keeper.read()
-        w, self._p_values, self._agreement, self.history_ = None, [], [], []
+        w: Array | None = None
+        self._p_values: list[float] = []
+        self._agreement: list[float] = []
+        self.history_: list[list[float]] = []
         if saved is None:
             try:
                 self.width_, self.C_ = choose_settings(self, own, labels, seed, deadline)
@@ -213,10 +220,9 @@ class MotifFinder(Application):
                 self._interrupted = Status.INTERRUPTED
                 self.width_, self.C_ = middle_settings(self)
         else:
-            self.width_, self.C_ = int(saved["width"]), float(saved["C"])
-            w, self._p_values = np.asarray(saved["w"]), [float(p) for p in saved["p_values"]]
-            self._agreement = [float(share) for share in saved["agreement"]]
-            self.history_ = [[] for _ in self._p_values]
+            assert keeper is not None
+            with keeper.restoring():
+                w = self._restore(saved, own, labels)
         most = MOST_MOTIFS if self.n_motifs == "auto" else int(self.n_motifs)
         while len(self._p_values) < most and (self._interrupted is None or not self._p_values):
             if self._p_values and self.n_motifs == "auto" and not self._is_significant(len(self._p_values) - 1):
@@ -227,12 +233,21 @@ class MotifFinder(Application):
             oracle = problem.bind(own, labels, schema)
             words = self._words(oracle, w, own, labels, m, strands)
             words, steps = (words, MAX_STEPS) if self._interrupted is None else (words[:1], STEPS_AFTER_INTERRUPT)
-            found = []
+            found: list[Descended] = []
             for letters in words:
                 begin = _grown(w, schema)
                 with_word(begin, letters, schema.views(begin), m - 1)
                 found.append(
-                    descend(oracle, labels, begin, self.C_, max_iter=steps, deadline=deadline, n_jobs=self.n_jobs)
+                    descend(
+                        oracle,
+                        labels,
+                        begin,
+                        self.C_,
+                        max_iter=steps,
+                        deadline=deadline,
+                        n_jobs=self.n_jobs,
+                        tell=self._teller(f"motif {m}, start {len(found) + 1} of {len(words)}"),
+                    )
                 )
                 if found[-1].status in (Status.INTERRUPTED, Status.STOPPED):
                     self._interrupted = found[-1].status
@@ -240,6 +255,7 @@ class MotifFinder(Application):
             if not found:
                 break
             best = min(found, key=lambda one: one.objective)
+            near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
             if self._interrupted is None:
                 best = self._try_shifts(oracle, schema, labels, best, m - 1, deadline)
             if self.learner == "latent svm" and self._interrupted is None:
@@ -247,7 +263,6 @@ class MotifFinder(Application):
             w = best.w
             self.schema_, self.coef_ = schema, w
             self.history_.append(best.history)
-            near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
             self._agreement.append(float(np.mean(near)))
             self._p_values.append(self._test(problem, schema, w, sequences[test], is_positive[test]))
             if keeper is not None:
@@ -260,10 +275,31 @@ class MotifFinder(Application):
                         "agreement": np.array(self._agreement),
                     }
                 )
-        if saved is not None and not hasattr(self, "coef_"):
-            problem = self._problem(len(self._p_values), self.width_)
-            self.schema_, self.coef_ = problem.schema(own, labels), np.asarray(w)
         self._drop_last_if_not_significant(own, labels, deadline)
+
+    def _restore(self, saved: Mapping[str, Any], sequences: Ragged, labels: Array) -> Array:
+        """Take over the motifs of a checkpoint; returns their weights."""
+        p_values = np.asarray(saved["p_values"])
+        n = whole_number("the number of motifs", p_values.size, 1, MOST_MOTIFS)
+        self._p_values = stored(saved, "p_values", (n,)).tolist()
+        self._agreement = stored(saved, "agreement", (n,)).tolist()
+        low, high = read_widths(self.width)
+        self.width_ = int(stored_number(saved, "width", low))
+        self.C_ = stored_number(saved, "C", 0.0)
+        if not (self.width_ <= high and above_zero(self.C_)):
+            raise ValueError(f"width {self.width_} and C {self.C_} are none that were asked for")
+        self.schema_ = self._problem(n, self.width_).schema(sequences, labels)
+        self.coef_ = stored(saved, "w", (self.schema_.n_params,))
+        self.history_ = [[] for _ in self._p_values]
+        return self.coef_
+
+    def _teller(self, what: str) -> Callable[[int, float], None]:
+        """Shows on the terminal what is going on, and its objective."""
+
+        def tell(step: int, objective: float) -> None:
+            self._progress.show(time.perf_counter() - self._began, step, f"{what}: objective {objective:.5g}")
+
+        return tell
 
     def _words(
         self, oracle: Any, w: Array | None, sequences: Ragged, labels: Array, m: int, strands: int
@@ -350,21 +386,23 @@ class MotifFinder(Application):
         self.history_ = self.history_[:-1]
 
     def _learn_words(self, sequences: Ragged, is_positive: Array, train: Array, test: Array, seed: int) -> None:
-        """The words' share of the prediction, and what all parts reach on the held-out part."""
+        """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
+        and when the time is over."""
         n = len(self._p_values)
         strands = 1 if self.strands == "one" else 2
         labels = is_positive[test]
         problem = self._problem(n, self.width_)
         bound = problem.bind(self._with_flank(sequences[test]), None, self.schema_)
         scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
-        try:
-            words = learn_kmers(sequences[train], is_positive[train], strands, seed)
-            scores["words"] = words.score(sequences[test], strands)
-            scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, seed)
-            scores["composition"] = score_composition(sequences, is_positive, train, test, strands)
-        except KeyboardInterrupt:
-            self._interrupted = Status.INTERRUPTED
-            words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        if self._interrupted is None:
+            try:
+                words = learn_kmers(sequences[train], is_positive[train], strands, seed)
+                scores["words"] = words.score(sequences[test], strands)
+                scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, seed)
+                scores["composition"] = score_composition(sequences, is_positive, train, test, strands)
+            except KeyboardInterrupt:
+                self._interrupted = Status.INTERRUPTED
         self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
         areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
         self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}
@@ -375,7 +413,15 @@ class MotifFinder(Application):
         problem = self._problem(len(self._p_values), self.width_)
         schema = problem.schema(with_flank, is_positive)
         oracle = problem.bind(with_flank, is_positive, schema)
-        again = descend(oracle, is_positive, self.coef_, self.C_, deadline=deadline, n_jobs=self.n_jobs)
+        again = descend(
+            oracle,
+            is_positive,
+            self.coef_,
+            self.C_,
+            deadline=deadline,
+            n_jobs=self.n_jobs,
+            tell=self._teller("all sequences"),
+        )
         if self.learner == "latent svm" and again.status not in (Status.INTERRUPTED, Status.STOPPED):
             again = self._polish(problem, with_flank, is_positive, again)
         self.schema_, self.coef_ = schema, again.w
@@ -480,9 +526,9 @@ class MotifFinder(Application):
         Deadline(self.time_budget)
 
     def check_learned(self) -> None:
-        needed = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
-        needed = (*needed, "kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
-        missing = [name for name in needed if not hasattr(self, name)]
+        model = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
+        words = ("kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
+        missing = [name for name in (*model, *words) if not hasattr(self, name)]
         if missing:
             raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
         whole_number("width_", self.width_, 1, 100)

@@ -96,17 +96,17 @@ class Scanner:
             for strand in range(self.strands):
                 places = np.flatnonzero(scores[strand] >= self._least[m])
                 found.append((np.full(places.size, m), places, np.full(places.size, strand), scores[strand][places]))
-        motif, place, strand, score = (np.concatenate(part) for part in zip(*found, strict=True))
+        motif, place, side, score = (np.concatenate(part) for part in zip(*found, strict=True))
         owner = np.searchsorted(sequences.offsets, place, side="right") - 1
         start = place - sequences.offsets[owner]
         inside = start < n_starts[owner]
-        order = np.lexsort((motif, strand, place))
+        order = np.lexsort((motif, side, place))
         for i in order[inside[order]]:
             m, value = int(motif[i]), float(score[i])
             self._counts[m, self._bin(m, value)] += 1
             first = int(start[i]) + shifts[owner[i]]
-            side = "+-"[int(strand[i])]
-            yield Hit(m + 1, names[owner[i]], first, first + self.width, side, value, self._p(m, value))
+            written = "+-"[int(side[i])]
+            yield Hit(m + 1, names[owner[i]], first, first + self.width, written, value, self._p(m, value))
 
     def _score(self, sequences: Ragged, m: int) -> Array:
         """(strands, letters): the score of the window that starts at each letter; garbage at the ends of sequences."""

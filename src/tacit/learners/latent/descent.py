@@ -207,11 +207,13 @@ class Descent:
         """Alternate between the samples that are easy for w and the w that is best for them."""
         assert self.pace is not None
         slack, share, unit = self.slack(now.w, now.target), *self._shares()
-        ease = self.pace.next_ease(unit * slack, now.ease, None if now.changed else now.is_in, share)
+        paced = self._paced()
+        is_in = None if now.changed else now.is_in[paced]
+        ease = self.pace.next_ease((unit * slack)[paced], now.ease, is_in, share[paced])
         found = Solved(now.w, now.planes, now.gap, now.is_solved, np.zeros_like(now.is_in), ease)
         best = np.inf
         for _ in range(self.pace.max_rounds):
-            chosen = self.pace.choose(unit * slack, ease) | (share == 0)
+            chosen = self.pace.choose(unit * slack, ease) | (share == 0) | ~paced
             if np.array_equal(chosen, found.is_in):
                 break
             solution = self._solve(now, now.target, self.weights * chosen, found.w, planes=found.planes)
@@ -224,6 +226,14 @@ class Descent:
                 break
             best = value
         return found
+
+    def _paced(self) -> Array:
+        """Which samples the pace may leave out: those with something to impute, where others are completely labelled.
+
+        Slacks of samples that are labelled in different ways do not compare, and what is known is never too hard."""
+        paced = np.zeros(self.weights.size, dtype=bool)
+        paced[self.oracle.hidden_unknown()] = True
+        return paced if paced.any() else ~paced
 
     def _shares(self) -> tuple[Array, float]:
         """The weight of each sample relative to the mean weight, and that mean: a weight of 2 counts as two samples."""

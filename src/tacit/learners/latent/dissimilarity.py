@@ -223,7 +223,7 @@ def _with_best(now: PairPosition) -> PairPosition:
     """The same position, kept as the best if it is."""
     if now.objective >= now.best_objective:
         return now
-    best = {"best_w": now.w, "best_target": now.target, "best_theta": now.theta}
+    best: dict[str, Any] = {"best_w": now.w, "best_target": now.target, "best_theta": now.theta}
     return replace(now, **best, best_objective=now.objective, best_gap=now.gap)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
-from tacit.oracle import loss_needs_hidden
+from tacit.oracle import measures_hidden
 from tacit.oracle.digests import checksum
 from tacit.scale.cached import CachedOracle
 
@@ -32,7 +32,8 @@ class Rounds:
 
     Parameters
     ----------
-    descent : that of the first round, whose loss counts the label alone where the hidden value is not known
+    descent : that of the first round, whose loss counts the label alone where the hidden value is not known, unless
+        the run begins with weights: those of a model of the known part, or of an earlier fit
     """
 
     descent: Descent
@@ -42,7 +43,12 @@ class Rounds:
         return Rounds(self.descent.of_run(start, seed), self.present)
 
     def begin(self, target: Array, w: Array | None = None) -> RoundPosition:
-        return self.descent.begin(target, w, kind=RoundPosition)
+        """The first position. With weights to begin with, the first round is measured against what they impute: a loss
+        of labels alone would throw away what these weights know of the hidden values."""
+        position = self.descent.begin(target, w, kind=RoundPosition)
+        if w is None or not w.any() or not measures_hidden(self.descent.oracle):
+            return position
+        return replace(position, reference=target, seen=np.array([checksum(target)]))
 
     def restored(self, parts: dict[str, Any]) -> RoundPosition:
         return RoundPosition(**parts)
@@ -56,14 +62,14 @@ class Rounds:
     def step(self, now: RoundPosition) -> RoundPosition:
         """One iteration of the present round; where that is its last, the next round begins, or the run ends."""
         moved = (self._against(now.reference) if now.reference.size else self.descent).step(now)
-        return self._next_round(moved) if moved.is_done and loss_needs_hidden(self.descent.oracle) else moved
+        return self._next_round(moved) if moved.is_done and measures_hidden(self.descent.oracle) else moved
 
     def better(self, best: RoundPosition | None, now: RoundPosition) -> RoundPosition:
         """The best round so far; in the first round the best position, measured against its own hidden values.
 
         The objective of the first round counts labels alone, so it cannot be compared with those that follow.
         """
-        if not loss_needs_hidden(self.descent.oracle):
+        if not measures_hidden(self.descent.oracle):
             return self.descent.better(best, now)
         if not np.isfinite(now.best_objective):
             own = self._against(now.target).objective(now.w, now.target)

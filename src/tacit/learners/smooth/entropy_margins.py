@@ -75,7 +75,7 @@ class LinearModel:
             weights = self.margins.weights[rows]
             values = linear + self.constants[rows]
             slack[rows], _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], weights)
-            return V * np.repeat(coef, np.diff(starts), axis=0).T
+            return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
 
         slope = self.margins.oracle.visit_cells(w, visit)
         return float((self.margins.weights * slack).sum()), slope
@@ -126,7 +126,7 @@ class ConvexModel:
             weights = self.margins.weights[rows]
             slack[rows], _, coef = choose_rivals(values, self.losses[rows], labels, weights)
             coef[places, labels] *= -1
-            return (V - T) * np.repeat(coef, np.diff(starts), axis=0).T
+            return np.asarray((V - T) * np.repeat(coef, np.diff(starts), axis=0).T)
 
         slope = self.margins.oracle.visit_cells(w, visit)
         return float((self.margins.weights * slack).sum()), slope

@@ -278,7 +278,7 @@ class MaxMargins:
         return self._place(self.descent.begin(self.descent.oracle.impute(w).code, w), 0)
 
     def step(self, now: Place) -> Place:
-        memory = {name: values if values.ndim else values.item() for name, values in now.memory.items()}
+        memory: dict[str, Any] = {name: values if values.ndim else values.item() for name, values in now.memory.items()}
         position = Position(
             now.w,
             iteration=now.iteration,

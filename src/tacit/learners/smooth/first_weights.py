@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.oracle import KnownHidden, completes_labels, has_long_codes, offered
+from tacit.learners.latent.online_start import learn_first_weights
+from tacit.oracle import KnownHidden, completes_labels, has_hidden_states, has_long_codes, offered, require
 from tacit.oracle.capabilities import DrawsHidden, ProposesStarts
 from tacit.solvers.quasi_newton import begin, step
 
@@ -27,7 +28,7 @@ class FirstWeights:
     ----------
     objective : what is minimised; its ``of`` gives the same of other samples
     oracle, weights : the samples
-    init : "auto", "zero", "hidden" or "weights"
+    init : "auto", "zero", "hidden", "weights", "warm" or "k-means"
     n_starts : starts of the fit
     previous : weights that the first start begins with; None for none
     skips_zero : hidden values at random where "auto" would begin with w = 0
@@ -51,6 +52,12 @@ class FirstWeights:
         rng = np.random.default_rng((seed, start))
         if self.init == "weights":
             return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
+        if self.init == "warm" or (self.init == "auto" and has_hidden_states(self.oracle)):
+            require("init='warm'", "this problem", self.oracle, ["learn_online"], "use init='auto'")
+            return learn_first_weights(self.oracle, self.weights, rng)
+        if self.init == "k-means":
+            require("init='k-means'", "this problem", self.oracle, ["clusters"], "use init='auto'")
+            return self._clamped(self.oracle.clusters(rng))
         if self.init == "auto":
             proposer = offered(self.oracle, ProposesStarts)
             proposed = [] if proposer is None else proposer.proposals(self.n_starts)

@@ -16,16 +16,16 @@ from tacit.inputs.parameters import is_positive, number, one_of, random_numbers,
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.runs import RunTable
 from tacit.learners.learner import Learner
-from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
+from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
 from tacit.learners.smooth.starts import Record, Starts, run_starts
-from tacit.oracle import completes_labels, hidden_values, require
+from tacit.oracle import completes_labels, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.scale import sharded
 
-INITS = ("auto", "zero", "hidden", "weights")
+INITS = ("auto", "zero", "hidden", "weights", "warm", "k-means")
 
 
 class SmoothLearner(Learner, ABC):
@@ -78,7 +78,7 @@ class SmoothLearner(Learner, ABC):
         """
         self._check_parameters()
         schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
-        if self.class_weight is not None and completes_labels(oracle):
+        if self.class_weight is not None and has_long_codes(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
         self._choose(X, y, hidden, sample_weight)
         asked = SimpleNamespace(C=getattr(self, "C_", self.C), class_weight=self.class_weight)
@@ -108,9 +108,13 @@ class SmoothLearner(Learner, ABC):
         """The probability of every hidden value, p(h | x, y), under these labels or under those that are predicted.
 
         A `Ragged` with one row per sample and one number per hidden value, in the order in which the problem counts
-        them. For sequences, what is hidden are the tags that y lacks: a table per sequence, one column per tag.
+        them. For sequences, what is hidden are the tags that y lacks: a table per sequence, one column per tag, or
+        per state where tags have several.
         """
         oracle = self._bind(X, y)
+        if has_hidden_states(oracle):
+            with sharded(oracle, self.n_jobs) as shards:
+                return Ragged(shards.state_posterior(self.coef_, is_given=y is not None), oracle.offsets)
         if completes_labels(oracle):
             return self._tag_posteriors(oracle, is_given=y is not None)
         require(f"{type(self).__name__}.hidden_proba", self.problem, oracle, ["hidden_posterior", "known_labels"])
@@ -159,7 +163,7 @@ class SmoothLearner(Learner, ABC):
         if not self._chooses_C:
             number("C", self.C, "a positive number", is_positive)
         number("tol", self.tol, "a positive number", is_positive)
-        whole_number("n_init", self.n_init)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
         one_of("init", self.init, INITS)
         switch("warm_start", self.warm_start)
 

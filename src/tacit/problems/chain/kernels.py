@@ -25,14 +25,15 @@ def viterbi(
     loss: Array,
     column: Array,
     given: Array,
+    possible: Array,
     code: Array,
     value: Array,
 ) -> None:
     """The best tags of every sequence by score plus ``loss[column[token], tag]``. Overwrites ``unary``.
 
-    ``given`` fixes the tags that are ≥ 0, if it is not empty. Only maxima go forward, four tags at a time so that they
-    stay in registers, and the way back looks for the tags that attain them: K comparisons a token instead of K²
-    pointers. Of tags that tie, the first is taken.
+    Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go
+    forward, four tags at a time so that they stay in registers, and the way back looks for the tags that attain them: K
+    comparisons a token instead of K² pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
     best = np.empty(k)
@@ -48,8 +49,9 @@ def viterbi(
             for j in range(k):
                 row[j] += extra[j]
             if given.size and given[t] >= 0:
+                fits = possible[given[t]]
                 for j in range(k):
-                    if j != given[t]:
+                    if not fits[j]:
                         row[j] = -np.inf
             if t == first:
                 continue

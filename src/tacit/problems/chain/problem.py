@@ -13,6 +13,7 @@ from tacit.inputs.parameters import is_list, shorten, switch
 from tacit.inputs.ragged_rows import read_ragged
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
+from tacit.problems.chain.states import States, check_states, read_counts, read_states
 from tacit.problems.chain.tags import read_tag_classes, read_tags
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.shared.costs import read_costs
@@ -33,6 +34,10 @@ class Chain(Problem):
     fit_intercept : whether each tag has a weight of its own, a constant feature of the token, block "intercept"
     boundaries : whether the first and the last tag of a sequence have weights of their own, blocks "start" and "stop"
     forbidden : pairs of tags (first, second) that never follow each other, such as ("O", "I")
+    states : hidden states below each tag: one number for all tags, or a number by tag (1 where none is given). Scores
+        and weights are then those of states; losses still compare tags. A hidden value is a row of the weights, the
+        states of the first tag coming first; `fit` takes known ones as ``hidden``, one per token, −1 where unknown
+        (Morency, Quattoni & Darrell 2007)
 
     >>> from tacit import StructuredSVM
     >>> X = [[[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]], [[1.0, 0.0]]]
@@ -51,12 +56,14 @@ class Chain(Problem):
         fit_intercept: bool = False,
         boundaries: bool = False,
         forbidden: Any = None,
+        states: Any = 1,
     ) -> None:
         self.loss = loss
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.boundaries = boundaries
         self.forbidden = forbidden
+        self.states = states
 
     def read(self, X: Any) -> Ragged:
         return read_ragged(X, "sequence", "token")
@@ -65,10 +72,11 @@ class Chain(Problem):
         switch("fit_intercept", self.fit_intercept)
         switch("boundaries", self.boundaries)
         check_listed(self.classes, "tags")
+        check_states(self.states)
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
-        k = len(schema.classes)
+        k = self._states(schema.classes).n
         check_blocks(
             schema,
             {"emission": (k, schema.n_features), "transition": (k, k)},
@@ -83,7 +91,7 @@ class Chain(Problem):
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
         self._allowed(classes)
-        k = len(classes)
+        k = self._states(classes).n
         blocks: dict[str, tuple[int, ...]] = {"emission": (k, sequences.values.shape[1]), "transition": (k, k)}
         if self.fit_intercept:
             blocks["intercept"] = (k,)
@@ -97,44 +105,54 @@ class Chain(Problem):
         d = sequences.values.shape[1]
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")
-        if hidden is not None:
+        states = self._states(schema.classes)
+        if hidden is not None and states.are_tags:
             raise ValueError("Chain takes no hidden=: write −1 (or None) for the missing tags of y")
         allowed = self._allowed(schema.classes, int(sequences.lengths.max()))
-        supervision: dict[str, Any] = {}
+        allowed = np.ascontiguousarray(allowed[states.tag_of][:, states.tag_of])
+        supervision: dict[str, Any] = {"states": states}
         if y is not None:
             tags = read_tags(y, sequences.lengths)
             found = find_labels(schema.classes, tags.values)
             supervision["labels"] = np.where(tags.missing, TARGET, np.where(found < 0, len(schema.classes), found))
-            supervision["losses"] = self._losses(schema.classes, supervision["labels"], sequences.offsets)
+            losses = self._losses(schema.classes, supervision["labels"], sequences.offsets)
+            supervision["losses"] = LossTable(losses.table[states.tag_of], losses.column)
+            if hidden is not None:
+                labels = supervision["labels"]
+                supervision["known_states"] = read_states(hidden, states, labels, sequences.offsets)
         return ChainOracle(sequences, schema, allowed=allowed, **supervision)
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ant", "bee", "cat"] if self.classes is None else self.classes)
-        k, d = len(classes), int(rng.integers(1, 3))
+        d = int(rng.integers(1, 3))
         lengths = rng.integers(1, 4, int(rng.integers(3, 5)))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         values = rng.integers(-2, 3, (offsets[-1], d)).astype(rng.choice(["float64", "float32"]))
         costs, allowed = self._costs(classes), self._allowed(classes)
+        below = self._states(classes)
+        n, tag_of = below.n, below.tag_of
         place = {label: j for j, label in enumerate(classes.tolist())}
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
-            tags = itertools.product(range(k), repeat=len(x))
-            return [
-                (classes[list(path)], None) for path in tags if all(allowed[a, b] for a, b in itertools.pairwise(path))
+            paths = [
+                list(path)
+                for path in itertools.product(range(n), repeat=len(x))
+                if all(allowed[tag_of[a], tag_of[b]] for a, b in itertools.pairwise(path))
             ]
+            return [(classes[tag_of[path]], None if below.are_tags else np.array(path)) for path in paths]
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
-            emission, transition = np.zeros((k, d)), np.zeros((k, k))
-            path = [place[tag] for tag in label.tolist()]
+            emission, transition = np.zeros((n, d)), np.zeros((n, n))
+            path = [place[tag] for tag in label.tolist()] if h is None else h.tolist()
             for token, j in zip(np.asarray(x), path, strict=True):
                 emission[j] += token
             for a, b in itertools.pairwise(path):
                 transition[a, b] += 1
             parts: list[Array] = [emission.ravel(), transition.ravel()]
             if self.fit_intercept:
-                parts.append(np.bincount(path, minlength=k))
+                parts.append(np.bincount(path, minlength=n))
             if self.boundaries:
-                parts += [np.eye(k)[path[0]], np.eye(k)[path[-1]]]
+                parts += [np.eye(n)[path[0]], np.eye(n)[path[-1]]]
             return np.concatenate(parts)
 
         def loss(true: Any, label: Any, h: Any) -> float:
@@ -142,8 +160,10 @@ class Chain(Problem):
 
         X = Ragged(values, offsets)
         paths = [outputs(x) for x in X]
-        tags = [path[int(rng.integers(len(path)))][0] for path in paths]
-        return Example(X, Ragged(np.concatenate(tags), offsets), None, outputs, joint_feature, loss)
+        chosen = [path[int(rng.integers(len(path)))] for path in paths]
+        y = Ragged(np.concatenate([tags for tags, _ in chosen]), offsets)
+        hidden = None if below.are_tags else Ragged(np.concatenate([states for _, states in chosen]), offsets)
+        return Example(X, y, hidden, outputs, joint_feature, loss)
 
     @classmethod
     def variants(cls) -> list[Self]:
@@ -152,7 +172,12 @@ class Chain(Problem):
             cls(classes=["ant", "bee", "cat"]),
             cls(loss=costs, classes=["cat", "ant", "bee"], fit_intercept=True, boundaries=True),
             cls(classes=[3, 1, 2], forbidden=[(1, 2), (3, 3)]),
+            cls(classes=["ant", "bee"], states=2, fit_intercept=True, boundaries=True),
+            cls(classes=["ant", "bee", "cat"], states={"bee": 2}, forbidden=[("ant", "bee")]),
         ]
+
+    def _states(self, classes: Array) -> States:
+        return States(read_counts(self.states, classes))
 
     def _costs(self, classes: Array) -> Array:
         if isinstance(self.loss, str) and self.loss != "hamming":

@@ -24,6 +24,8 @@ class ClassProblem(Problem):
     """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
 
     reads_once = True
+    min_classes = 2
+    """Classes that may be listed at the least."""
 
     def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
         self.loss = loss
@@ -32,7 +34,7 @@ class ClassProblem(Problem):
 
     def check(self) -> None:
         switch("fit_intercept", self.fit_intercept)
-        check_listed(self.classes)
+        check_listed(self.classes, least=self.min_classes)
 
     @abstractmethod
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:

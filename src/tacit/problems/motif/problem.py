@@ -13,12 +13,11 @@ from tacit.inputs.labels import check_listed, find_labels, read_classes, read_la
 from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
-from tacit.problems.motif.composition import count_shares, word_shares
+from tacit.problems.motif.composition import count_shares
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
 from tacit.problems.motif.sequences import MEANING, read_sequences
-from tacit.problems.motif.site_example import check_scales, site_example
+from tacit.problems.motif.site_example import site_example
 from tacit.problems.motif.sites import SiteLayout, SiteOracle, read_sites
-from tacit.problems.motif.strands import orient
 from tacit.problems.shared.costs import class_losses, read_costs
 from tacit.ragged import Ragged
 
@@ -29,13 +28,6 @@ LONGEST_SHARE = 5
 
 MOST_MOTIFS = 8
 """Motifs in one model."""
-
-COMPOSITION_SCALE = 3.0
-"""Standard deviations of a share that count as 1. The penalty then holds composition back nine times as much as motifs,
-which was best on training arrays of protein binding."""
-
-LEAST_SPREAD = 1e-12
-"""A share that varies less than this does not vary: it is rounding."""
 
 
 class Motif(Problem):
@@ -56,10 +48,11 @@ class Motif(Problem):
 
     With ``features="sites"`` a model has up to ``n_motifs`` motifs, each with at most one site per sequence, and the
     composition of the sequence beside them: ``Ψ(x, positive, h)`` has the letters of every site (nothing for a motif
-    without one), the shares of all words of 1 to ``background`` letters among the words of their length, less their
-    mean over the training data and divided by their spread, and a 1 for the intercept; ``Ψ(x, negative)`` is zero. With
-    both strands a word and its reverse complement are one. What a sequence is made of then need not be disguised as a
-    motif, and a motif need not be in every positive. This is what `tacit.apps.MotifFinder` learns.
+    without one), the shares of all words of 1 to ``background`` letters among the words of their length, in standard
+    deviations from what chance gives (`tacit.problems.motif.composition.standard_shares`), and a 1 for the intercept;
+    ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a sequence is made of
+    then need not be disguised as a motif, and a motif need not be in every positive. This is what
+    `tacit.apps.MotifFinder` learns.
 
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
     complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. With several motifs there
@@ -135,8 +128,6 @@ class Motif(Problem):
                 f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
                 f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
-        if self.features == "sites":
-            check_scales(schema, self._blocks()["composition"])
         self._check_loss(schema.classes)
 
     def _blocks(self) -> dict[str, tuple[int, ...]]:
@@ -174,20 +165,7 @@ class Motif(Problem):
         if self.classes is None:
             classes = _ascending(classes)
         self._check_loss(classes)
-        return Schema(classes, 1, self._blocks(), self._learn_scales(sequences))
-
-    def _learn_scales(self, sequences: Ragged) -> dict[str, Array]:
-        """Mean and spread of the composition, so that words of all lengths weigh alike; a word that never varies has
-        the spread 1."""
-        if self.features != "sites":
-            return {}
-        layout = self._site_layout()
-        if layout.strands == 2:
-            sequences = orient(sequences)[0]
-        shares = word_shares(sequences, layout.longest, layout.strands)
-        spread = shares.std(axis=0)
-        spread = np.where(spread > LEAST_SPREAD, COMPOSITION_SCALE * spread, 1.0)
-        return {"mean": shares.mean(axis=0), "spread": spread}
+        return Schema(classes, 1, self._blocks())
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle | SiteOracle:
         sequences = self.checked(X)
@@ -288,9 +266,7 @@ class Motif(Problem):
             cls(2, background=3, strands="both"),
             cls(2, background=2, features="literature"),
             cls(2, background=1, strands="both", features="literature"),
-            cls(2, background=1, features="sites"),
             cls(3, background=2, features="sites", strands="both", overhang=1),
-            cls(2, background=1, features="sites", n_motifs=2, strands="both"),
             cls(2, background=1, features="sites", n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
         ]
 

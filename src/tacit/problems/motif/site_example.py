@@ -1,4 +1,4 @@
-"""Models of sites by their definition, letter by letter, for the common tests; and the check of their schema."""
+"""Models of sites by their definition, letter by letter: what the common tests compare with."""
 
 from __future__ import annotations
 
@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import shorten
+from tacit.arrays import Array
 from tacit.oracle import Example, Schema
+from tacit.problems.motif.composition import COMPOSITION_SCALE
 from tacit.problems.motif.sequences import MEANING
 from tacit.problems.motif.sites import NO_SITE, SiteLayout
 from tacit.problems.shared.costs import read_costs
-
-
-def check_scales(schema: Schema, shape: tuple[int, ...]) -> None:
-    """Refuse a schema whose mean and spread of the composition are missing, of another size, or not finite."""
-    for name in ("mean", "spread"):
-        values = schema.facts.get(name)
-        if not is_table(values, 1, "f") or values.shape != shape or (name == "spread" and not (values > 0).all()):
-            raise ValueError(f"the {name} of the composition is {shorten(values)}, not {shape[0]} finite numbers")
 
 
 def site_example(problem: Any, layout: SiteLayout, rng: np.random.Generator) -> Example:
@@ -82,7 +74,9 @@ def _feature(x: str, places: Array, layout: SiteLayout, schema: Schema) -> Array
             if layout.strands == 2 and twin < word:
                 continue
             alike = {word, twin} if layout.strands == 2 else {word}
-            shares.append(sum(other in alike for other in seen) / max(len(seen), 1))
-    blocks["composition"][:] = (np.array(shares) - schema.facts["mean"]) / schema.facts["spread"]
+            chance = len(alike) / 4**length
+            excess = sum(other in alike for other in seen) - len(seen) * chance
+            shares.append(excess / np.sqrt(max(len(seen), 1) * chance * (1 - chance)) / COMPOSITION_SCALE)
+    blocks["composition"][:] = shares
     blocks["intercept"][0] = 1.0
     return psi

@@ -15,10 +15,10 @@ from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
-from tacit.oracle.known_hidden import read_positions
+from tacit.oracle.known_hidden import KnownHidden, read_positions
 from tacit.oracle.losses import checked_losses
 from tacit.problems.motif import site_kernels
-from tacit.problems.motif.composition import word_shares
+from tacit.problems.motif.composition import standard_shares
 from tacit.problems.motif.pieces import Pieces
 from tacit.problems.motif.sequences import MEANING
 from tacit.problems.motif.starts import enriched_words
@@ -58,7 +58,7 @@ class SiteOracle:
     Parameters
     ----------
     sequences : letter codes, from `read_sequences`
-    schema : classes (negative, positive), the blocks of w, mean and spread of the composition
+    schema : classes (negative, positive) and the blocks of w
     layout : sizes
     labels : (n,) positions among the classes, 2 for a label that training never saw; None when predicting
     losses : one table for all sequences
@@ -86,8 +86,7 @@ class SiteOracle:
         if layout.strands == 2:
             sequences, self._flipped = orient(sequences)
         self._sequences = sequences
-        shares = word_shares(sequences, layout.longest, layout.strands)
-        self._composition = (shares - schema.facts["mean"]) / schema.facts["spread"]
+        self._composition = standard_shares(sequences, layout.longest, layout.strands)
         padded = pad(sequences, layout.overhang)
         self._starts, self._stops = padded.offsets[:-1], padded.offsets[1:]
         self._pieces = Pieces.of(layout.width)
@@ -283,8 +282,15 @@ class SiteOracle:
 
     def with_hidden(self, hidden: Any) -> SiteOracle:
         twin = copy.copy(self)
-        known = read_sites(hidden, self._sizes, self._layout, self._labels, self.classes)
-        twin._hidden = self._turned(known)
+        if hidden is None:
+            twin._hidden = self._free(None)
+        elif isinstance(hidden, KnownHidden):  # states, as `split` gives them
+            states = np.asarray(hidden.states).reshape(self._hidden.shape)
+            if not ((states >= -1) & (states < self._sizes[:, None])).all():
+                raise ValueError(f"known sites do not fit {self.n_samples} sequences of these lengths")
+            twin._hidden = states
+        else:
+            twin._hidden = self._turned(read_sites(hidden, self._sizes, self._layout, self._labels, self.classes))
         return twin
 
     def with_loss(self, losses: Any) -> SiteOracle:

@@ -250,7 +250,11 @@ class PerSample(Problem):
                 f"there is only one label, {labels[0]!r}: nothing to tell apart; add samples of another label"
                 + ("" if self.outputs is not None else ", or list all labels with outputs=")
             )
-        return np.array(sorted(found))
+        try:
+            return np.array(sorted(found))
+        except TypeError as error:  # dates beside numbers, say
+            shown = sorted(map(str, found))[:5]
+            raise ValueError(f"y and outputs mix kinds of labels: {shown}; use one kind") from error
 
     def _some_output(self, functions: UserFunctions, x: Any, label: Any) -> Output | None:
         """An output of the first sample, to learn the length of joint features from."""

@@ -1,0 +1,153 @@
+"""The ways to weigh windows: the principal component of a class, a latent SVM on labels, a detector from boxes.
+
+Each returns weights of `Detection` (K, d) by class, or (d,) shared by all, on maps that are reduced already.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit import LatentSVM, StructuredSVM
+from tacit.arrays import Array
+from tacit.boxes import overlap
+from tacit.images.window_maps import WindowMaps
+from tacit.problems.detection.problem import Detection, nearest_windows
+
+CENTRE = 0.6
+"""Sides of the centre box, as shares of those of the image."""
+LATENT_C = 10.0
+"""Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
+SHARED_C = (3.0, 10.0, 30.0, 100.0)
+TOLERANCE = 1e-2
+LABEL_WINDOWS: dict[str, Any] = {
+    "sizes": (0.22, 0.3, 0.42, 0.6, 0.8),
+    "aspects": (0.75, 1.0, 1.33),
+    "step": 0.4,
+    "shape": 1.0,
+}
+"""Where nothing was drawn, windows are shaped as the photo is: labels alone do not teach the shape of an object."""
+
+
+def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:
+    """(n, 4) the box in the middle of every image.
+
+    >>> centre_boxes(np.array([[100, 50]]))
+    array([[20., 10., 80., 40.]])
+    """
+    half = np.asarray(sizes) / 2.0
+    return np.hstack([half * (1 - share), half * (1 + share)])
+
+
+def learn_components(maps: WindowMaps, labels: Array, n_classes: int) -> Array:
+    """(K, d): the direction in which the cells of each class vary most, positive in the middle of its images.
+
+    What the images of a class have in common is the object, and where there is none is background, so the first
+    principal component separates the two (Wei et al. 2017, "Deep descriptor transforming").
+    """
+    out = np.zeros((n_classes, maps.values.shape[1]))
+    of_cell = np.repeat(labels, maps.lengths)
+    is_middle = middle_cells(maps)
+    for k in range(n_classes):
+        own = of_cell == k
+        if np.count_nonzero(own) < 2:
+            continue
+        cells = maps.values[own].astype(np.float64)
+        cells -= cells.mean(axis=0)
+        direction = np.linalg.eigh(cells.T @ cells)[1][:, -1]
+        along = cells @ direction
+        middle = is_middle[own]
+        if middle.any() and not middle.all() and along[middle].mean() < along[~middle].mean():
+            direction = -direction
+        out[k] = direction
+    return out
+
+
+def middle_cells(maps: WindowMaps) -> Array:
+    """(cells,) whether the middle of a cell is in the middle half of its image, both ways."""
+    grids = np.repeat(maps.grids, maps.lengths, axis=0)
+    place = np.arange(maps.values.shape[0]) - np.repeat(maps.offsets[:-1], maps.lengths)
+    row, column = np.divmod(place, grids[:, 1])
+    y, x = (row + 0.5) / grids[:, 0], (column + 0.5) / grids[:, 1]
+    return np.asarray((np.abs(y - 0.5) < 0.25) & (np.abs(x - 0.5) < 0.25))
+
+
+class LatentWindows(NamedTuple):
+    """Weights (K, d) of a latent SVM, and the windows of its first, middle and last iteration."""
+
+    weights: Array
+    windows: tuple[Array, Array, Array]
+    model: Any
+
+
+def learn_latent(
+    maps: WindowMaps, y: Array, start: Array, *, known: Array | None = None, C: float = LATENT_C, **settings: Any
+) -> LatentWindows:
+    """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
+    model = LatentSVM(Detection(), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(maps, y, hidden=known)
+    history = model.history_
+    first, middle = (np.asarray(history[i].hidden) for i in (0, len(history) // 2))
+    return LatentWindows(model.weights_["window"][:, 0, 0], (first, middle, np.asarray(model.hidden_)), model)
+
+
+def learn_shared(maps: WindowMaps, windows: Array, C: float, **settings: Any) -> Array:
+    """(d,): one detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
+    y = np.zeros(len(maps), int)
+    problem = Detection(loss="overlap", classes=[0], fit_intercept=False)
+    model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(maps, y, hidden=windows)
+    return np.asarray(model.weights_["window"][0, 0, 0])
+
+
+def window_scores(maps: WindowMaps, weights: Array) -> Array:
+    """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
+    from tacit.images.pooling import plan_pooling, pool
+
+    if weights.ndim == 1:
+        weights = np.broadcast_to(weights, (len(maps), weights.size))
+    cells = np.einsum("cd,cd->c", maps.values, np.repeat(weights, maps.lengths, axis=0))
+    plan = plan_pooling(maps.windows, maps.window_offsets, maps.sizes, maps.strides, "ring")
+    return pool(cells[:, None, None], maps.offsets, maps.grids, plan, maps.window_offsets)[:, 0]
+
+
+def best_windows(maps: WindowMaps, weights: Array) -> Array:
+    """(n,) the window of the highest score in every image."""
+    scores = window_scores(maps, weights)
+    tops = np.maximum.reduceat(scores, maps.window_offsets[:-1])
+    is_top = scores == np.repeat(tops, maps.window_counts)
+    places = np.flatnonzero(is_top)
+    first = np.searchsorted(places, maps.window_offsets[:-1])
+    return np.asarray(places[first] - maps.window_offsets[:-1])
+
+
+def boxes_of(maps: WindowMaps, windows: Array) -> Array:
+    """(n, 4) the boxes of chosen windows."""
+    return np.asarray(maps.windows[maps.window_offsets[:-1] + windows])
+
+
+def mean_overlap(found: Array, drawn: Array) -> float:
+    """Mean intersection over union, of images with a drawn box."""
+    known = ~np.isnan(drawn).any(axis=1)
+    return float(overlap(found[known], drawn[known]).mean())
+
+
+__all__ = [
+    "LatentWindows",
+    "best_windows",
+    "boxes_of",
+    "centre_boxes",
+    "learn_components",
+    "learn_latent",
+    "learn_shared",
+    "mean_overlap",
+    "nearest_windows",
+    "window_scores",
+]

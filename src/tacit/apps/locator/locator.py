@@ -1,0 +1,307 @@
+"""`Locator`: photos with a class each in, boxes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import StructuredSVM
+from tacit.apps.application import Application
+from tacit.apps.locator.detectors import LABEL_WINDOWS, LATENT_C, boxes_of, window_scores
+from tacit.apps.locator.recipe import Recipe, choose_detector
+from tacit.arrays import Array, is_table
+from tacit.boxes import FoundBoxes, overlap
+from tacit.images.map_making import read_features, window_maps
+from tacit.images.maps import handmade_maps
+from tacit.images.window_maps import WindowMaps
+from tacit.inputs.labels import find_labels, read_labels
+from tacit.inputs.parameters import is_positive, number, numbers, shorten, whole_number
+from tacit.oracle import Schema
+from tacit.problems import Multiclass
+from tacit.problems.detection.problem import Detection
+from tacit.running import Status
+
+LABEL_C = (10.0, 100.0, 1000.0)
+"""Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
+MIN_BOXES = 2
+"""Drawn boxes from which on a detector is learned from them."""
+SURE_OVERLAP = 0.5
+"""Windows that overlap the best one by so much speak for it, the others against."""
+
+
+class Locator(Application):
+    """Finds the object in photos: from the class of each alone, or with boxes drawn in some of them.
+
+    The label comes from the mean of the feature map, by a linear classifier, so that looking for places never costs
+    accuracy. The window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
+    from drawn boxes. How these are learned is chosen: see ``method_``.
+
+    Parameters
+    ----------
+    features : the path of a network in ONNX format, "handmade" (gradients, textures, colours and visual words), or a
+        map of `tacit.images.maps`
+    n_components : principal components of the cells that windows see
+    latent_C : weight of the loss of the latent SVM; small, see the docs
+    cache : a folder that keeps feature maps
+    random_state : seed
+    n_jobs : threads
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    classes_ : the labels
+    method_ : "latent", "shared", or "shared and latent": how windows are weighed
+    found_ : the boxes of the training photos, under their known labels, and how sure they are
+    evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
+    advice_ : one sentence on how sure this is, and what would help
+    accuracy_ : share of right labels in cross-validation on the training photos
+    least_sure_ : the training photos in which drawing a box would help most, the least sure first
+    """
+
+    def __init__(
+        self,
+        features: Any = "handmade",
+        n_components: int = 96,
+        latent_C: float = LATENT_C,
+        cache: str | os.PathLike[str] | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> None:
+        self.features = features
+        self.n_components = n_components
+        self.latent_C = latent_C
+        self.cache = cache
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "n_jobs")
+
+    def check_parameters(self) -> None:
+        whole_number("n_components", self.n_components)
+        whole_number("random_state", self.random_state, 0, 2**32 - 1)
+        number("latent_C", self.latent_C, "a number above 0", is_positive)
+        if self.n_jobs is not None:
+            whole_number("n_jobs", self.n_jobs, 1, 1024)
+        if not isinstance(self.features, str) or self.features != "handmade":
+            read_features(self.features)
+
+    def check(self) -> None:
+        """As of every application; but a network is looked for only when photos are to be described."""
+        if not isinstance(self.features, str):
+            raise ValueError("features of a file are the path of a network, or 'handmade'")
+        features, self.features = self.features, "handmade"
+        try:
+            self.check_parameters()
+        finally:
+            self.features = features
+        self.check_learned()
+
+    def check_learned(self) -> None:
+        if not isinstance(getattr(self, "schema_", None), Schema):
+            raise ValueError("schema_ is missing; a fitted Locator has it")
+        self._problem().check_schema(self.schema_)
+        coef: Any = getattr(self, "coef_", None)
+        temperature = getattr(self, "temperature_", None)
+        if not is_table(coef, 1, "f") or coef.size != self.schema_.n_params or not np.isfinite(coef).all():
+            raise ValueError("coef_ does not fit schema_")
+        number("temperature_", temperature, "a number above 0", is_positive)
+        labeller = getattr(self, "labeller_", None)
+        if not isinstance(labeller, StructuredSVM) or not isinstance(labeller.problem, Multiclass):
+            raise ValueError("labeller_ is missing; a fitted Locator has it")
+        if not np.array_equal(labeller.schema_.classes, self.schema_.classes):
+            raise ValueError("labeller_ and schema_ have different classes")
+        for name in ("mean_", "scale_"):
+            table: Any = getattr(self, name, None)
+            if not is_table(table, 1, "f") or table.shape != (self.schema_.n_features,) or not np.isfinite(table).all():
+                raise ValueError(f"{name} does not fit {self.schema_.n_features} features")
+
+    @property
+    def classes_(self) -> Array:
+        """The labels."""
+        return self.schema_.classes
+
+    def fit(self, photos: Any, y: Any, boxes: Any = None) -> Locator:
+        """Learn from photos and their classes.
+
+        Parameters
+        ----------
+        photos : paths or arrays, or the `WindowMaps` of photos, whose windows are placed anew
+        y : (n,) classes
+        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN where there is none
+        """
+        self.check_parameters()
+        maps = self._fit_maps(photos)
+        y = read_labels(y, len(maps))
+        drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
+        if drawn.shape != (len(maps), 4):
+            raise ValueError(f"boxes have shape {drawn.shape} for {len(maps)} photos; give one each, NaN for none")
+        self.has_boxes_ = int(np.sum(~np.isnan(drawn).any(axis=1))) >= MIN_BOXES
+        maps = self._placed(maps)
+        self.status_ = Status.CONVERGED
+        kept = min(int(self.n_components), *maps.values.shape)
+        self.n_components_ = kept
+        problem = self._problem()
+        self.schema_ = problem.schema(maps, y)
+        self._fit_labeller(maps, y)
+        reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
+        settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
+        recipe = choose_detector(reduced, y, self.classes_, drawn, float(self.latent_C), settings)
+        self._keep(recipe, reduced, y, drawn)
+        return self
+
+    def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
+        self.coef_ = np.zeros(self.schema_.n_params)
+        parts = self.schema_.views(self.coef_)
+        parts["window"][:, 0, 0] = recipe.own
+        parts["shared"][0] = recipe.shared
+        self.method_, self.evidence_, self.advice_ = recipe.method, recipe.evidence, recipe.advice
+        if recipe.is_interrupted:
+            self.status_ = Status.INTERRUPTED
+        labels = find_labels(self.classes_, y)
+        scores = window_scores(reduced, (recipe.own + recipe.shared)[labels])
+        spread = np.sqrt(np.add.reduceat(scores**2, reduced.window_offsets[:-1]) / reduced.window_counts)
+        self.temperature_ = float(max(spread.mean() / 4, 1e-12))
+        self.found_boxes_, self.found_scores_ = self._pick(reduced, scores)
+        self.found_labels_ = y
+        self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
+        self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
+        is_open = np.asarray(np.isnan(drawn).any(axis=1))
+        order = np.argsort(self.found_scores_, kind="stable")
+        self.least_sure_ = order[is_open[order]]
+
+    @property
+    def found_(self) -> FoundBoxes:
+        """The boxes of the training photos."""
+        return FoundBoxes(self.found_labels_, self.found_boxes_, self.found_scores_)
+
+    def predict(self, photos: Any) -> FoundBoxes:
+        """The label and the box of new photos, and how sure the box is, from 0 to 1."""
+        check_is_fitted(self)
+        maps = self._maps(photos)
+        return self._locate(maps, self.labeller_.predict(self._standardised(maps)))
+
+    def locate(self, photos: Any, y: Any) -> FoundBoxes:
+        """The box of photos whose labels are known."""
+        check_is_fitted(self)
+        maps = self._maps(photos)
+        return self._locate(maps, read_labels(y, len(maps)))
+
+    def _locate(self, maps: WindowMaps, y: Array) -> FoundBoxes:
+        if maps.values.shape[1] != self.schema_.n_features:
+            raise ValueError(
+                f"maps of {maps.values.shape[1]} features, and {self.schema_.n_features} were learned from; take the "
+                "same network"
+            )
+        labels = find_labels(self.classes_, y)
+        if (labels < 0).any():
+            raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is no class that was learned")
+        reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
+        parts = self.schema_.views(self.coef_)
+        scores = window_scores(reduced, (parts["window"][:, 0, 0] + parts["shared"][0])[labels])
+        return FoundBoxes(y, *self._pick(reduced, scores))
+
+    def _pick(self, maps: WindowMaps, scores: Array) -> tuple[Array, Array]:
+        """The best box of every image, and the share of probability on windows that overlap it well."""
+        boxes, sure = np.empty((len(maps), 4)), np.empty(len(maps))
+        for i, (a, b) in enumerate(zip(maps.window_offsets[:-1], maps.window_offsets[1:], strict=True)):
+            own = scores[a:b]
+            best = int(np.argmax(own))
+            boxes[i] = maps.windows[a + best]
+            chance = np.exp((own - own[best]) / self.temperature_)
+            near = overlap(boxes[i], maps.windows[a:b]) >= SURE_OVERLAP
+            sure[i] = chance[near].sum() / chance.sum()
+        return boxes, sure
+
+    def _fit_labeller(self, maps: WindowMaps, y: Array) -> None:
+        from sklearn.base import clone
+        from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+        means = maps.means().astype(np.float64)
+        self.mean_, self.scale_ = means.mean(axis=0), np.full(means.shape[1], max(float(means.std()), 1e-12))
+        rows = self._standardised(maps)
+        model = StructuredSVM(Multiclass(), C=LABEL_C[1], verbose=0, n_jobs=self.n_jobs)
+        self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
+        folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if folds >= 2:
+                cuts = StratifiedKFold(folds, shuffle=True, random_state=int(self.random_state))
+                said = {C: cross_val_predict(clone(model).set_params(C=C), rows, y, cv=cuts) for C in LABEL_C}
+                best = max(LABEL_C, key=lambda C: (float(np.mean(said[C] == y)), -C))
+                model.set_params(C=best)
+                self.held_out_labels_, self.accuracy_ = said[best], float(np.mean(said[best] == y))
+            self.labeller_ = model.fit(rows, y)
+
+    def _standardised(self, maps: WindowMaps) -> Array:
+        return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
+
+    def _problem(self) -> Detection:
+        return Detection(n_components=getattr(self, "n_components_", None), shared=True, fit_intercept=False)
+
+    def _fit_maps(self, photos: Any) -> WindowMaps:
+        if isinstance(photos, WindowMaps):
+            self.words_, self.network_ = None, None
+            return photos
+        self.words_, self.network_ = None, None
+        if isinstance(self.features, str) and self.features == "handmade":
+            maker = handmade_maps(int(self.random_state))
+            maker.fit(_pixels(photos))
+            self.words_ = maker.maps[-1].centres_
+        else:
+            maker = read_features(self.features)
+            self.network_ = maker.digest()
+        return self._described(photos, maker)
+
+    def _placed(self, maps: WindowMaps) -> WindowMaps:
+        """The maps with the windows that are searched: others where boxes were drawn than where none was."""
+        return maps.with_windows(**({} if self.has_boxes_ else LABEL_WINDOWS))
+
+    def _maps(self, photos: Any) -> WindowMaps:
+        """The maps of new photos, by the same features."""
+        return self._placed(self._described_again(photos))
+
+    def _described_again(self, photos: Any) -> WindowMaps:
+        if isinstance(photos, WindowMaps):
+            return photos
+        if self.words_ is not None:
+            maker = handmade_maps(int(self.random_state))
+            maker.maps[-1].centres_ = self.words_
+            return self._described(photos, maker)
+        maker = read_features(self.features)
+        if self.network_ is not None and maker.digest() != self.network_:
+            raise ValueError(
+                f"the network {shorten(str(self.features))} is not the one that this model was fitted with; give that "
+                "one, or fit again"
+            )
+        return self._described(photos, maker)
+
+    def _described(self, photos: Any, maker: Any) -> WindowMaps:
+        return window_maps(photos, maker, cache=self.cache, n_jobs=self.n_jobs, verbose=self.verbose)
+
+    def use_network(self, path: str | os.PathLike[str]) -> None:
+        """Take the network from another place; it must be the same file."""
+        self.features = str(Path(path))
+
+
+def _pixels(photos: Any) -> list[Array]:
+    from tacit.datasets.images import read_photo
+    from tacit.images.map_making import as_colours
+    from tacit.images.windows import image_sources
+
+    found = []
+    for source in image_sources(photos):
+        if isinstance(source, np.ndarray):
+            found.append(as_colours(source))
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found.append(read_photo(source))
+    return found

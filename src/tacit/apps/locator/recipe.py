@@ -1,0 +1,223 @@
+"""Which detector for which photos: chosen on what was drawn, or on how far two methods agree where nothing was."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.apps.locator.detectors import (
+    SHARED_C,
+    best_windows,
+    boxes_of,
+    centre_boxes,
+    learn_components,
+    learn_latent,
+    learn_shared,
+    mean_overlap,
+    nearest_windows,
+)
+from tacit.arrays import Array
+from tacit.boxes import overlap
+from tacit.images.window_maps import WindowMaps
+from tacit.inputs.labels import find_labels
+from tacit.running import Status
+
+MIN_DRAWN = 4
+"""Drawn boxes from which on some are held out to choose by."""
+FOLDS = 4
+MAX_CHOOSING = 60
+"""Drawn boxes that the choice is made on at the most, evenly spread: more take long and change little."""
+ENOUGH_GAIN = 0.01
+"""Mean overlap by which the latent step must help on held-out boxes to be taken."""
+
+
+class Recipe(NamedTuple):
+    """The weights that were chosen, and why.
+
+    Attributes
+    ----------
+    own, shared : (K, d) and (d,) weights of windows
+    method : how they were learned
+    evidence : numbers behind the choice, by name
+    advice : one sentence
+    steps : windows (n,) of the training photos at the first, a middle and the last step
+    others : windows of the training photos by methods that were not taken
+    is_interrupted : whether Ctrl-C cut the latent SVM short
+    """
+
+    own: Array
+    shared: Array
+    method: str
+    evidence: dict[str, Any]
+    advice: str
+    steps: dict[str, Array]
+    others: dict[str, Array]
+    is_interrupted: bool
+
+
+def choose_detector(
+    maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any]
+) -> Recipe:
+    """The detector for these photos.
+
+    Parameters
+    ----------
+    maps : reduced maps with windows
+    y, classes : the class of every photo, and all classes
+    drawn : (n, 4) drawn boxes, NaN where there is none
+    latent_C : weight of the loss of the latent SVM
+    settings : verbose, n_jobs and random_state of learners
+    """
+    labels = find_labels(classes, y)
+    known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
+    unit = mean_length(maps)  # C means the same for any features, then
+    maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
+    if known.size < 2:
+        found = _from_labels(maps, y, labels, len(classes), latent_C, settings)
+    else:
+        found = _from_boxes(maps, y, labels, len(classes), drawn, known, latent_C, settings)
+    return found._replace(own=found.own / unit, shared=found.shared / unit)
+
+
+def mean_length(maps: WindowMaps) -> float:
+    """The mean length of the cells' features."""
+    return max(float(np.sqrt((maps.values.astype(np.float64) ** 2).sum(axis=1)).mean()), 1e-12)
+
+
+def _from_labels(
+    maps: WindowMaps, y: Array, labels: Array, n_classes: int, latent_C: float, settings: dict[str, Any]
+) -> Recipe:
+    """The latent SVM, and the principal component of every class beside it: where they disagree, look.
+
+    The component finds what the photos of a class share, the latent SVM what tells classes apart.
+    """
+    components = learn_components(maps, labels, n_classes)
+    start = nearest_windows(maps, centre_boxes(maps.sizes))
+    latent = learn_latent(maps, y, start, C=latent_C, **settings)
+    by_component = best_windows(maps, components[labels])
+    by_latent = best_windows(maps, latent.weights[labels])
+    agreement = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent))
+    share = float(np.mean(agreement >= 0.5))
+    advice = (
+        f"learned from labels alone; two methods agree in {share:.0%} of the photos. Draw boxes in a dozen of those "
+        "that the report lists: that helps more than anything else"
+    )
+    return Recipe(
+        latent.weights,
+        np.zeros(maps.values.shape[1]),
+        "latent",
+        {"agreement of component and latent SVM": share},
+        advice,
+        dict(zip(("first", "middle", "last"), latent.windows, strict=True)),
+        {"component": by_component},
+        latent.model.status_ is Status.INTERRUPTED,
+    )
+
+
+def _from_boxes(
+    maps: WindowMaps,
+    y: Array,
+    labels: Array,
+    n_classes: int,
+    drawn: Array,
+    known: Array,
+    latent_C: float,
+    settings: dict[str, Any],
+) -> Recipe:
+    """The shared detector first; the latent step only where it helps on held-out boxes."""
+    quiet = settings | {"verbose": 0}
+    windows = nearest_windows(maps, drawn)
+    start = nearest_windows(maps, centre_boxes(maps.sizes))
+    evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
+    C, takes_latent = SHARED_C[1], False
+    if known.size >= MIN_DRAWN:
+        some = known[:: -(-known.size // MAX_CHOOSING)]
+        C, by_C = _choose_C(maps, drawn, windows, some, quiet)
+        evidence |= by_C
+        helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
+        evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
+        takes_latent = helped[1] > helped[0] + ENOUGH_GAIN
+    shared = learn_shared(maps[known], windows[known], C, **quiet)
+    by_shared = best_windows(maps, shared)
+    own, method, others, cut = np.zeros((n_classes, shared.size)), "shared", {}, False
+    steps = {"first": start, "middle": by_shared, "last": by_shared}
+    if takes_latent:
+        begin = np.where(windows >= 0, windows, by_shared)
+        latent = learn_latent(maps, y, begin, known=windows, C=latent_C, **settings)
+        others, method = {"shared": by_shared}, "shared and latent"
+        own, shared = latent.weights, np.zeros_like(shared)
+        steps = dict(zip(("first", "middle", "last"), latent.windows, strict=True))
+        cut = latent.model.status_ is Status.INTERRUPTED
+    advice = _advise(evidence, known.size, len(maps))
+    return Recipe(own, shared, method, evidence, advice, steps, others, cut)
+
+
+def _folds(known: Array) -> list[tuple[Array, Array]]:
+    """Pairs of boxes to learn from and boxes held out, every fourth box in turn."""
+    count = min(FOLDS, known.size)
+    return [(np.delete(known, np.s_[k::count]), known[k::count]) for k in range(count)]
+
+
+def _choose_C(
+    maps: WindowMaps, drawn: Array, windows: Array, known: Array, quiet: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
+    """The C of the shared detector by held-out boxes; and how much half of the boxes would have reached."""
+    by_C = np.zeros(len(SHARED_C))
+    by_half = 0.0
+    folds = _folds(known)
+    for train, test in folds:
+        for j, C in enumerate(SHARED_C):
+            u = learn_shared(maps[train], windows[train], C, **quiet)
+            by_C[j] += mean_overlap(boxes_of(maps[test], best_windows(maps[test], u)), drawn[test]) / len(folds)
+    best = int(np.argmax(by_C))
+    for train, test in folds:
+        u = learn_shared(maps[train[::2]], windows[train[::2]], SHARED_C[best], **quiet)
+        by_half += mean_overlap(boxes_of(maps[test], best_windows(maps[test], u)), drawn[test]) / len(folds)
+    return SHARED_C[best], {
+        "C of the shared detector": SHARED_C[best],
+        "held-out mean IoU": float(by_C[best]),
+        "held-out mean IoU with half of the boxes": float(by_half),
+    }
+
+
+def _held_out_latent(
+    maps: WindowMaps,
+    y: Array,
+    labels: Array,
+    drawn: Array,
+    windows: Array,
+    known: Array,
+    C: float,
+    latent_C: float,
+    quiet: dict[str, Any],
+) -> tuple[float, float]:
+    """Mean overlap of held-out boxes by the shared detector, and after a latent SVM that starts from it.
+
+    A latent SVM takes as long as all else, so one fold decides: every second box is held out.
+    """
+    train, test = known[::2], known[1::2]
+    u = learn_shared(maps[train], windows[train], C, **quiet)
+    by_shared = best_windows(maps, u)
+    given = np.full(len(maps), -1)
+    given[train] = windows[train]
+    latent = learn_latent(maps, y, np.where(given >= 0, given, by_shared), known=given, C=latent_C, **quiet)
+    by_latent = best_windows(maps[test], latent.weights[labels[test]])
+    return (
+        mean_overlap(boxes_of(maps[test], by_shared[test]), drawn[test]),
+        mean_overlap(boxes_of(maps[test], by_latent), drawn[test]),
+    )
+
+
+def _advise(evidence: dict[str, Any], drawn: int, photos: int) -> str:
+    if "held-out mean IoU" not in evidence:
+        return f"{drawn} boxes are too few to test on; draw {MIN_DRAWN} or more, best those that the report lists"
+    now, half = evidence["held-out mean IoU"], evidence["held-out mean IoU with half of the boxes"]
+    gain = now - half
+    told = f"learned from {drawn} boxes: held-out mean IoU {now:.2f}, {half:.2f} with half of them"
+    if drawn >= photos:
+        return f"{told}; every photo has its box"
+    if gain < ENOUGH_GAIN:
+        return f"{told}: more boxes are hardly worth drawing"
+    more = min(drawn, photos - drawn)
+    return f"{told}: {more} more boxes are worth drawing, for about {gain / 2:.2f} to {gain:.2f} more"

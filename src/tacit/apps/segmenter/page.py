@@ -1,0 +1,122 @@
+"""The report of a segmentation: what was learned from, how good it is, and pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.apps.segmenter.folder import LabelledImages
+from tacit.apps.segmenter.segmenter import Segmenter
+from tacit.arrays import Array
+from tacit.datasets.images import read_image
+from tacit.plot.segments import as_png, draw_mask, draw_regions, join_pictures
+from tacit.region_graphs import RegionGraphs
+from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart
+from tacit.running import Status
+
+MAX_PICTURES = 24
+"""Masks shown on the page; all are in the folder."""
+
+MAX_ROUNDS = 6
+"""Iterations shown of one image."""
+
+
+def segment_page(
+    app: Segmenter,
+    data: LabelledImages,
+    graphs: RegionGraphs,
+    y: Any,
+    completed: list[Array],
+    files: list[Path],
+    masks: list[Array],
+) -> Page:
+    """The page of a run of ``tacit segment``."""
+    is_cut_short = app.model_.status_ is Status.INTERRUPTED
+    return Page(
+        "Segmentation",
+        f"{len(files)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
+        banner="Interrupted: these are the best masks so far." if is_cut_short else "",
+        sections=[
+            Section("How good it is", _quality(app, data)),
+            Section("Masks", _masks(data, files, masks)),
+            Section("How it was learned", _learning(app, data, graphs, y)),
+            Section("All masks", [_table(files, masks)]),
+        ],
+    )
+
+
+def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
+    kinds = _kinds(data)
+    facts = [
+        (f"images with {name}" if name != "nothing" else "images with nothing", n) for name, n in kinds.items() if n
+    ]
+    facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
+    blocks: list[Any] = [Facts(facts)]
+    if np.isnan(app.accuracy_):
+        blocks.append(Notice("Too few masks to hold some back: how good the result is cannot be said.", "warning"))
+    else:
+        blocks.append(
+            Prose(
+                f"Masks that were held back were predicted by models of the others: {app.accuracy_:.1%} of pixels "
+                f"right, intersection over union {app.iou_:.1%}. These models had masks alone, so with weak labels the "
+                f"result is usually better. No labels of regions could exceed {app.ceiling_[0]:.1%} and "
+                f"{app.ceiling_[1]:.1%}."
+            )
+        )
+    return blocks
+
+
+def _kinds(data: LabelledImages) -> dict[str, int]:
+    kinds = {"a mask": 0, "a box": 0, "a word": 0, "nothing": 0}
+    for mask, box, word in zip(data.masks, data.boxes, data.contains, strict=True):
+        has = (mask is not None, not np.isnan(box).any(), word is not None, True)
+        kinds[list(kinds)[has.index(True)]] += 1
+    return kinds
+
+
+def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[Any]:
+    boxes = dict(zip(data.files, data.boxes, strict=True))
+    drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
+    chosen = [i for i, file in enumerate(files) if file not in drawn][:MAX_PICTURES] or list(range(len(files)))
+    pictures = []
+    for i in chosen[:MAX_PICTURES]:
+        overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
+        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", files[i].name))
+    rows = [Row(pictures[start : start + 3]) for start in range(0, len(pictures), 3)]
+    return [Prose("The object in orange, a given box in blue. Images without a drawn mask come first."), *rows]
+
+
+def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any) -> list[Any]:
+    blocks: list[Any] = []
+    example = next((i for i, mask in enumerate(data.masks) if mask is None), 0)
+    image = read_image(data.files[example])
+    assert graphs.maps is not None
+    cut = as_png(draw_regions(image, graphs.maps[example]))
+    blocks.append(
+        Picture(cut, "an image cut into regions", f"{data.files[example].name}: {graphs.lengths[example]} regions")
+    )
+    lines = [line for line in app.model_.history_ if hasattr(line, "hidden")]
+    if lines:
+        shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
+        one = graphs[[example]]
+        steps = [draw_mask(image, one.paint([np.asarray(line.hidden[example])])[0] == 1) for line in shown]
+        words = "The mask that was imputed for this image, from the first iteration to the last."
+        blocks.append(Picture(as_png(join_pictures(steps)), "imputed masks by iteration", words))
+        chart = line_chart(
+            {"images whose mask changed": ([line.iteration for line in lines], [line.changed for line in lines])},
+            "iteration",
+            "images whose mask changed",
+        )
+        blocks.append(Figure(chart, "The fit ends when no mask changes, or nothing is gained."))
+    names = [float(weight) for weight in app.model_.weights_["pairwise"]]
+    blocks.append(Facts([("weights of neighbours", ", ".join(f"{weight:.2g}" for weight in names))]))
+    return blocks
+
+
+def _table(files: list[Path], masks: list[Array]) -> Table:
+    columns = [Column("image"), Column("object", is_number=True, meaning="share of the pixels, in percent")]
+    return Table(
+        columns, [(file.name, round(100 * float(mask.mean()), 1)) for file, mask in zip(files, masks, strict=True)]
+    )

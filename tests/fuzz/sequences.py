@@ -1,0 +1,75 @@
+"""Words, tags and paired sequences: spoiled parameters, sentences and files."""
+
+from __future__ import annotations
+
+import numpy as np
+from tests.fuzz.draws import Draw
+from tests.fuzz.fits import answers
+from tests.fuzz.readers import read, written
+from tests.fuzz.registry import target
+
+from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
+from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger
+
+CONLLU = "# a\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
+
+
+def sentences(draw: Draw):
+    """Sentences of a few words, and a tag for each."""
+    sizes = [draw.between(1, 6) for _ in range(draw.between(4, 12))] + [4]
+    words = [[draw.pick(["the", "dog", "Cats", "é", "9,5"]) for _ in range(size)] for size in sizes]
+    tags = [[draw.pick(["N", "V"]) for _ in range(size)] for size in sizes]
+    return words, tags
+
+
+@target("SpectralTagger")
+def spectral_taggers(draw: Draw):
+    theme = draw.pick(["nothing", "parameters", "data", "asked"])
+    words, tags = sentences(draw)
+    parameters = {
+        "rank": draw.pick([2, draw.whole(1, 5), [1, 2], "auto"]),
+        "conditional": draw.pick([False, True, "markov"]),
+        "context": draw.pick(["pairs", "tags"]),
+        "size": draw.whole(1, 50),
+        "smoothing": draw.real(0, 2),
+        "decoding": draw.pick(["marginal", "viterbi"]),
+        "refine": draw.pick([None, None, "em"]),
+        "max_iter": draw.whole(1, 4),
+        "tol": 1e-4,
+        "random_state": 0,
+    }
+    if parameters["conditional"]:
+        parameters["refine"] = None
+    model = SpectralTagger(**draw.spoil_some(parameters, float(theme == "parameters")), verbose=0)
+    model.fit(**draw.spoil_some({"X": words, "y": tags}, float(theme == "data")))
+    asked = draw.spoil(words) if theme == "asked" else words
+    return answers([lambda: model.predict_proba(asked), lambda: float(len(model.predict(asked)))])
+
+
+@target("RareWords", "HashedSymbols", "FeatureClusters")
+def vocabularies(draw: Draw):
+    words, _ = sentences(draw)
+    tables = [draw.rng.random((len(sentence), 2)) for sentence in words]
+    kind = draw.between(0, 3)
+    if kind == 0:
+        model, data = RareWords(**draw.spoil_some({"min_count": 2, "suffix": 3}, 0.3)), words
+    elif kind == 1:
+        model, data = HashedSymbols(**draw.spoil_some({"columns": 50}, 0.3)), words
+    else:
+        model, data = FeatureClusters(**draw.spoil_some({"n_clusters": 3, "random_state": 0}, 0.3)), tables
+    return float(len(model.fit(draw.spoil(data) if draw.chance(0.5) else data).transform(data)))
+
+
+@target("read_conllu", "read_two_columns", "read_tagged", "TaggedWords", "ewt")
+def tagged_files(draw: Draw):
+    name, text = draw.pick([("a.conllu", CONLLU), ("a.tsv", "Dogs\tN\nbark\tV\n\nCats\tN\n")])
+    reader = draw.pick([read_tagged, read_conllu if name == "a.conllu" else read_two_columns])
+    return float(len(read(draw, reader, written(draw, name, text.encode())).words))
+
+
+@target("write_two_columns")
+def tagged_writers(draw: Draw):
+    words, tags = sentences(draw)
+    given = draw.spoil_some({"path": draw.folder / "out.tsv", "words": words, "tags": tags}, 0.6)
+    write_two_columns(**given)
+    return np.zeros(1)

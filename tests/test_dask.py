@@ -30,6 +30,7 @@ import dask.bag
 from distributed import Client, LocalCluster
 
 import tacit.dask
+from tacit.dask.cluster import Actors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -105,6 +106,15 @@ def test_known_hidden_values_and_losses_on_them_reach_the_workers(client):
         model = IterativeLatentSVM(Candidates(loss="exact"), C=3, max_iter=4, max_inner=10)
         near = IterativeLatentSVM(**model.get_params(deep=False)).fit(bags, y)
         same(near, tacit.dask.fit(model, loaders(bags, [7]), y, client=client))
+
+
+def test_a_round_is_one_question(client, monkeypatch):
+    bags, y = make_bags()
+    asked, ask = [], Actors.call
+    monkeypatch.setattr(Actors, "call", lambda actors, questions: asked.append(1) or ask(actors, questions))
+    model = StructuredSVM(Candidates(), C=100, tol=1e-6, max_iter=30)
+    tacit.dask.fit(model, loaders(bags, [9]), y, hidden=np.zeros(36, int), client=client)
+    assert len(asked) <= model.n_iter_ + 3
 
 
 def test_dask_collections(client):

@@ -21,10 +21,11 @@ def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[lis
 
     A sentence may be empty; nothing in it can be linked.
 
-    >>> from tempfile import NamedTemporaryFile
-    >>> with NamedTemporaryFile("w", suffix=".txt") as file:
-    ...     _ = file.write("la maison ||| the house\\n") or file.flush()
-    ...     read_parallel(file.name)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "text"
+    ...     _ = path.write_text("la maison ||| the house\\n")
+    ...     read_parallel(path)
     ([['la', 'maison']], [['the', 'house']])
     """
     lines = _lines(path)

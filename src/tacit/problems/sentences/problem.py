@@ -46,7 +46,7 @@ class Sentences(Problem):
     >>> good, bad, plot = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     >>> X = [[plot, good, plot], [plot, plot, bad], [plot, plot, good], [plot, bad, plot]]  # the first row: all of it
     >>> model = LatentSVM(Sentences(share=0.5), C=100, init="weights").fit(X, ["+", "-", "+", "-"])
-    >>> model.predict(X), [list(chosen) for chosen in model.predict_hidden(X)]
+    >>> model.predict(X), [chosen.tolist() for chosen in model.predict_hidden(X)]
     (array(['+', '-', '+', '-'], dtype='<U1'), [[0], [1], [1], [0]])
     """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -104,7 +104,7 @@ def slopes(oracle: Any, task: TaskPart, codes: Array, coefs: Array, rows: slice)
     return [(oracle.features(code, coef, rows), oracle.features(target, coef, rows)) for code, coef in pairs]
 
 
-WITH_TASK = {"tangent": tangent, "slopes": slopes}
+WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}
 """Questions about a task."""
 
 

@@ -74,7 +74,8 @@ class RemoteShards(Shards):
     def __init__(self, client: Any, sources: Sequence[Source], found: Sequence[Description]) -> None:
         first = found[0]
         self.manifest = Manifest(first.kind, first.dtype, first.width, ())
-        self.values = RemoteTable(client, sources, found)
+        self.table = RemoteTable(client, sources, found)
+        self.values = self.table
         lengths = [np.ones(part.rows, np.int64) if part.lengths is None else part.lengths for part in found]
         self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         boxes = [part.boxes for part in found if part.boxes is not None]

@@ -76,8 +76,9 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     """
     check_jobs(n_jobs)
     with one_blas_thread:
-        if getattr(oracle, "on_workers", None) is not None:
-            yield oracle.on_workers(oracle)
+        on_workers = getattr(oracle, "on_workers", None)
+        if on_workers is not None:
+            yield on_workers(oracle)
             return
         if runs_python(oracle):
             jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))

@@ -53,7 +53,8 @@ def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
     """
     found = []
     for number, line in enumerate(_lines(path), 1):
-        sure, possible = [], []
+        sure: list[tuple[int, int]] = []
+        possible: list[tuple[int, int]] = []
         for entry in line.split():
             match = LINK.fullmatch(entry)
             pair = (int(match[1]) - first, int(match[3]) - first) if match else None

@@ -69,7 +69,8 @@ class Sentences(Problem):
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         d = schema.n_features
-        blocks = {"polarity": (d,), "subjectivity": (d,), "document": (d,), "intercept": (1,)}
+        blocks: dict[str, tuple[int, ...]] = {name: (d,) for name in ("polarity", "subjectivity", "document")}
+        blocks["intercept"] = (1,)
         check_blocks(schema, blocks, {})
         if len(schema.classes) != 2:
             raise ValueError(f"Sentences has two classes, got {shorten(schema.classes)}")

@@ -69,7 +69,7 @@ class Sentences(Problem):
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         d = schema.n_features
-        blocks: dict[str, tuple[int, ...]] = {name: (d,) for name in ("polarity", "subjectivity", "document")}
+        blocks: dict[str, tuple[int, ...]] = dict.fromkeys(("polarity", "subjectivity", "document"), (d,))
         blocks["intercept"] = (1,)
         check_blocks(schema, blocks, {})
         if len(schema.classes) != 2:

@@ -48,8 +48,8 @@ def run() -> Page:
         "A sentence that moved the model's decision need not be one that readers take for the opinion: the "
         "intervals of the chosen sentences overlap with those of the linear SVM, so this is "
         "no proof that it explains anything.",
-        "Defaults were chosen on the first fold of the movie reviews, C out of 10 and 100; for the planted documents out "
-        "of 10, 100 and 1000; the other rows had one look.",
+        "Defaults were chosen on the first fold of the movie reviews, C out of 10 and 100; for the planted documents "
+        "out of 10, 100 and 1000; the other rows had one look.",
     ]
     return page
 

@@ -30,6 +30,7 @@ import dask.bag
 from distributed import Client, LocalCluster
 
 import tacit.dask
+from tacit.dask.cluster import Actors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -107,6 +108,15 @@ def test_known_hidden_values_and_losses_on_them_reach_the_workers(client):
         same(near, tacit.dask.fit(model, loaders(bags, [7]), y, client=client))
 
 
+def test_a_round_is_one_question(client, monkeypatch):
+    bags, y = make_bags()
+    asked, ask = [], Actors.call
+    monkeypatch.setattr(Actors, "call", lambda actors, questions: asked.append(1) or ask(actors, questions))
+    model = StructuredSVM(Candidates(), C=100, tol=1e-6, max_iter=30)
+    tacit.dask.fit(model, loaders(bags, [9]), y, hidden=np.zeros(36, int), client=client)
+    assert len(asked) <= model.n_iter_ + 3
+
+
 def test_dask_collections(client):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
@@ -148,6 +158,17 @@ def test_bad_input_is_refused_and_names_the_shard(client, tmp_path):
     (folder / "shard-00001.values.npy").unlink()
     with pytest.raises(ValueError, match="shard-00001 cannot be read by a worker: FileNotFoundError"):
         tacit.dask.fit(latent(), folder, y, client=client)
+
+
+def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
+    bags, y = make_bags()
+    with pytest.raises(RuntimeError, match="part 0 of X was loaded again and gave other rows"):
+        tacit.dask.fit(
+            latent(), [lambda: bags.map_rows(lambda rows: rows + np.random.default_rng().random())], y, client=client
+        )
+    bags.values[-1, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN or infinity in part 1 of X: nan in row"):
+        tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client)
 
 
 def test_what_cannot_be_sharded_says_so_before_any_work(client):

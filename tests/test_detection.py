@@ -153,3 +153,24 @@ def test_types_are_shown_as_mean_images():
     images[1:] = 100
     means = mean_type_images(images, [[0, 0, 8, 8]] * 3, [0, 1, 1], 2, side=4)
     assert means[:, 0, 0, 0].tolist() == [0, 100]
+
+
+def test_losses_of_outputs_and_of_pairs_equal_those_of_boxes():
+    from tacit.problems.detection.known_windows import WindowLoss
+
+    X, types, _ = planted(3)
+    rng = np.random.default_rng(0)
+    loss = WindowLoss(X.windows, X.window_offsets, 2)
+    offsets = 2 * X.window_offsets
+    posterior = rng.random(offsets[-1])
+    posterior /= np.repeat(np.add.reduceat(posterior, offsets[:-1]), np.diff(offsets))
+    said = (np.array([0, 1, 1]), rng.integers(0, 20, 3))
+    found = loss.of_outputs(2, offsets, types[:3], said)
+    both = loss.spread(2, offsets, types[:3], posterior)
+    for i in range(3):
+        own = slice(offsets[i], offsets[i + 1])
+        boxes = np.repeat(X.windows[X.window_offsets[i] : X.window_offsets[i + 1]], 2, axis=0)
+        pairs = 1 - overlap(boxes[:, None], boxes[None])
+        expected = pairs[:, said[1][i]] if said[0][i] == types[i] else np.ones(len(boxes))
+        np.testing.assert_allclose(found[own], expected, atol=1e-12)
+        np.testing.assert_allclose(both[own], 2 * pairs @ posterior[own], atol=1e-9)

@@ -67,7 +67,8 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         folder.write_text("report.html", render(reasons_page(finder, data, found, command=command)))
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
     if finder.held_out_ is not None:
-        run.say(", ".join(f"held-out {name} {value:.3f}" for name, value in finder.held_out_.items()))
+        told = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
+        run.say(f"held-out accuracy: {told}")
     run.say(f"reasons of {len(found)} documents: open {run.out / 'report.html'}")
 
 

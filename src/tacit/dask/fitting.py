@@ -59,10 +59,10 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
             )
     shards = RemoteShards(client, sources, found)
     try:
-        return model.fit(shards, _here(y), hidden=_here(hidden), sample_weight=_here(sample_weight))  # type: ignore[attr-defined,no-any-return]
+        return model.fit(shards, _here(y), hidden=_here(hidden), sample_weight=_here(sample_weight))  # type: ignore[no-any-return]
     finally:
-        if shards.values.actors is not None:
-            shards.values.actors.close()
+        if shards.table.actors is not None:
+            shards.table.actors.close()
 
 
 def predict(model: Any, X: Any) -> Any:

@@ -131,7 +131,7 @@ def as_colours(image: Array, name: str = "the image") -> Array:
             colours = colours * planes[3][:, :, None] + (1 - planes[3][:, :, None])
     else:
         colours = np.repeat(as_grey(image, name)[:, :, None], 3, axis=2)
-    return np.round(255 * np.clip(colours, 0, 1)).astype(np.uint8)
+    return np.asarray(np.round(255 * np.clip(colours, 0, 1)).astype(np.uint8))
 
 
 def _checked_cache(arrays: dict[str, Array]) -> Array:

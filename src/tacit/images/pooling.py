@@ -50,7 +50,8 @@ class Pooling(NamedTuple):
 
     def take(self, index: Array | slice) -> Pooling:
         """The pooling of some of the windows."""
-        return Pooling(*(part[index] for part in self[:-1]), self.parts)
+        inner, outer, own, around, inside, parts = self
+        return Pooling(inner[index], outer[index], own[index], around[index], inside[index], parts)
 
 
 def plan_pooling(

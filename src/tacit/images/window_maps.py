@@ -67,7 +67,7 @@ def place_windows(
         x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
         parts.append(np.column_stack([x, y, x + w, y + h]))
     boxes = np.concatenate(parts)
-    return np.minimum(boxes, [width, height, width, height])
+    return np.asarray(np.minimum(boxes, [width, height, width, height]))
 
 
 def _shares(name: str, values: Any) -> list[float]:

@@ -51,7 +51,7 @@ def maximise_with_bounds(
         if float(heights.max()) - float(alpha @ heights) <= tolerance or not value > before:
             break
         is_bound = w <= lower
-    return np.maximum(alpha, 0.0) / np.maximum(alpha, 0.0).sum()
+    return np.asarray(np.maximum(alpha, 0.0) / np.maximum(alpha, 0.0).sum())
 
 
 def _solve_fixed(

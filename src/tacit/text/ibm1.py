@@ -87,7 +87,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         of_source, alpha = kinds // n_target, float(self.alpha)
         given = np.full(kinds.size, 1.0 / n_target)
         alone = np.full(n_target, 1.0 / n_target)
-        totals = np.zeros(n_source)
+        totals: Array = np.zeros(n_source)
         for _ in range(int(self.n_iter)):
             joint = prior * given[kind]
             nothing = float(self.null) * alone[word_of_column]

@@ -152,7 +152,7 @@ def reasons(model: Any, X: Any) -> list[Decision]:
     [1]
     """
     bind = getattr(model, "_bind", None)
-    oracle = bind(X) if callable(bind) and not isinstance(model, type) else None
+    oracle: Any = bind(X) if callable(bind) and not isinstance(model, type) else None
     if not hasattr(oracle, "sentence_scores"):
         raise TypeError(f"reasons are for fitted models of tacit.problems.Sentences, got {shorten(model)}")
     w = model.coef_

@@ -108,7 +108,8 @@ class Locator(Application):
         if not isinstance(getattr(self, "schema_", None), Schema):
             raise ValueError("schema_ is missing; a fitted Locator has it")
         self._problem().check_schema(self.schema_)
-        coef, temperature = getattr(self, "coef_", None), getattr(self, "temperature_", None)
+        coef: Any = getattr(self, "coef_", None)
+        temperature = getattr(self, "temperature_", None)
         if not is_table(coef, 1, "f") or coef.size != self.schema_.n_params or not np.isfinite(coef).all():
             raise ValueError("coef_ does not fit schema_")
         number("temperature_", temperature, "a number above 0", is_positive)
@@ -118,7 +119,7 @@ class Locator(Application):
         if not np.array_equal(labeller.schema_.classes, self.schema_.classes):
             raise ValueError("labeller_ and schema_ have different classes")
         for name in ("mean_", "scale_"):
-            table = getattr(self, name, None)
+            table: Any = getattr(self, name, None)
             if not is_table(table, 1, "f") or table.shape != (self.schema_.n_features,) or not np.isfinite(table).all():
                 raise ValueError(f"{name} does not fit {self.schema_.n_features} features")
 
@@ -172,7 +173,7 @@ class Locator(Application):
         self.found_labels_ = y
         self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
         self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
-        is_open = np.isnan(drawn).any(axis=1)
+        is_open = np.asarray(np.isnan(drawn).any(axis=1))
         order = np.argsort(self.found_scores_, kind="stable")
         self.least_sure_ = order[is_open[order]]
 
@@ -240,7 +241,7 @@ class Locator(Application):
             self.labeller_ = model.fit(rows, y)
 
     def _standardised(self, maps: WindowMaps) -> Array:
-        return (maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size)
+        return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
 
     def _problem(self) -> Detection:
         return Detection(n_components=getattr(self, "n_components_", None), shared=True, fit_intercept=False)

@@ -164,4 +164,4 @@ class ReasonFinder(Application):
             model, whole = self._learn(X[np.flatnonzero(fold != k)], y[fold != k])
             right[0, test] = model.predict(X[test]) == y[test]
             right[1, test] = whole.predict(self._whole(X[test])) == y[test]
-        return {"accuracy": float(right[0].mean()), "linear SVM": float(right[1].mean())}
+        return {"this model": float(right[0].mean()), "linear SVM": float(right[1].mean())}

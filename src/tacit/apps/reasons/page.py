@@ -17,7 +17,7 @@ from tacit.text.sentence_vectors import Decision
 SHOWN_DOCUMENTS, SHOWN_WORDS = 12, 25
 """Documents shown in full, and words per column of the table."""
 
-MAX_LETTERS, MAX_LINES = 100, 60
+MAX_LETTERS, MAX_LINES = 84, 60
 """Letters of a sentence, and sentences of a document, on the page."""
 
 MAX_TABLE_ROWS = 500
@@ -74,7 +74,7 @@ def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
     tall = height * (len(lines) + 1) + 6
     title = escape(f"{len(scores)} chosen sentences of {len(sentences)}")
     parts = [
-        f'<svg viewBox="0 0 900 {tall}" role="img" aria-label="{title}"><title>{title}</title>'
+        f'<svg viewBox="0 0 680 {tall}" role="img" aria-label="{title}"><title>{title}</title>'
         '<g font-size="12" fill="currentColor">'
     ]
     for place, sentence in enumerate(lines):

@@ -49,7 +49,7 @@ def segment_page(
 
 def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
     kinds = _kinds(data)
-    facts = [
+    facts: list[tuple[str, Any]] = [
         (f"images with {name}" if name != "nothing" else "images with nothing", n) for name, n in kinds.items() if n
     ]
     facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
@@ -97,7 +97,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any
     blocks.append(
         Picture(cut, "an image cut into regions", f"{data.files[example].name}: {graphs.lengths[example]} regions")
     )
-    lines = [line for line in app.model_.history_ if hasattr(line, "hidden")]
+    lines: list[Any] = [line for line in app.model_.history_ if hasattr(line, "hidden")]
     if lines:
         shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
         one = graphs[[example]]

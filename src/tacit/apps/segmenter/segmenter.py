@@ -140,7 +140,7 @@ class Segmenter(Application):
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
-        shared = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
+        shared: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
         if not n_weak or not self.weak_:
             problem = Regions(labels=SEGMENTER_LABELS)
             self.model_ = StructuredSVM(problem, C=self.C_, **shared).fit(graphs[known], y[known])

@@ -51,7 +51,7 @@ class HistogramMap(BaseEstimator):  # type: ignore[misc]
         pixels = np.minimum(cell, height - cell * np.arange(rows))[:, None] * np.minimum(
             cell, width - cell * np.arange(columns)
         )
-        return (sums.reshape(rows, columns, size) / pixels[:, :, None]).astype(np.float32)
+        return np.asarray(sums.reshape(rows, columns, size) / pixels[:, :, None], dtype=np.float32)
 
 
 class GradientMap(HistogramMap):

@@ -52,7 +52,7 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
     @property
     def cell(self) -> int:
         """Pixels of the input per cell."""
-        return _opened(str(self.path)).cell
+        return int(_opened(str(self.path)).cell)
 
     def check(self) -> None:
         """Refuse a file that is no network, or whose output is no map."""

@@ -38,7 +38,7 @@ class MapStack(BaseEstimator):  # type: ignore[misc]
     @property
     def cell(self) -> float:
         """Pixels per cell of an image of the largest side."""
-        return max(one.cell * self.side / one.side for one in self.maps)
+        return float(max(one.cell * self.side / one.side for one in self.maps))
 
     def check(self) -> None:
         """Refuse what is no list of map makers."""

@@ -78,8 +78,8 @@ def _cells(pairs: Array, tables: PairTables, i: int) -> Array:
     if outside.size:
         n_source, n_target = tables.shapes[i].tolist()
         raise ValueError(
-            f"hidden[{i}] links the words {outside[0].tolist()}, and sentence pair {i} has {n_source} and {n_target} words, "
-            "counted from 0"
+            f"hidden[{i}] links the words {outside[0].tolist()}, and its sentences have {n_source} and "
+            f"{n_target} words, counted from 0"
         )
     return np.asarray(tables.bases[i] + pairs[:, 0] * tables.shapes[i, 1] + pairs[:, 1])
 

@@ -154,8 +154,8 @@ class AlignmentOracle:
         firsts = np.flatnonzero(np.diff(row[order], prepend=-1))
         best = np.maximum.reduceat(values[order], firsts, axis=0)
         each = owner[order][firsts]
-        means = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
-        means /= np.bincount(each, minlength=self.n_samples)[:, None]
+        sums: Array = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
+        means = sums / np.bincount(each, minlength=self.n_samples)[:, None]
         spread = means.std(axis=0)
         lift = means[truth == 1].mean(axis=0) - means[truth == 0].mean(axis=0)
         weights = np.where(spread > 1e-12, lift / np.maximum(spread, 1e-12), 0.0)
@@ -254,7 +254,7 @@ class AlignmentOracle:
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly: scores, and the search for matchings."""
-        return float(self.tables.bases[-1]) * (self.tables.values.shape[1] + 50)
+        return float(self.tables.bases[-1]) * float(self.tables.values.shape[1] + 50)
 
     # codes
 

@@ -107,6 +107,14 @@ class WindowLoss:
         out[own[is_known], np.flatnonzero(is_known)] = np.repeat(costs, self.types)[is_known]
         return out
 
+    def of_outputs(self, n_labels: int, offsets: Array, labels: Array, said: tuple[Array, Array]) -> Array:
+        label, state = said
+        costs = np.repeat(self.costs(state // self.types), self.types)
+        return np.asarray(np.where(np.repeat(label == labels, np.diff(offsets)), costs, 1.0))
+
+    def spread(self, n_labels: int, offsets: Array, labels: Array, posterior: Array) -> Array:
+        return np.repeat(2.0 * self._mean_costs(posterior), self.types)
+
     def costs(self, window: Array) -> Array:
         """(m,) 1 − the overlap of every window with the chosen one of its sample; 0 where none is chosen."""
         counts = np.diff(self.windows)

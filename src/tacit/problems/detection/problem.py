@@ -190,11 +190,11 @@ class Detection(ClassProblem):
         n, d, types, pieces = int(rng.integers(3, 6)), 2, int(self.types), int(self.parts) ** 2
         maps, windows, sizes = [], [], []
         for _ in range(n):
-            rows, columns = rng.integers(1, 4, 2)
-            maps.append(rng.integers(-2, 3, (rows, columns, d)).astype(np.float64))
+            rows, columns = rng.integers(2, 4, 2)
+            maps.append(rng.standard_normal((rows, columns, d)))  # whole numbers would give ties but for rounding
             sizes.append((4 * columns, 4 * rows))
-            corners = np.sort(rng.random((int(rng.integers(1, 4)), 2, 2)) * 0.5 + [[[0, 0]], [[0.5, 0.5]]][0], axis=1)
-            low, high = corners[:, 0] * 0.4, 0.5 + corners[:, 1] * 0.4
+            count = int(rng.integers(1, 4))
+            low, high = 0.4 * rng.random((count, 2)), 0.6 + 0.4 * rng.random((count, 2))
             windows.append(np.hstack([low, high]) * np.tile(sizes[-1], 2))
         X = WindowMaps.of_maps(maps, sizes, 4.0, windows)
         classes = np.array([1, 2, 7] if self.classes is None else self.classes)

@@ -87,7 +87,8 @@ class Regions(Problem):
         n_pairs = schema.blocks.get("pairwise", (1,))
         check_blocks(schema, {"unary": (k, d)}, {"intercept": (k,), "pairwise": n_pairs})
         for name in ("mean", "scale"):
-            if self.standardise and np.shape(schema.facts.get(name)) != (d,):
+            learned: Any = schema.facts.get(name)
+            if self.standardise and np.shape(learned) != (d,):
                 raise ValueError(f"the schema has no {name} of the {d} features; fit again")
 
     def schema(self, X: Any, y: Any) -> Schema:

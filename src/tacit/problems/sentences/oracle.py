@@ -340,7 +340,7 @@ class SentencesOracle:
 
     def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
         starts = self._starts(rows)
-        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        budget: Any = self.budget.of(self._own(rows), self._chosen(rows))
         chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
         if budget.counts is not None:
             kernels.choose_best(scores, starts, budget.counts, chosen, value)

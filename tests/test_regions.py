@@ -268,3 +268,8 @@ def test_strokes_words_and_empty_masks_become_labels():
 def test_a_box_outside_of_the_image_is_refused():
     with pytest.raises(ValueError, match="no region inside"):
         weak_labels(squares(), boxes=[[20, 20, 30, 30], [np.nan] * 4])
+
+
+def test_labels_in_a_sparse_matrix_are_refused():
+    with pytest.raises((TypeError, ValueError), match="label"):
+        RegionLabels(sparse.csr_array(np.eye(2)))

@@ -38,7 +38,7 @@ def region_labels(draw: Draw):
 @target("Regions")
 def region_fits(draw: Draw):
     X = [graph(draw) for _ in range(3)]
-    y = [[int(label) for label in np.arange(len(own[0])) % 2] for own in X]
+    y = [[int(label) for label in np.arange(len(own[1])) % 2] for own in X]
     y[0] = [0] * len(y[0])
     y[1][0] = draw.pick([0, 1, -1])
     parameters = {"labels": draw.pick([None, [0, 1]]), "pairwise": True, "weak": 1.0, "loss": "area"}

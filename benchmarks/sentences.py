@@ -43,13 +43,12 @@ def run() -> Page:
         page.rows += summaries(texts, y, fold)
         page.rows += cost(texts, y)
     page.notes += [
-        "Whole movie reviews are best read whole: the latent model is no better than the linear one there, and where "
-        "few sentences carry the label it is far better.",
-        "A sentence that moved the model's decision need not be one that readers take for the opinion: the "
-        "intervals of the chosen sentences overlap with those of the linear SVM, so this is "
-        "no proof that it explains anything.",
+        "A sentence that moved the model's decision need not be one that readers take for the opinion: however high "
+        "the share of chosen sentences that agree with their review, it is no proof that they explain it.",
         "Defaults were chosen on the first fold of the movie reviews, C out of 10 and 100; for the planted documents "
-        "out of 10, 100 and 1000; the other rows had one look.",
+        "out of 10, 100 and 1000 on one seed; the other rows had one look.",
+        "To reach: 0.870 on movie reviews and within one standard error of LinearSVC, a clear gain on planted carriers,"
+        " summaries above first and random sentences, a pass of at most 2.5 times the product.",
     ]
     return page
 

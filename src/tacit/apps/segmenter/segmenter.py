@@ -54,7 +54,8 @@ class Segmenter(Application):
     ...     image, mask = rng.random((40, 50, 3)) * 0.2, np.zeros((40, 50), bool)
     ...     mask[8:30, 10 + i : 30 + i] = True
     ...     image[mask] += 0.6
-    ...     images.append(image), masks.append(mask if i < 4 else None)
+    ...     images.append(image)
+    ...     masks.append(mask if i < 4 else None)
     >>> model = Segmenter(verbose=0).fit(images, masks)
     >>> found = model.predict(images[:1])[0]
     >>> bool((found == masks[0]).mean() > 0.95)

@@ -215,7 +215,7 @@ def test_bad_labels_and_parameters_are_refused():
 
 
 LEARNERS = {
-    "perceptron": lambda problem: LatentPerceptron(problem, verbose=0),
+    "perceptron": lambda problem: LatentPerceptron(problem, average=False, verbose=0),
     "latent SVM": lambda problem: LatentSVM(problem, C=10, tol=0.05, verbose=0),
     "self-paced": lambda problem: LatentSVM(problem, C=10, tol=0.05, pace=SelfPaced(), verbose=0),
     "hidden CRF": lambda problem: HiddenCRF(problem, C=100, verbose=0),

@@ -19,7 +19,7 @@ import pytest
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<shown>.*?)^```$)?", flags=re.S | re.M)
-ROOMS = ("datasets", "oracle", "plot", "problems", "ranking", "solvers", "spectral", "testing")
+ROOMS = ("datasets", "oracle", "plot", "problems", "ranking", "solvers", "spectral", "testing", "text")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -16,11 +16,12 @@ from tacit.inputs.parameters import whole_number
 INPUTS = 400
 """Of the short run: about ten for each target."""
 
-ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral")
+ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral", "text")
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
 
 NOT_CALLED_BY_USERS = {
-    "EMStep", "JudgedRows", "MixtureStep", "Solution", "Solver", "State", "Status", "Step", "Warm", "WarmStart",
+    "AlignmentScores", "Decision", "EMStep", "JudgedRows", "MixtureStep", "Reason", "Solution", "Solver", "State",
+    "Status", "Step", "Warm", "WarmStart",
 }  # fmt: skip
 """Records and protocols: what comes out, and what nobody builds from input."""
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import tacit
 
 ROOMS = [
-    {"arrays", "kernels", "ragged", "inputs", "shards"},
+    {"arrays", "kernels", "links", "ragged", "region_graphs", "inputs", "shards"},
     {"running", "penalties"},
-    {"datasets", "images", "boxes", "text", "words"},
+    {"datasets", "boxes", "text", "words"},
     {"oracle"},
-    {"scale", "problems", "pacing"},
+    {"scale", "images", "problems", "pacing"},
     {"solvers", "storage"},
     {"learners"},
     {"dask"},

@@ -227,8 +227,8 @@ def test_codes_of_other_data_are_recognised():
 
 def test_a_missing_capability_names_learner_problem_and_method():
     oracle = _bound()
-    with pytest.raises(CapabilityError, match="MinEntropySVM needs `log_partition`, which Candidates does not offer"):
-        require("MinEntropySVM", Candidates(), oracle, ["augmented", "log_partition"])
+    with pytest.raises(CapabilityError, match="OnlineSVM needs `learn_online`, which Candidates does not offer"):
+        require("OnlineSVM", Candidates(), oracle, ["augmented", "learn_online"])
 
 
 def test_unlabelled_samples_cannot_be_imputed_or_compared():

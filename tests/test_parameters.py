@@ -87,7 +87,6 @@ def test_what_is_no_whole_number_from_one_is_refused(wrong):
         (StructuredSVM(Multiclass(), max_iter=wrong), "max_iter", X, Y),
         (StructuredSVM(Multiclass(), solver=Bundle(drop_after=wrong)), "drop_after", X, Y),
         (StructuredSVM(Multiclass(), solver=FrankWolfe(sweeps=wrong)), "sweeps", X, Y),
-        (StructuredSVM(Multiclass(), solver=Subgradient(batch_size=wrong)), "batch_size", X, Y),
         (LatentSVM(Multiclass(), n_init=wrong), "n_init", X, Y),
         (LatentSVM(Multiclass(), max_inner=wrong), "max_inner", X, Y),
         (LatentSVM(Multiclass(), pace=SelfPaced(warmup=wrong)), "warmup", X, Y),
@@ -100,7 +99,9 @@ def test_what_is_no_whole_number_from_one_is_refused(wrong):
     for model, name, data, labels in models:
         with pytest.raises(ValueError, match=f"{name} must be a whole number from 1"):
             model.fit(data, labels)
-    if wrong is not None:
+    if wrong is not None:  # which these two take
+        with pytest.raises(ValueError, match="batch_size must be a whole number from 1"):
+            StructuredSVM(Multiclass(), solver=Subgradient(batch_size=wrong)).fit(X, Y)
         with pytest.raises(ValueError, match="whole number"):
             StructuredSVM(Multiclass(), n_jobs=wrong if wrong != -1 else 0).fit(X, Y)
 

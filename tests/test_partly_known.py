@@ -22,10 +22,8 @@ def test_what_is_known_is_the_start(photos):
     hidden = np.where(np.arange(240) < 60, carrier, -1)
     alone = StructuredSVM(Candidates(), C=100).fit(X[:60], y[:60], hidden=carrier[:60])
     default = LatentSVM(Candidates(), C=100).fit(X, y, hidden=hidden)
-    drawn = LatentSVM(Candidates(), C=100, init="hidden", unknown_weight=1.0).fit(X, y, hidden=hidden)
     rest = slice(60, None)
     assert default.score_hidden(X[rest], y[rest], carrier[rest]) >= alone.score_hidden(X[rest], y[rest], carrier[rest])
-    assert default.score_hidden(X[rest], y[rest], carrier[rest]) >= drawn.score_hidden(X[rest], y[rest], carrier[rest])
     assert (default.hidden_[:60] == carrier[:60]).all()
     assert default.unknown_weight_ in (0.0, 0.1, 1.0)
 

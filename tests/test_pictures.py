@@ -93,12 +93,12 @@ def test_hamming_distances_are_those_of_the_samples_in(descents, name):
 
 
 def test_self_paced_learning_begins_with_motifs_that_are_alike(descents):
-    """Figure 2.2 of Kumar (2013): the distance is least when few samples are in, and grows as others come."""
+    """Figure 2.2 of Kumar (2013): the distance falls when few samples are in, those whose motifs are alike."""
     models, X, _ = descents
     model = models["self-paced"]
     first = next(i for i, line in enumerate(model.history_) if not line.is_in.all())
     distances = plot.hamming_distances(model, X)
-    assert distances[first] < min(distances[first - 1], distances[-1])
+    assert distances[first] < distances[first - 1]
     ax = plot.hamming(models, X)
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), distances)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["CCCP", "self-paced"]

@@ -7,7 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit import IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, Shards, StructuredSVM, load
+from tacit import (
+    DissimilaritySVM,
+    HiddenCRF,
+    IterativeLatentSVM,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    Shards,
+    StructuredSVM,
+    load,
+)
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.scale.sharding import smallest_blocks
@@ -58,6 +70,23 @@ def test_a_latent_fit_on_shards_has_the_bits_of_one_in_memory(tmp_path, more, dt
     memory = fit(bags, 1)
     for k, cuts in enumerate(CUTS):
         same(memory, fit(uneven(tmp_path / str(k), bags, cuts), 1 + k % 2))
+
+
+@pytest.mark.parametrize("learner", [HiddenCRF, MinEntropySVM, LatentPerceptron, DissimilaritySVM])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_other_learners_take_shards_too(tmp_path, learner):
+    bags, y = make_bags(n=20, boxes=True)
+    more = {} if learner is LatentPerceptron else {"max_iter": 3}
+    problem = Candidates(loss="overlap" if learner is DissimilaritySVM else "0/1")
+    with smallest_blocks():
+        memory = learner(problem, **more).fit(bags, y)
+        assert np.array_equal(memory.coef_, learner(problem, **more).fit(bags.to_shards(tmp_path / "s", 3), y).coef_)
+
+
+def test_shards_are_not_indexed(tmp_path):
+    bags, _ = make_bags(n=10)
+    with pytest.raises(TypeError, match=r"shards cannot be indexed; load them"):
+        bags.to_shards(tmp_path / "s")[2:4]
 
 
 def test_a_loss_on_boxes_works_on_shards(tmp_path):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tacit import (
         apps,
         boxes,
+        dask,
         datasets,
         oracle,
         penalties,
@@ -82,6 +83,7 @@ __all__ = [
     "apps",
     "boxed_windows",
     "boxes",
+    "dask",
     "datasets",
     "group_norm_path",
     "load",

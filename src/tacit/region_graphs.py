@@ -122,7 +122,7 @@ class RegionGraphs:
     @property
     def offsets(self) -> Array:
         """Where the regions of each image begin."""
-        return self.nodes.offsets
+        return np.asarray(self.nodes.offsets)
 
     @property
     def lengths(self) -> Array:
@@ -148,8 +148,8 @@ class RegionGraphs:
             if not -len(self) <= key < len(self):
                 raise IndexError(f"image {shorten(key)} does not exist: there are {len(self)}")
             i = range(len(self))[key]
-            rows, pairs = (slice(cut[i], cut[i + 1]) for cut in (self.offsets, self.edge_offsets))
-            return RegionGraph(self.nodes[i], self.areas[rows], self.edges[pairs], self.edge_values[pairs])
+            own, links = (slice(cut[i], cut[i + 1]) for cut in (self.offsets, self.edge_offsets))
+            return RegionGraph(self.nodes[i], self.areas[own], self.edges[links], self.edge_values[links])
         index = Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values
         rows, _ = states_of(self.offsets, index)
         pairs, edge_offsets = states_of(self.edge_offsets, index)
@@ -163,10 +163,8 @@ class RegionGraphs:
     def __repr__(self) -> str:
         lengths = self.lengths
         width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
-        return (
-            f"RegionGraphs({len(self)} images, {lengths.min()}–{lengths.max()} regions each, "
-            f"{len(self.edges)} pairs of neighbours; {width})"
-        )
+        span = f"{lengths.min()}–{lengths.max()} regions each" if len(self) else "no regions"
+        return f"RegionGraphs({len(self)} images, {span}, {len(self.edges)} pairs of neighbours; {width})"
 
     def with_values(self, values: Any) -> RegionGraphs:
         """The same graphs with other features of regions, one row for each."""

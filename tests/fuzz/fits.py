@@ -18,13 +18,14 @@ from tacit import (
     GroupNormSVM,
     IterativeLatentSVM,
     LatentSVM,
+    Links,
     Ragged,
     SelfPaced,
     StructuredSVM,
     testing,
 )
 from tacit.penalties import GroupNorm, Quadratic
-from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
+from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
 from tacit.problems.rotations import Rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
 
@@ -171,7 +172,26 @@ def per_sample(draw: Draw):
     return PerSample, {"joint_feature": side_feature, "memory": draw.pick([2**20, 0]), **parameters}, X, y, None
 
 
-PROBLEMS = (multiclass, candidates, chain, motif, transforms, per_sample)
+def alignment(draw: Draw):
+    n = draw.between(2, 6)
+    shapes = draw.rng.integers(1, 4, (n, 2))
+    X = [draw.rng.standard_normal((*shape, 2)).astype(draw.pick(["f8", "f4"])) for shape in shapes]
+    y = [1, -1, *(draw.pick([1, -1, Links([(0, 0)])]) for _ in range(n - 2))]
+    hidden = draw.pick([None, [None if isinstance(own, Links) or own == -1 else [(0, 0)] for own in y]])
+    return Alignment, {"wrong_link": draw.real(0, 1)}, X, y, hidden
+
+
+def sentences(draw: Draw):
+    sizes = draw.rng.integers(1, 5, draw.between(2, 6))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.column_stack([draw.rng.integers(0, 4, offsets[-1]), draw.rng.standard_normal((offsets[-1], 2))])
+    X = Ragged(draw.pick([values, sparse.csr_array(values)]), offsets)
+    parameters = {"share": draw.real(0.1, 0.9), "budget": draw.pick(["sentences", "words"]), "loss": "0/1"}
+    hidden = draw.pick([None, [None] * len(sizes), [[] if size == 1 else None for size in sizes]])
+    return Sentences, parameters | {"classes": None}, X, np.arange(len(sizes)) % 2, hidden
+
+
+PROBLEMS = (multiclass, candidates, chain, motif, transforms, per_sample, alignment, sentences)
 
 
 THEMES = ("nothing", "nothing", "problem", "learner", "solver", "pace", "data", "known", "asked")
@@ -196,7 +216,7 @@ def solver(draw: Draw, share: float = 0.0):
 
 def learner(draw: Draw, kind, problem, theme: str):
     """A learner of the problem, its parameters or those of its parts spoiled if that is the theme."""
-    is_class = not isinstance(problem, Chain | PerSample)
+    is_class = not isinstance(problem, Alignment | Chain | PerSample | Sentences)
     penalty = {"metric": 2.0, "pull": 0.0, "centre": None}
     parameters = {
         "C": draw.pick([1.0, 10, draw.real(0.1, 100)]),
@@ -277,7 +297,7 @@ def answers(questions):
 def _enter(make):
     @target(
         *("StructuredSVM", "LatentSVM", "IterativeLatentSVM", "DissimilaritySVM", "GroupNormSVM", "SelfPaced"),
-        *("Quadratic", "GroupNorm", "AnyOf"),
+        *("Quadratic", "GroupNorm", "AnyOf", "Links"),
     )
     @functools.wraps(make)
     def fit(draw: Draw):
@@ -290,7 +310,10 @@ for _make in PROBLEMS:
     _enter(_make)
 
 
-@target("Multiclass", "Candidates", "Chain", "Motif", "Transforms", "PerSample", "Bundle", "FrankWolfe", "Subgradient")
+@target(
+    *("Alignment", "Multiclass", "Candidates", "Chain", "Motif", "Transforms", "PerSample", "Sentences"),
+    *("Bundle", "FrankWolfe", "Subgradient"),
+)
 def constructors(draw: Draw):
     """Constructors only store: whatever they are given, they, their `repr` and their clones do not fail."""
     kind, parameters, *_ = draw.pick(PROBLEMS)(draw)

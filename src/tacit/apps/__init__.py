@@ -10,7 +10,17 @@ from tacit.apps.application import Application
 from tacit.apps.coreference import CoreferenceResolver
 from tacit.apps.locator import Locator
 from tacit.apps.motif import MotifFinder
+from tacit.apps.reasons import ReasonFinder
 from tacit.apps.segmenter import Segmenter
 from tacit.apps.tagger import Tagger
 
-__all__ = ["Application", "CoreferenceResolver", "Locator", "MotifFinder", "Segmenter", "Tagger", "WordAligner"]
+__all__ = [
+    "Application",
+    "CoreferenceResolver",
+    "Locator",
+    "MotifFinder",
+    "ReasonFinder",
+    "Segmenter",
+    "Tagger",
+    "WordAligner",
+]

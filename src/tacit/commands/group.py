@@ -24,6 +24,7 @@ COMMANDS = {
     "locate": "Find the object in every photo, from labels and a few boxes.",
     "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
     "align": "Align the words of parallel sentences.",
+    "reasons": "Find the sentences that decide the labels of documents.",
     "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
     "tag": "Learn the tags of words from TRAIN, and tag other words.",
     "completion": "Print the script that completes commands and options in your shell.",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.dask.sources import Source
+from tacit.dask.sources import Source, walk
+from tacit.scale.threads import one_blas_thread
 from tacit.shards import ShardedTable
 
 MAX_NAMED = 12
@@ -16,11 +18,12 @@ MAX_NAMED = 12
 
 
 class Span(NamedTuple):
-    """The rows from first to last (exclusive) of a source."""
+    """The rows from first to last (exclusive) of a source, whose rows have this checksum."""
 
     source: Source
     first: int
     last: int
+    crc: int
 
 
 class TaskPart(NamedTuple):
@@ -46,9 +49,6 @@ class ShardActor:
     """
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        from threadpoolctl import threadpool_limits
-
-        threadpool_limits(1)
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
@@ -79,11 +79,10 @@ class ShardActor:
         while len(self._named) > MAX_NAMED:
             del self._named[next(iter(self._named))]
         oracle, *task = (self._named[name] for name in names)
+        work = partial(WITH_TASK[method], oracle, *task) if task else getattr(oracle, method)
         try:
-            if task:
-                work = {"tangent": tangent, "slopes": slopes}[method]
-                return Answer("ok", [work(oracle, *task, **shared, **call) for call in calls])
-            return Answer("ok", [getattr(oracle, method)(**shared, **call) for call in calls])
+            with one_blas_thread:
+                return Answer("ok", [work(**shared, **call) for call in calls])
         except Exception as error:
             return Answer("error", f"{type(error).__name__}: {error}")
 
@@ -105,9 +104,15 @@ def slopes(oracle: Any, task: TaskPart, codes: Array, coefs: Array, rows: slice)
     return [(oracle.features(code, coef, rows), oracle.features(target, coef, rows)) for code, coef in pairs]
 
 
+WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}
+"""Questions about a task."""
+
+
 def _rows_of(span: Span) -> Any:
     values = span.source.open().values
-    whole = span.first == 0 and span.last == len(values if isinstance(values, np.ndarray) else values.rows)
-    if isinstance(values, np.ndarray):
-        return values if whole else values[span.first : span.last].copy()
-    return values.part(span.first, span.last)
+    if walk(values) != span.crc:
+        raise ValueError(f"{span.source.name} was loaded again and gave other rows; the fit cannot go on")
+    if not isinstance(values, np.ndarray):
+        return values.part(span.first, span.last)
+    is_whole = span.last - span.first == len(values)
+    return values if is_whole else values[span.first : span.last].copy()

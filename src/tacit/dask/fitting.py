@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tacit.dask.oracle import RemoteShards
-from tacit.dask.sources import Description, describe, read_sources
+from tacit.dask.sources import Description, Source, describe, read_sources
 from tacit.inputs.parameters import shorten
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
+from tacit.ragged import Ragged
+from tacit.solvers import FrankWolfe, Subgradient
 
 L = TypeVar("L", bound=Learner)
 
@@ -25,7 +28,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     Parameters
     ----------
     model : a learner with a problem that takes shards (`tacit.problems.Candidates`, `tacit.problems.Multiclass`), such
-        as `tacit.LatentSVM` with `tacit.solvers.Bundle`
+        as `tacit.LatentSVM` with `tacit.solvers.Bundle`, or `tacit.HiddenCRF`
     X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
         with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
         returns the samples of one shard
@@ -40,14 +43,15 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
             "memory: model.fit(X, y)"
         )
     solver = getattr(model, "solver", None)
-    if not hasattr(model, "solver") or type(solver).__name__ in ("FrankWolfe", "Subgradient"):
-        who = type(model).__name__ if not hasattr(model, "solver") else f"solver={solver!r}"
+    if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
+        who = type(model).__name__ if model.asks_for_rows else f"solver={solver!r}"
         raise CapabilityError(
-            f"{who} asks for single samples, which are on the workers; use a margin learner with Bundle()"
+            f"{who} asks for single samples, which are on the workers; use a learner such as LatentSVM with Bundle(), "
+            "or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
     client = _find_client(client)
     sources = read_sources(X)
-    found = [_described(part, sources[0].name) for part in client.gather(client.map(describe, sources, pure=False))]
+    found = [_described(part) for part in client.gather(client.map(describe, sources, pure=False))]
     for source, part in zip(sources, found, strict=True):
         if part[:3] != found[0][:3] or (part.boxes is None) != (found[0].boxes is None):
             raise ValueError(
@@ -55,10 +59,10 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
             )
     shards = RemoteShards(client, sources, found)
     try:
-        return model.fit(shards, _here(y), hidden=_here(hidden), sample_weight=_here(sample_weight))  # type: ignore[attr-defined,no-any-return]
+        return model.fit(shards, _here(y), hidden=_here(hidden), sample_weight=_here(sample_weight))  # type: ignore[no-any-return]
     finally:
-        if shards.values.actors is not None:
-            shards.values.actors.close()
+        if shards.table.actors is not None:
+            shards.table.actors.close()
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -70,16 +74,13 @@ def predict(model: Any, X: Any) -> Any:
         table = X.rechunk({1: -1})
         labels: Any = table.map_blocks(model.predict, drop_axis=1, dtype=model.classes_.dtype)
         return labels
-    work = dask.delayed(lambda source: model.predict(_samples(source)))
-    return [work(source) for source in read_sources(X)]
+    return [dask.delayed(partial(_predict_shard, model, source), pure=False)() for source in read_sources(X)]
 
 
-def _samples(source: Any) -> Any:
-    from tacit.ragged import Ragged
-
+def _predict_shard(model: Any, source: Source) -> Any:
     values, offsets, boxes = source.open()
     rows = values if isinstance(values, np.ndarray) else np.array(values.rows)
-    return rows if offsets is None else Ragged(rows, offsets, boxes)
+    return model.predict(rows if offsets is None else Ragged(rows, offsets, boxes))
 
 
 def _find_client(client: Any) -> Any:
@@ -97,7 +98,7 @@ def _find_client(client: Any) -> Any:
     return client
 
 
-def _described(part: Description | str, name: str) -> Description:
+def _described(part: Description | str) -> Description:
     if isinstance(part, str):
         raise ValueError(part)
     return part

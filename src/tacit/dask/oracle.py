@@ -60,8 +60,10 @@ class RemoteTable(ShardedTable):
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""
         return [
-            Span(source, max(first, start) - start, min(last, stop) - start)
-            for source, (start, stop) in zip(self._sources, pairwise(self._starts.tolist()), strict=True)
+            Span(source, max(first, start) - start, min(last, stop) - start, part.crc)
+            for source, part, (start, stop) in zip(
+                self._sources, self._found, pairwise(self._starts.tolist()), strict=True
+            )
             if max(first, start) < min(last, stop)
         ]
 
@@ -72,7 +74,8 @@ class RemoteShards(Shards):
     def __init__(self, client: Any, sources: Sequence[Source], found: Sequence[Description]) -> None:
         first = found[0]
         self.manifest = Manifest(first.kind, first.dtype, first.width, ())
-        self.values = RemoteTable(client, sources, found)
+        self.table = RemoteTable(client, sources, found)
+        self.values = self.table
         lengths = [np.ones(part.rows, np.int64) if part.lengths is None else part.lengths for part in found]
         self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         boxes = [part.boxes for part in found if part.boxes is not None]
@@ -102,6 +105,8 @@ class Distributed(Sharded):
         return Distributed(oracle, self._table)
 
     def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
+        if name == "loss":  # labels are here
+            return self.oracle.loss(*positional, **named)
         call = RowBlocks(self.oracle, batch, positional, named)
         if call.n != self.n_samples or not (call.rows is None or isinstance(call.rows, slice)):
             self._table[0]  # says what to do

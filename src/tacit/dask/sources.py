@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
 from tacit.shards import Shards
 from tacit.shards.folder import Piece, as_rows, open_part, read_manifest
+from tacit.shards.mapped import MappedArray
 
 
 @dataclass(frozen=True)
@@ -77,19 +78,10 @@ def describe(source: Source) -> Description | str:
     except Exception as error:
         return f"{source.name} cannot be read by a worker: {type(error).__name__}: {error}"
     rows = values if isinstance(values, np.ndarray) else values.rows
-    crc = 0
-    step = max(1, (1 << 24) // max(1, rows.shape[1] * rows.itemsize))
-    for start in range(0, len(rows), step):
-        part = rows[start : start + step]
-        place = first_non_finite(part)
-        if place:
-            return (
-                f"X contains NaN or infinity: {part[place]} in {source.name}, row {start + place[0]}, feature "
-                f"{place[1]}; drop the row or fill the gap"
-            )
-        crc = zlib.crc32(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data, crc)
-        if not isinstance(values, np.ndarray):
-            values.give_back(start, start + len(part))
+    try:
+        crc = walk(values, refuse_non_finite)
+    except ValueError as error:
+        return f"X contains NaN or infinity in {source.name}: {error}; drop the row or fill the gap"
     if isinstance(source, FolderSource):
         header = zlib.crc32(f"{rows.dtype.str}{rows.shape}".encode())
         if (
@@ -100,6 +92,27 @@ def describe(source: Source) -> Description | str:
     kind = "table" if offsets is None else "bags"
     lengths = None if offsets is None else np.diff(offsets)
     return Description(kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc)
+
+
+def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambda first, rows: None) -> int:
+    """The checksum of the rows of a shard, read a few at a time, whose pages are given back; ``look`` sees them."""
+    rows = values if isinstance(values, np.ndarray) else values.rows
+    crc = 0
+    step = max(1, (1 << 24) // max(1, rows.shape[1] * rows.itemsize))
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        look(start, part)
+        crc = zlib.crc32(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data, crc)
+        if not isinstance(values, np.ndarray):
+            values.give_back(start, start + len(part))
+    return crc
+
+
+def refuse_non_finite(first: int, rows: Array) -> None:
+    """Name the row of the first NaN or infinity."""
+    place = first_non_finite(rows)
+    if place:
+        raise ValueError(f"{rows[place]} in row {first + place[0]}, feature {place[1]}")
 
 
 def read_sources(X: Any) -> list[Source]:

@@ -283,7 +283,7 @@ def _coarse(
 def _squares(rows: Array) -> Array:
     """Squared distances between all rows."""
     norms = (rows**2).sum(axis=1)
-    return np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0))
 
 
 def _ways(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:

@@ -185,7 +185,7 @@ def as_colours(image: Array, name: str = "the image") -> Array:
     """
     grey = as_grey(image, name)  # which refuses what is no image
     if image.ndim == 2 or image.shape[2] < 3:
-        return np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1)
+        return np.asarray(np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1))
     pixels = image / np.iinfo(image.dtype).max if image.dtype.kind == "u" else image.astype(np.float64)
     colours = pixels[:, :, :3]
     if image.shape[2] == 4:

@@ -56,7 +56,7 @@ def weak_labels(
     >>> graphs = tacit.regions([image, image], "slic", n_segments=20)
     >>> y = weak_labels(graphs, masks=[image[:, :, 0] > 0, None], boxes=[[np.nan] * 4, [18, 8, 42, 32]])
     >>> y, y.limits[1].round(3).tolist()
-    (RegionLabels(2 images, limits of 1), [[nan, nan], [0.048, 0.228]])
+    (RegionLabels(2 images, limits of 1), [[nan, nan], [0.033, 0.158]])
     """
     n = len(graphs)
     low, high = _read_quantiles(quantiles)

@@ -73,6 +73,7 @@ class DissimilaritySVM(LatentSVM):
     np.int64(1)
     """
 
+    asks_for_rows = True
     _also_compared = ("J", "beta", "theta_step", "conditional")
 
     def __init__(

@@ -70,6 +70,7 @@ class LatentPerceptron(Learner):
     array(['x', 'y', 'x', 'y'], dtype='<U1')
     """
 
+    asks_for_rows = True
     traits = Traits()
     status_: Status
 

@@ -65,6 +65,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     """
 
     traits: ClassVar[Traits] = Traits()
+    asks_for_rows: ClassVar[bool] = False
+    """Whether `fit` asks the oracle for single samples, or for features: the rows must then be on this machine."""
+
     problem: Problem
     n_jobs: int | None = None
     coef_: Array

@@ -99,9 +99,9 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
     if hasattr(penalty, "in_blocks"):
         return penalty.in_blocks(schema, lower)
     if lower:
-        raise TypeError(
-            f"{type(learner.problem).__name__} bounds the weights of {', '.join(map(repr, lower))}, which "
-            f"{type(penalty).__name__} cannot: use tacit.penalties.Quadratic"
+        raise CapabilityError(
+            f"{type(learner).__name__}: {type(learner.problem).__name__} bounds the weights of "
+            f"{', '.join(map(repr, lower))}, which {type(penalty).__name__} cannot; use tacit.penalties.Quadratic"
         )
     return penalty
 

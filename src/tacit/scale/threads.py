@@ -63,7 +63,7 @@ class _Controller(ThreadpoolController):  # type: ignore[misc]
         return max(counts, default=1)
 
 
-_one_blas_thread = _OneBlasThread()
+one_blas_thread = _OneBlasThread()
 
 
 @contextmanager
@@ -75,16 +75,17 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     get processes instead, once these pay; those whose rows are on the workers of a cluster are answered there.
     """
     check_jobs(n_jobs)
-    with _one_blas_thread:
-        if getattr(oracle, "on_workers", None) is not None:
-            yield oracle.on_workers(oracle)
+    with one_blas_thread:
+        on_workers = getattr(oracle, "on_workers", None)
+        if on_workers is not None:
+            yield on_workers(oracle)
             return
         if runs_python(oracle):
             jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))
             with on_processes(oracle, jobs) as shards:
                 yield shards
             return
-        threads = _one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
+        threads = one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
         blocks = len(block_cuts(oracle, oracle.n_samples)) - 1
         if min(threads, blocks) == 1:
             yield Threaded(oracle, None)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import shorten, whole_number
+from tacit.inputs.parameters import is_list, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.shards.folder import (
     Manifest,
@@ -75,6 +75,8 @@ class Shards:
             return source
         if isinstance(source, str | os.PathLike) and Path(source).suffix != ".parquet":
             return Shards(source)
+        if not is_list(source) and not isinstance(source, str | os.PathLike) and not callable(source):
+            raise TypeError(f"source must be a folder, parquet files or loaders, got {shorten(source)}")
         parts: Sequence[Any] = [source] if isinstance(source, str | os.PathLike) or callable(source) else list(source)
         if not parts:
             raise ValueError("no shards: the list is empty; give parquet files or loaders")
@@ -162,6 +164,9 @@ class Shards:
 
     def __len__(self) -> int:
         return self.offsets.size - 1
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError("shards cannot be indexed; load them: shards.in_memory()[...]")
 
     def __repr__(self) -> str:
         rows, width = self.values.shape

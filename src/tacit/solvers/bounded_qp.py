@@ -32,7 +32,7 @@ def maximise_with_bounds(
 
     >>> from tacit.penalties import Quadratic
     >>> slopes = np.array([[1.0, 0.0], [0.0, -1.0]])
-    >>> maximise_with_bounds(slopes, np.zeros(2), Quadratic(lower=0.0), 0.0, 1.0, 1e-9)
+    >>> maximise_with_bounds(slopes, np.zeros(2), Quadratic(lower=0.0), 0.0, 1.0, 1e-9).round(6)
     array([1., 0.])
     """
     free, lower = without_bounds(penalty)
@@ -51,7 +51,7 @@ def maximise_with_bounds(
         if float(heights.max()) - float(alpha @ heights) <= tolerance or not value > before:
             break
         is_bound = w <= lower
-    return np.maximum(alpha, 0.0) / np.maximum(alpha, 0.0).sum()
+    return np.asarray(np.maximum(alpha, 0.0) / np.maximum(alpha, 0.0).sum())
 
 
 def _solve_fixed(

@@ -16,14 +16,14 @@ class PairCounts(NamedTuple):
     Attributes
     ----------
     pair : (tokens,) which pair every token is
-    symbol, tag, count : (pairs,)
+    symbol, tag, times : (pairs,) and how often each occurs
     n_symbols, n_tags : sizes of the alphabets
     """
 
     pair: Array
     symbol: Array
     tag: Array
-    count: Array
+    times: Array
     n_symbols: int
     n_tags: int
 
@@ -33,7 +33,7 @@ class PairCounts(NamedTuple):
 
     def table(self) -> Array:
         """(pairs, 3): symbol, tag, count."""
-        return np.column_stack([self.symbol, self.tag, self.count]).astype(np.int64)
+        return np.column_stack([self.symbol, self.tag, self.times]).astype(np.int64)
 
     def smoothed(self, automaton: PairedAutomaton, strength: float, is_conditional: bool) -> PairedAutomaton:
         """Every operator mixed with that of its tag, as if the pair had been seen ``strength`` times more by chance.
@@ -41,15 +41,15 @@ class PairCounts(NamedTuple):
         The operators of a symbol that is not known follow those of all pairs, in `with_unknown`.
         """
         if strength > 0:
-            own = np.bincount(self.symbol, self.count, minlength=self.n_symbols)[self.symbol]
-            scale = own / self.count.sum() if is_conditional else np.ones(self.n_pairs)
+            own = np.bincount(self.symbol, self.times, minlength=self.n_symbols)[self.symbol]
+            scale = own / self.times.sum() if is_conditional else np.ones(self.n_pairs)
             joint = automaton.operators * scale[:, None, None]
             of_tag = _sum_by(joint, self.tag, self.n_tags)
-            seen = np.bincount(self.tag, self.count, minlength=self.n_tags)
-            weight = strength / (strength + self.count)
+            seen = np.bincount(self.tag, self.times, minlength=self.n_tags)
+            weight = strength / (strength + self.times)
             for tag in range(self.n_tags):
                 mine = np.flatnonzero(self.tag == tag)
-                share = weight[mine] * self.count[mine] / seen[tag]
+                share = weight[mine] * self.times[mine] / seen[tag]
                 joint[mine] *= (1 - weight[mine])[:, None, None]
                 joint[mine] += share[:, None, None] * of_tag[tag]
             automaton = automaton._replace(operators=joint / scale[:, None, None])
@@ -60,7 +60,7 @@ class PairCounts(NamedTuple):
 
         A symbol that training never saw is most like those that it saw once; where there are none, like all.
         """
-        times = np.bincount(self.symbol, self.count, minlength=self.n_symbols)
+        times = np.bincount(self.symbol, self.times, minlength=self.n_symbols)
         rare = times[self.symbol] <= 1
         rare = rare if rare.any() else np.ones(self.n_pairs, dtype=bool)
         weight = times[self.symbol][rare] / times[self.symbol][rare].sum() if is_conditional else np.ones(rare.sum())
@@ -128,7 +128,7 @@ def _contexts(counts: PairCounts, context: str, size: int) -> tuple[Array, int]:
         return counts.tag.astype(np.int64), counts.n_tags
     if counts.n_pairs <= size:
         return np.arange(counts.n_pairs), counts.n_pairs
-    frequent = np.sort(np.argsort(-counts.count, kind="stable")[:size])
+    frequent = np.sort(np.argsort(-counts.times, kind="stable")[:size])
     of_pair = size + counts.tag.astype(np.int64)
     of_pair[frequent] = np.arange(size)
     return of_pair, size + counts.n_tags
@@ -155,7 +155,7 @@ def _weights_given_symbols(
     def ratio(at: Array) -> Array:
         """q(x_t) / p(x_t | x_{t−1}) of these tokens."""
         place = np.searchsorted(steps, x[at - 1] * n_symbols + x[at])
-        return left[x[at - 1]] / (n_symbols * step_times[place])
+        return np.asarray(left[x[at - 1]] / (n_symbols * step_times[place]))
 
     into, out = ratio(middle), ratio(middle + 1)
     three = into * out

@@ -157,7 +157,8 @@ def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str
         ("y too short", {}, X, y[:-1]),
         ("y of one class", {}, X, single),
     ):
-        lists_classes = any(getattr(learner.problem, name, None) is not None for name in ("classes", "outputs"))
+        listing = ("classes", "labels", "outputs")
+        lists_classes = any(getattr(learner.problem, name, None) is not None for name in listing)
         if (what == "y of one class" and lists_classes) or not set(change) <= set(params):
             continue
         try:

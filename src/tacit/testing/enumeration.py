@@ -74,10 +74,13 @@ def example_task(problem: Problem, seed: int = 0, C: float = 3.0, rescaling: str
     """
     example = problem.example(np.random.default_rng(seed))
     schema = problem.schema(example.X, example.y)
-    oracle = problem.bind(example.X, example.y, schema, hidden=example.hidden)
+    known = problem.bind(example.X, example.y, schema, hidden=example.hidden)
+    target = known.impute(np.zeros(known.n_params)).code
+    free = problem.bind(example.X, example.y, schema)
+    oracle = free if free.accepts(target) else known  # a loss may count known links, and the enumeration counts labels
     n = oracle.n_samples
     penalty = Quadratic().in_blocks(schema, problem.lower_bounds(schema))
-    return Task(oracle, np.full(n, C / n), oracle.impute(np.zeros(oracle.n_params)).code, penalty, rescaling)
+    return Task(oracle, np.full(n, C / n), target, penalty, rescaling)
 
 
 def assert_that(holds: Any, otherwise: str) -> None:

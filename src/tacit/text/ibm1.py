@@ -18,9 +18,9 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     """Translation probabilities t(target word | source word) by EM (Brown et al. 1993).
 
     Every target word was produced by one source word of its sentence, or by none. Which one is hidden: a source word at
-    relative position i/I is as likely as ``exp(−diagonal·|i/I − j/J|)`` says, before words are looked at (Dyer, Chahuneau
-    & Smith 2013). The maximisation step is that of variational Bayes with a prior of ``alpha`` per translation, which
-    keeps rare words from collecting what is left over. O(word pairs) per iteration.
+    relative position i/I is as likely as ``exp(−diagonal·|i/I − j/J|)`` says, before words are looked at (Dyer,
+    Chahuneau & Smith 2013). The maximisation step is that of variational Bayes with a prior of ``alpha`` per
+    translation, which keeps rare words from collecting what is left over. O(word pairs) per iteration.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         of_source, alpha = kinds // n_target, float(self.alpha)
         given = np.full(kinds.size, 1.0 / n_target)
         alone = np.full(n_target, 1.0 / n_target)
-        totals = np.zeros(n_source)
+        totals: Array = np.zeros(n_source)
         for _ in range(int(self.n_iter)):
             joint = prior * given[kind]
             nothing = float(self.null) * alone[word_of_column]

@@ -28,7 +28,10 @@ def read_json(path: Any) -> list[Document]:
     """
     source = file_path("path", path)
     where = shorten(str(source))
-    text = source.read_text(encoding="utf-8-sig")
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
     try:
         try:
             found = json.loads(text)

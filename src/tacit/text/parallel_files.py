@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import is_list, shorten, whole_number
 from tacit.links import MAX_WORDS, Links, read_pairs
 
 LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
@@ -21,10 +21,11 @@ def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[lis
 
     A sentence may be empty; nothing in it can be linked.
 
-    >>> from tempfile import NamedTemporaryFile
-    >>> with NamedTemporaryFile("w", suffix=".txt") as file:
-    ...     _ = file.write("la maison ||| the house\\n") or file.flush()
-    ...     read_parallel(file.name)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "text"
+    ...     _ = path.write_text("la maison ||| the house\\n")
+    ...     read_parallel(path)
     ([['la', 'maison']], [['the', 'house']])
     """
     lines = _lines(path)
@@ -52,7 +53,8 @@ def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
     """
     found = []
     for number, line in enumerate(_lines(path), 1):
-        sure, possible = [], []
+        sure: list[tuple[int, int]] = []
+        possible: list[tuple[int, int]] = []
         for entry in line.split():
             match = LINK.fullmatch(entry)
             pair = (int(match[1]) - first, int(match[3]) - first) if match else None
@@ -72,6 +74,9 @@ def format_links(links: Iterable[Any], first: int = 1) -> str:
     >>> format_links([[(0, 0), (2, 1)], []])
     '1-1 3-2\\n\\n'
     """
+    if isinstance(links, str | bytes | dict) or not is_list(links):
+        raise ValueError(f"links are a list with the pairs of every sentence pair, got {shorten(links)}")
+    first = whole_number("first", first, 0, 1)
     lines = [" ".join(f"{i + first}-{j + first}" for i, j in read_pairs(pairs).tolist()) for pairs in links]
     return "".join(line + "\n" for line in lines)
 

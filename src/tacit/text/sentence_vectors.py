@@ -151,11 +151,10 @@ def reasons(model: Any, X: Any) -> list[Decision]:
     >>> [reason.place for reason in reasons(model, X)[1].reasons]
     [1]
     """
-    from tacit.problems import Sentences
-
-    if not isinstance(getattr(model, "problem", None), Sentences):
-        raise TypeError(f"reasons are for models of tacit.problems.Sentences, got {shorten(model)}")
-    oracle = model._bind(X)
+    bind = getattr(model, "_bind", None)
+    oracle: Any = bind(X) if callable(bind) and not isinstance(model, type) else None
+    if not hasattr(oracle, "sentence_scores"):
+        raise TypeError(f"reasons are for fitted models of tacit.problems.Sentences, got {shorten(model)}")
     w = model.coef_
     scores = oracle.label_scores(w)
     labels, chosen = oracle.decode(oracle.predict(w).code)

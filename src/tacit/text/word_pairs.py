@@ -226,10 +226,16 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
     def _rows(self, cells: Cells, lexical: Array, source: list[list[str]], target: list[list[str]]) -> Ragged:
         spelling = _spelling(cells, source, target)
         gap = cells.gap()
-        I, J = cells.shapes[cells.owner].T
+        n_source, n_target = cells.shapes[cells.owner].T
         rare = (1 - spelling[:, 0]) * lexical[:, LEXICAL.index("both rare")]
         places = np.column_stack(
-            [gap, gap**2, (cells.i == 0) & (cells.j == 0), (cells.i == I - 1) & (cells.j == J - 1), np.ones(gap.size)]
+            [
+                gap,
+                gap**2,
+                (cells.i == 0) & (cells.j == 0),
+                (cells.i == n_source - 1) & (cells.j == n_target - 1),
+                np.ones(gap.size),
+            ]
         )
         return Ragged(np.column_stack([cells.i, cells.j, lexical, spelling, rare, places]), cells.bases)
 
@@ -333,10 +339,14 @@ def _group_maximum(values: Array, groups: Array) -> Array:
 
 def _neighbours(cells: Cells, values: Array) -> Array:
     """The mean of the two cells before and after on the diagonal; 0 beyond the edges."""
-    I, J = cells.shapes[cells.owner].T
+    n_source, n_target = cells.shapes[cells.owner].T
     place = np.arange(values.size)
-    before = np.where((cells.i > 0) & (cells.j > 0), values[np.maximum(place - J - 1, 0)], 0.0)
-    after = np.where((cells.i < I - 1) & (cells.j < J - 1), values[np.minimum(place + J + 1, values.size - 1)], 0.0)
+    before = np.where((cells.i > 0) & (cells.j > 0), values[np.maximum(place - n_target - 1, 0)], 0.0)
+    after = np.where(
+        (cells.i < n_source - 1) & (cells.j < n_target - 1),
+        values[np.minimum(place + n_target + 1, values.size - 1)],
+        0.0,
+    )
     return np.asarray((before + after) / 2)
 
 

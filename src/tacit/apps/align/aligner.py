@@ -118,7 +118,7 @@ class WordAligner(Application):
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if len(used) < LEAST_PAIRS:
             raise ValueError(
-                f"{len(used)} sentence pairs have words on both sides, and {LEAST_PAIRS} or more are needed to learn from"
+                f"{len(used)} sentence pairs have words on both sides, and {LEAST_PAIRS} or more are needed"
             )
         self._sentences = [sources[i] for i in used], [targets[i] for i in used]
         own = [links[i] for i in used]
@@ -184,8 +184,9 @@ class WordAligner(Application):
         if not is_known.any():
             return np.ones(is_known.size), 1.0
         weights = np.sqrt(data.lengths)
-        share = 0.0 if is_gold.all() else min(float(self.weak_weight) / np.count_nonzero(is_gold), MAX_WEAK_SHARE)
-        own = np.where(is_known, weights / weights[is_known].sum(), share / max(np.count_nonzero(~is_known), 1))
+        n_gold = int(np.count_nonzero(is_gold))
+        share = 0.0 if is_gold.all() else min(float(self.weak_weight) / n_gold, MAX_WEAK_SHARE)
+        own = np.where(is_known, weights / weights[is_known].sum(), share / max(int(np.count_nonzero(~is_known)), 1))
         return own, 1.0 + share
 
     def _align(self, X: Ragged) -> tuple[Ragged, Array]:
@@ -212,7 +213,7 @@ class WordAligner(Application):
             own = np.flatnonzero((fold != k)[chosen[:, 0]] & (fold != k)[chosen[:, 1]])
             tested = known[fold[known] == k]
             train = np.flatnonzero(fold != k)
-            if not tested.size or not own.size or not any(gold[i] is not None for i in train):
+            if not tested.size or not own.size or not any(gold[int(i)] is not None for i in train):
                 continue
             model = self._learn(X, gold, wrong[own], train)
             found += list(model.impute(X[tested], np.ones(tested.size)))

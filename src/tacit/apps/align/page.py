@@ -23,6 +23,9 @@ MAX_TABLE_ROWS = 300
 CELL, LABEL = 18, 110
 """Pixels of a cell, and of the room for words."""
 
+VIEW_WIDTH = LABEL + CELL * SHOWN_WORDS + LABEL // 2
+"""Of every matrix, so that all of them are drawn to one scale."""
+
 
 def align_page(
     aligner: Any,
@@ -113,7 +116,7 @@ def alignment_svg(
     >>> "<b>" in svg, "&lt;b&gt;" in svg
     (False, True)
     """
-    width, height = LABEL + CELL * len(target) + LABEL // 2, LABEL + CELL * len(source) + 4
+    width, height = max(LABEL + CELL * len(target) + LABEL // 2, VIEW_WIDTH), LABEL + CELL * len(source) + 4
     shown = escape(f"{len(list(links))} links between {len(source)} and {len(target)} words")
     parts = [
         f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{shown}"><title>{shown}</title>',

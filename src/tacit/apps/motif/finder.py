@@ -98,8 +98,8 @@ class MotifFinder(Application):
     >>> from tacit.datasets import planted_motif
     >>> X, y, _ = planted_motif(400, 40, "TGACTCAT", noise=0.1, strands="both", seed=0)
     >>> finder = MotifFinder(width=8, verbose=0).fit(X, y)
-    >>> [(motif.consensus, motif.p_value < 1e-9) for motif in finder.motifs_]
-    [('ATGAGTCA', True)]
+    >>> [(motif.consensus in ("TGACTCAT", "ATGAGTCA"), motif.p_value < 1e-9) for motif in finder.motifs_]
+    [(True, True)]
     >>> finder.predict(["ccccatgagtcaccccaccc", "ccccccccagccccacccgc"])
     array([ 1, -1])
     """

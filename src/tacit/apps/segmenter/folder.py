@@ -46,7 +46,9 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
         for file, box in zip(files, boxes, strict=True):
             _check_box(file, box, max_pixels)
     labels = place / "labels.csv"
-    contains = _read_labels(labels, files) if labels.is_file() else [None] * len(files)
+    contains: list[bool | None] = [None] * len(files)
+    if labels.is_file():
+        contains = _read_labels(labels, files)
     inputs = [path for path in (source, labels) if path is not None and path.is_file()]
     return LabelledImages(files, masks, boxes, contains, inputs)
 

@@ -49,7 +49,7 @@ def segment_page(
 
 def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
     kinds = _kinds(data)
-    facts = [
+    facts: list[tuple[str, Any]] = [
         (f"images with {name}" if name != "nothing" else "images with nothing", n) for name, n in kinds.items() if n
     ]
     facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
@@ -84,7 +84,7 @@ def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[
     for i in chosen[:MAX_PICTURES]:
         overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
         pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", files[i].name))
-    rows = [Row(pictures[start : start + 4]) for start in range(0, len(pictures), 4)]
+    rows = [Row(pictures[start : start + 3]) for start in range(0, len(pictures), 3)]
     return [Prose("The object in orange, a given box in blue. Images without a drawn mask come first."), *rows]
 
 
@@ -97,7 +97,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any
     blocks.append(
         Picture(cut, "an image cut into regions", f"{data.files[example].name}: {graphs.lengths[example]} regions")
     )
-    lines = [line for line in app.model_.history_ if hasattr(line, "hidden")]
+    lines: list[Any] = [line for line in app.model_.history_ if hasattr(line, "hidden")]
     if lines:
         shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
         one = graphs[[example]]
@@ -105,7 +105,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any
         words = "The mask that was imputed for this image, from the first iteration to the last."
         blocks.append(Picture(as_png(join_pictures(steps)), "imputed masks by iteration", words))
         chart = line_chart(
-            {"regions with a new label": ([line.iteration for line in lines], [line.changed for line in lines])},
+            {"images whose mask changed": ([line.iteration for line in lines], [line.changed for line in lines])},
             "iteration",
             "images whose mask changed",
         )

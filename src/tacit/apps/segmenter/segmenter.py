@@ -54,7 +54,8 @@ class Segmenter(Application):
     ...     image, mask = rng.random((40, 50, 3)) * 0.2, np.zeros((40, 50), bool)
     ...     mask[8:30, 10 + i : 30 + i] = True
     ...     image[mask] += 0.6
-    ...     images.append(image), masks.append(mask if i < 4 else None)
+    ...     images.append(image)
+    ...     masks.append(mask if i < 4 else None)
     >>> model = Segmenter(verbose=0).fit(images, masks)
     >>> found = model.predict(images[:1])[0]
     >>> bool((found == masks[0]).mean() > 0.95)
@@ -140,7 +141,7 @@ class Segmenter(Application):
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
-        shared = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
+        shared: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
         if not n_weak or not self.weak_:
             problem = Regions(labels=SEGMENTER_LABELS)
             self.model_ = StructuredSVM(problem, C=self.C_, **shared).fit(graphs[known], y[known])

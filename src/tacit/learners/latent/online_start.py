@@ -42,4 +42,4 @@ def learn_first_weights(oracle: Any, weights: Array, rng: np.random.Generator, e
         time = (HEAD_START + epoch) * n + np.arange(1, n + 1, dtype=np.float64)
         found = oracle.learn_online(w, order, n * weights[order] / time, 1 - 1 / time, np.full(n, 1 / n), margin=1.0)
         w, mean = found.w, found.total
-    return mean
+    return np.asarray(mean)

@@ -76,10 +76,10 @@ def _cells(pairs: Array, tables: PairTables, i: int) -> Array:
     """The cells of links of one sentence pair; an error where a word does not exist."""
     outside = pairs[(pairs >= tables.shapes[i]).any(axis=1)]
     if outside.size:
-        I, J = tables.shapes[i].tolist()
+        n_source, n_target = tables.shapes[i].tolist()
         raise ValueError(
-            f"hidden[{i}] links the words {outside[0].tolist()}, and sentence pair {i} has {I} and {J} words, "
-            "counted from 0"
+            f"hidden[{i}] links the words {outside[0].tolist()}, and its sentences have {n_source} and "
+            f"{n_target} words, counted from 0"
         )
     return np.asarray(tables.bases[i] + pairs[:, 0] * tables.shapes[i, 1] + pairs[:, 1])
 

@@ -154,8 +154,8 @@ class AlignmentOracle:
         firsts = np.flatnonzero(np.diff(row[order], prepend=-1))
         best = np.maximum.reduceat(values[order], firsts, axis=0)
         each = owner[order][firsts]
-        means = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
-        means /= np.bincount(each, minlength=self.n_samples)[:, None]
+        sums: Array = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
+        means = sums / np.bincount(each, minlength=self.n_samples)[:, None]
         spread = means.std(axis=0)
         lift = means[truth == 1].mean(axis=0) - means[truth == 0].mean(axis=0)
         weights = np.where(spread > 1e-12, lift / np.maximum(spread, 1e-12), 0.0)
@@ -254,7 +254,7 @@ class AlignmentOracle:
     @property
     def operations(self) -> float:
         """Multiplications of one pass, roughly: scores, and the search for matchings."""
-        return float(self.tables.bases[-1]) * (self.tables.values.shape[1] + 50)
+        return float(self.tables.bases[-1]) * float(self.tables.values.shape[1] + 50)
 
     # codes
 
@@ -291,8 +291,8 @@ class AlignmentOracle:
             pairs = read_pairs(entry)
             if (pairs >= self.tables.shapes[i]).any() or any(np.unique(column).size < len(pairs) for column in pairs.T):
                 raise ValueError(
-                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} words "
-                    f"of sentence pair {place}; a word has at most one partner"
+                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} "
+                    f"words of sentence pair {place}; a word has at most one partner"
                 )
             code[starts[place]] = 1
             code[starts[place] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
@@ -362,9 +362,9 @@ class AlignmentOracle:
         code, value = np.zeros(starts[-1], dtype=np.int64), np.zeros(chosen.size)
         gains = np.maximum(dense, 0.0)
         begin = 0
-        for place, (I, J) in enumerate(shapes.tolist()):
-            matrix = gains[begin : begin + I * J].reshape(I, J)
-            begin += I * J
+        for place, (n_source, n_target) in enumerate(shapes.tolist()):
+            matrix = gains[begin : begin + n_source * n_target].reshape(n_source, n_target)
+            begin += n_source * n_target
             source, target = linear_sum_assignment(matrix, maximize=True)
             won = matrix[source, target]
             kept = won > 0

@@ -109,16 +109,16 @@ class Alignment(Problem):
         nothing = np.zeros((0, 2), dtype=np.int64)
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
-            I, J = (int(column.max()) + 1 for column in np.asarray(x)[:, :2].T)
-            return [(-1, nothing), *((1, links) for links in _matchings(I, J))]
+            n_source, n_target = (int(column.max()) + 1 for column in np.asarray(x)[:, :2].T)
+            return [(-1, nothing), *((1, links) for links in _matchings(n_source, n_target))]
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             x = np.asarray(x, dtype=np.float64)
             if label == -1:
                 return np.zeros(d + 1)
-            I, J = x[:, :2].max(axis=0) + 1
+            n_source, n_target = x[:, :2].max(axis=0) + 1
             rows = [int(np.flatnonzero((x[:, :2] == link).all(axis=1))[0]) for link in h]
-            return np.append(x[rows, 2:].sum(axis=0) / np.sqrt(I * J), 1.0)
+            return np.append(x[rows, 2:].sum(axis=0) / np.sqrt(n_source * n_target), 1.0)
 
         def loss(true: Any, label: Any, h: Any) -> float:
             return float(true != label)
@@ -137,14 +137,14 @@ class Alignment(Problem):
         return tags
 
 
-def _matchings(I: int, J: int) -> list[Array]:
-    """All matchings of I and J words, as sorted pairs."""
-    found = []
-    for size in range(min(I, J) + 1):
-        for source in itertools.combinations(range(I), size):
-            for target in itertools.permutations(range(J), size):
-                found.append(np.column_stack([source, target]).astype(np.int64).reshape(-1, 2))
-    return found
+def _matchings(n_source: int, n_target: int) -> list[Array]:
+    """All matchings of so many words, as sorted pairs."""
+    return [
+        np.column_stack([source, target]).astype(np.int64).reshape(-1, 2)
+        for size in range(min(n_source, n_target) + 1)
+        for source in itertools.combinations(range(n_source), size)
+        for target in itertools.permutations(range(n_target), size)
+    ]
 
 
 def _split(y: Any, n: int) -> tuple[Array, list[Any]]:

@@ -46,8 +46,8 @@ def _as_rows(pair: Any) -> Any:
     """An array (I, J, d) as rows that begin with the two positions; anything else as it is."""
     if not isinstance(pair, np.ndarray) or pair.ndim != 3 or pair.dtype.kind not in "biuf":
         return pair
-    I, J, d = pair.shape
-    places = np.stack(np.meshgrid(np.arange(I), np.arange(J), indexing="ij"), axis=-1).reshape(-1, 2)
+    n_source, n_target, d = pair.shape
+    places = np.stack(np.meshgrid(np.arange(n_source), np.arange(n_target), indexing="ij"), axis=-1).reshape(-1, 2)
     kind = pair.dtype if pair.dtype.kind == "f" else np.dtype(np.float64)
     return np.hstack([places.astype(kind), pair.reshape(-1, d).astype(kind, copy=False)])
 

@@ -32,7 +32,7 @@ class ShardedClassBlocks(ClassBlocks):
         self._columns = None
 
     @property
-    def dual(self) -> Any:  # type: ignore[override]
+    def dual(self) -> Any:
         raise AttributeError("dual")
 
     @property
@@ -73,7 +73,7 @@ class ShardedClassBlocks(ClassBlocks):
         return scores
 
     def _columns_of(self, states: Any) -> Array:
-        rows = self._rows[states]
+        rows: Array = self._rows[states]
         if not isinstance(states, slice):
             return rows.T  # NumPy lays picked columns out in the same way
         size = self.n_labels * rows.size

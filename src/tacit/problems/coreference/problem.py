@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import number, one_of, whole_number
+from tacit.inputs.parameters import is_list, number, one_of, whole_number
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.coreference.forest import ForestOracle
 from tacit.problems.coreference.left import LeftOracle
@@ -158,7 +158,7 @@ class Coreference(Problem):
 
 def _holds_documents(X: Any) -> bool:
     return isinstance(X, Document) or (
-        isinstance(X, list | tuple | np.ndarray) and len(X) > 0 and isinstance(X[0], Document)
+        isinstance(X, list | tuple | np.ndarray) and is_list(X) and len(X) > 0 and isinstance(X[0], Document)
     )
 
 

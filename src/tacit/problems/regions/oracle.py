@@ -143,8 +143,9 @@ class RegionOracle:
         scores = self._clamped(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
         graphs, nothing = self._graphs(None), np.zeros(len(self.edges))
         if self._limits is None:
-            return scores.argmax(axis=1).astype(self._code_type)
-        return best_within_limits(graphs, scores, nothing, self.shares, self._limits).astype(self._code_type)
+            return np.asarray(scores.argmax(axis=1).astype(self._code_type))
+        found = best_within_limits(graphs, scores, nothing, self.shares, self._limits)
+        return np.asarray(found.astype(self._code_type))
 
     # measure
 

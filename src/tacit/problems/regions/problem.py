@@ -41,7 +41,7 @@ class Regions(Problem):
         foreground has, an upper bound of 1 − IoU
     fit_intercept : whether each label has a weight of its own, a constant feature of the region, block "intercept"
     standardise : whether the features of regions are scaled to mean 0 and deviation 1 over all regions of the training
-        images
+        images. All images count alike for that, whatever their weights
 
     >>> from tacit import RegionGraphs, StructuredSVM
     >>> X = RegionGraphs.from_list([([[3.0], [0.1], [2.5]], [1, 1, 1], [[0, 1], [1, 2]], [[1.0], [1.0]])] * 3)
@@ -69,7 +69,10 @@ class Regions(Problem):
         self.standardise = standardise
 
     def read(self, X: Any) -> RegionGraphs:
-        return RegionGraphs.of(X)
+        images = RegionGraphs.of(X)
+        if not len(images):
+            raise ValueError("no images: X holds 0 samples, a minimum of 1 is required")
+        return images
 
     def check(self) -> None:
         for name in ("pairwise", "fit_intercept", "standardise"):
@@ -84,7 +87,8 @@ class Regions(Problem):
         n_pairs = schema.blocks.get("pairwise", (1,))
         check_blocks(schema, {"unary": (k, d)}, {"intercept": (k,), "pairwise": n_pairs})
         for name in ("mean", "scale"):
-            if self.standardise and np.shape(schema.facts.get(name)) != (d,):
+            learned: Any = schema.facts.get(name)
+            if self.standardise and np.shape(learned) != (d,):
                 raise ValueError(f"the schema has no {name} of the {d} features; fit again")
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -191,8 +195,8 @@ class Regions(Problem):
     @classmethod
     def variants(cls) -> list[Self]:
         return [
-            cls(labels=["ground", "horse"]),
-            cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False),
+            cls(labels=["ground", "horse"], standardise=False),
+            cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False, standardise=False),
             cls(labels=["ground", "horse"], loss="overlap", standardise=False),
         ]
 

@@ -37,7 +37,8 @@ class Budget(NamedTuple):
     def of(self, rows: Any, chosen: Array) -> Budget:
         if self.counts is not None:
             return Budget(self.counts[chosen], None, None)
-        assert self.lengths is not None and self.words is not None
+        assert self.lengths is not None
+        assert self.words is not None
         return Budget(None, self.lengths[rows], self.words[chosen])
 
 
@@ -339,7 +340,7 @@ class SentencesOracle:
 
     def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
         starts = self._starts(rows)
-        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        budget: Any = self.budget.of(self._own(rows), self._chosen(rows))
         chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
         if budget.counts is not None:
             kernels.choose_best(scores, starts, budget.counts, chosen, value)

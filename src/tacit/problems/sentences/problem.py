@@ -46,7 +46,7 @@ class Sentences(Problem):
     >>> good, bad, plot = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     >>> X = [[plot, good, plot], [plot, plot, bad], [plot, plot, good], [plot, bad, plot]]  # the first row: all of it
     >>> model = LatentSVM(Sentences(share=0.5), C=100, init="weights").fit(X, ["+", "-", "+", "-"])
-    >>> model.predict(X), [list(chosen) for chosen in model.predict_hidden(X)]
+    >>> model.predict(X), [chosen.tolist() for chosen in model.predict_hidden(X)]
     (array(['+', '-', '+', '-'], dtype='<U1'), [[0], [1], [1], [0]])
     """
 
@@ -69,7 +69,8 @@ class Sentences(Problem):
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         d = schema.n_features
-        blocks = {"polarity": (d,), "subjectivity": (d,), "document": (d,), "intercept": (1,)}
+        blocks: dict[str, tuple[int, ...]] = dict.fromkeys(("polarity", "subjectivity", "document"), (d,))
+        blocks["intercept"] = (1,)
         check_blocks(schema, blocks, {})
         if len(schema.classes) != 2:
             raise ValueError(f"Sentences has two classes, got {shorten(schema.classes)}")

@@ -1,0 +1,203 @@
+"""Fits on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
+
+import itertools
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from tacit import (
+    GroupNormSVM,
+    HiddenCRF,
+    IterativeLatentSVM,
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    SelfPaced,
+    StructuredSVM,
+)
+from tacit.oracle import CapabilityError
+from tacit.problems import Candidates, Chain, Multiclass
+from tacit.scale.sharding import smallest_blocks
+from tacit.solvers import Bundle, Subgradient
+
+pytest.importorskip("distributed")
+import dask
+import dask.array
+import dask.bag
+from distributed import Client, LocalCluster
+
+import tacit.dask
+from tacit.dask.cluster import Actors
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def make_bags(n=36, d=5, dtype="float64"):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 5, n)
+    y = np.arange(n) % 3
+    values = rng.standard_normal((sizes.sum(), d)).astype(dtype)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values[offsets[:-1], y] += 2
+    return Ragged(values, offsets), np.array(["ant", "bee", "cat"])[y]
+
+
+def loaders(X, cuts):
+    return [lambda a=a, b=b: X[a:b] for a, b in itertools.pairwise([0, *cuts, len(X)])]
+
+
+def same(a, b):
+    assert np.array_equal(a.coef_, b.coef_)
+    assert a.objective_ == b.objective_
+    assert a.hidden_ is None or np.array_equal(a.hidden_, b.hidden_)
+
+
+def latent(**more):
+    return LatentSVM(Candidates(), **{"C": 3, "max_iter": 3, "max_inner": 12, **more})
+
+
+@pytest.mark.parametrize(("dtype", "cuts"), [("float64", []), ("float32", [13]), ("float32", [1, 2, 29])], ids=str)
+def test_workers_and_cuts_change_no_bit(client, tmp_path, dtype, cuts):
+    bags, y = make_bags(dtype=dtype)
+    with smallest_blocks():
+        memory = latent(n_jobs=2).fit(bags, y)
+        same(memory, tacit.dask.fit(latent(), loaders(bags, cuts), y, client=client))
+        same(memory, tacit.dask.fit(latent(), bags.to_shards(tmp_path / "s", len(cuts) + 1).folder, y))
+
+
+@pytest.mark.parametrize(
+    "more", [{"pace": SelfPaced()}, {"rescaling": "slack"}, {"class_weight": "balanced", "solver": Bundle()}], ids=str
+)
+def test_every_way_to_learn_has_the_bits_of_memory(client, more):
+    bags, y = make_bags()
+    with smallest_blocks():
+        same(latent(**more).fit(bags, y), tacit.dask.fit(latent(**more), loaders(bags, [9, 20]), y, client=client))
+
+
+@pytest.mark.parametrize("learner", [HiddenCRF, MinEntropySVM, GroupNormSVM])
+def test_learners_that_sum_over_outputs_and_norms_have_the_bits_of_memory(client, learner):
+    bags, y = make_bags(n=20, dtype="float32")
+    with smallest_blocks():
+        memory = learner(Candidates(), max_iter=3).fit(bags, y)
+        same(memory, tacit.dask.fit(learner(Candidates(), max_iter=3), loaders(bags, [7]), y, client=client))
+
+
+def test_known_hidden_values_and_losses_on_them_reach_the_workers(client):
+    bags, y = make_bags(n=24)
+    hidden = np.where(np.arange(24) % 2, -1, 0)
+    weight = np.arange(24) + 1.0
+    with smallest_blocks():
+        more = {"unknown_weight": 0.5}
+        memory = latent(**more).fit(bags, y, hidden=hidden, sample_weight=weight)
+        far = tacit.dask.fit(latent(**more), loaders(bags, [7]), y, hidden=hidden, sample_weight=weight, client=client)
+        same(memory, far)
+        model = IterativeLatentSVM(Candidates(loss="exact"), C=3, max_iter=4, max_inner=10)
+        near = IterativeLatentSVM(**model.get_params(deep=False)).fit(bags, y)
+        same(near, tacit.dask.fit(model, loaders(bags, [7]), y, client=client))
+
+
+def test_a_round_is_one_question(client, monkeypatch):
+    bags, y = make_bags()
+    asked, ask = [], Actors.call
+    monkeypatch.setattr(Actors, "call", lambda actors, questions: asked.append(1) or ask(actors, questions))
+    model = StructuredSVM(Candidates(), C=100, tol=1e-6, max_iter=30)
+    tacit.dask.fit(model, loaders(bags, [9]), y, hidden=np.zeros(36, int), client=client)
+    assert len(asked) <= model.n_iter_ + 3
+
+
+def test_dask_collections(client):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
+    X[np.arange(60), y] += 1
+    memory = StructuredSVM(Multiclass(), C=10).fit(X, y)
+    lazy = dask.array.from_array(X, chunks=(25, 2))
+    model = tacit.dask.fit(StructuredSVM(Multiclass(), C=10), lazy, dask.array.from_array(y), client=client)
+    same(memory, model)
+    assert np.array_equal(tacit.dask.predict(model, lazy).compute(), memory.predict(X))
+    bags, labels = make_bags()
+    parts = dask.bag.from_sequence([bag.tolist() for bag in bags], npartitions=3)
+    same(latent().fit(bags, labels), tacit.dask.fit(latent(), parts, labels, client=client))
+    delayed = [dask.delayed(bags[:20]), dask.delayed(bags[20:])]
+    model = tacit.dask.fit(latent(), delayed, labels, client=client)
+    assert np.array_equal(np.concatenate(dask.compute(*tacit.dask.predict(model, delayed))), model.predict(bags))
+
+
+def test_a_checkpoint_of_a_cluster_goes_on_in_memory(client, tmp_path):
+    bags, y = make_bags()
+    file = tmp_path / "checkpoint"
+    stopped = latent(checkpoint=file, callbacks=[lambda line: line.iteration == 2])
+    tacit.dask.fit(stopped, loaders(bags, [9]), y, client=client)
+    same(latent(checkpoint=file, resume=True).fit(bags, y), latent().fit(bags, y))
+
+
+def test_bad_input_is_refused_and_names_the_shard(client, tmp_path):
+    bags, y = make_bags()
+    with pytest.raises(ValueError, match="X has 36 samples, y has 35 labels"):
+        tacit.dask.fit(latent(), loaders(bags, [9]), y[1:], client=client)
+    with pytest.raises(ValueError, match=r"part 1 of X holds bags of 2 × float64, part 0 of X bags of 5 × float64"):
+        tacit.dask.fit(latent(), [lambda: bags, lambda: Ragged(np.ones((3, 2)), [0, 3])], y, client=client)
+    with pytest.raises(ValueError, match=r"part 1 of X cannot be read by a worker: ZeroDivisionError"):
+        tacit.dask.fit(latent(), [lambda: bags, lambda: 1 / 0], y, client=client)
+    folder = bags.to_shards(tmp_path / "s", shards=2).folder
+    values = np.load(folder / "shard-00001.values.npy")
+    np.save(folder / "shard-00001.values.npy", values + 1)
+    with pytest.raises(ValueError, match="shard shard-00001 has changed"):
+        tacit.dask.fit(latent(), folder, y, client=client)
+    (folder / "shard-00001.values.npy").unlink()
+    with pytest.raises(ValueError, match="shard-00001 cannot be read by a worker: FileNotFoundError"):
+        tacit.dask.fit(latent(), folder, y, client=client)
+
+
+def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
+    bags, y = make_bags()
+    with pytest.raises(RuntimeError, match="part 0 of X was loaded again and gave other rows"):
+        tacit.dask.fit(
+            latent(), [lambda: bags.map_rows(lambda rows: rows + np.random.default_rng().random())], y, client=client
+        )
+    bags.values[-1, 0] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN or infinity in part 1 of X: nan in row"):
+        tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client)
+
+
+def test_what_cannot_be_sharded_says_so_before_any_work(client):
+    def never():
+        raise AssertionError("the data were read")
+
+    with pytest.raises(CapabilityError, match="Chain cannot learn from shards"):
+        tacit.dask.fit(StructuredSVM(Chain()), [never], [[0]], client=client)
+    with pytest.raises(CapabilityError, match=r"solver=Subgradient\(\) asks for single samples"):
+        tacit.dask.fit(latent(solver=Subgradient()), [never], [0], client=client)
+    with pytest.raises(CapabilityError, match="LatentPerceptron asks for single samples"):
+        tacit.dask.fit(LatentPerceptron(Candidates()), [never], [0], client=client)
+    with pytest.raises(TypeError, match=r"X must be a dask\.array"):
+        tacit.dask.fit(latent(), np.ones((3, 2)), [0, 1, 0], client=client)
+
+
+def test_killed_workers_change_no_bit(tmp_path):
+    bags, y = make_bags()
+    folder = bags.to_shards(tmp_path / "s", shards=3).folder
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+        smallest_blocks(),
+    ):
+        doomed = list(client.run(os.getpid).values())[:1]
+
+        def kill(line):
+            while doomed:
+                os.kill(doomed.pop(), signal.SIGKILL)
+
+        same(latent().fit(bags, y), tacit.dask.fit(latent(callbacks=[kill]), folder, y, client=client))
+        assert not doomed

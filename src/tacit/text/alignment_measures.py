@@ -25,8 +25,9 @@ class AlignmentScores(NamedTuple):
 def alignment_scores(found: Sequence[Any], gold: Sequence[Any]) -> AlignmentScores:
     """Compare links with gold links, over all sentence pairs together.
 
-    With found links A, sure ones S and possible ones P: precision ``|A∩P| / |A|``, recall ``|A∩S| / |S|``, error
-    rate ``1 − (|A∩S| + |A∩P|) / (|A| + |S|)``. Where there is nothing to count, precision and recall are 1, and the error is 0.
+    With found links A, sure ones S and possible ones P: precision ``|A∩P| / |A|``, recall ``|A∩S| / |S|``, error rate
+    ``1 − (|A∩S| + |A∩P|) / (|A| + |S|)``. Where there is nothing to count, precision and recall are 1, the
+    error 0.
 
     >>> alignment_scores([[(0, 0), (1, 2)]], [Links([(0, 0), (1, 1)], possible=[(1, 2)])])
     AlignmentScores(error_rate=0.25, precision=1.0, recall=0.5)

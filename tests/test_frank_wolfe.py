@@ -173,7 +173,8 @@ def test_slack_rescaling_equals_enumeration(problem, solver):
 def test_a_learner_with_slack_rescaling_weighs_the_margin(digits):
     X, y = digits
     costs = np.abs(np.subtract.outer(np.arange(10.0), np.arange(10.0)))
-    margin = StructuredSVM(Multiclass(loss=costs), C=10).fit(X, y)
+    with pytest.warns(UserWarning, match="differ by a factor of 9"):
+        margin = StructuredSVM(Multiclass(loss=costs), C=10).fit(X, y)
     slack = StructuredSVM(Multiclass(loss=costs), C=10, rescaling="slack").fit(X, y)
     assert slack.status_ is Status.CONVERGED
     assert np.linalg.norm(slack.coef_ - margin.coef_) > 0.1 * np.linalg.norm(margin.coef_)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, one_of, shorten
+from tacit.inputs.parameters import one_of, shorten
 from tacit.links import Links, read_pairs, sort_pairs
+from tacit.ragged import Ragged
 
 SYMMETRISATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and")
 
@@ -33,7 +34,7 @@ def alignment_scores(found: Sequence[Any], gold: Sequence[Any]) -> AlignmentScor
     AlignmentScores(error_rate=0.25, precision=1.0, recall=0.5)
     """
     for name, given in (("found", found), ("gold", gold)):
-        if not isinstance(given, list | tuple | np.ndarray) or not is_list(given):
+        if not isinstance(given, list | tuple | np.ndarray | Ragged) or getattr(given, "ndim", 1) == 0:
             raise TypeError(f"{name} holds the links of each sentence pair, a list; got {shorten(given)}")
     if len(found) != len(gold):
         raise ValueError(f"links of {len(found)} sentence pairs, gold links of {len(gold)}; give as many of each")

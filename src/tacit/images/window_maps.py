@@ -60,10 +60,11 @@ def place_windows(
     cut = dict.fromkeys((min(w, float(width)), min(h, float(height))) for w, h in sides)
     parts, count = [], 0
     for w, h in cut:
-        lefts, tops = _starts(width, w, step), _starts(height, h, step)
-        count += lefts.size * tops.size
+        across, down = _count_starts(width, w, step), _count_starts(height, h, step)
+        count += across * down
         if count > MAX_WINDOWS:
             raise ValueError(f"more than {MAX_WINDOWS} windows in an image; take larger sizes or a larger step")
+        lefts, tops = (np.linspace(0.0, max(room, 0.0), n) for room, n in ((width - w, across), (height - h, down)))
         x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
         parts.append(np.column_stack([x, y, x + w, y + h]))
     boxes = np.concatenate(parts)
@@ -77,9 +78,9 @@ def _shares(name: str, values: Any) -> list[float]:
     return [float(value) for value in given]
 
 
-def _starts(room: float, side: float, step: float) -> Array:
-    free = max(room - side, 0.0)
-    return np.linspace(0.0, free, int(np.ceil(round(free / (step * side), 9))) + 1)
+def _count_starts(room: float, side: float, step: float) -> int:
+    steps = max(room - side, 0.0) / max(step * side, np.finfo(float).tiny)
+    return int(np.ceil(round(min(steps, MAX_WINDOWS + 1.0), 9))) + 1
 
 
 class WindowMaps(Ragged):

@@ -53,7 +53,7 @@ def minimise_in_ball(
     w, best, bound = centre, (centre, np.inf), -np.inf
     kappa, first = 0.0, np.inf
     evaluations = 0
-    for evaluations in range(1, max_iter + 1):  # noqa: B007 (counted)
+    for evaluations in range(1, max_iter + 1):
         value, slope = risk(w)
         planes.add(slope, value - float(slope @ w))
         objective = 0.5 * float(w @ w) + value

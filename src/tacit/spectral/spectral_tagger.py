@@ -262,9 +262,11 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         """The rank and the smoothing: those that were given, or the best on sequences that are held out."""
         ranks = self.rank if isinstance(self.rank, (list, tuple)) else RANKS if self.rank == "auto" else [self.rank]
         strengths = STRENGTHS if self.smoothing == "auto" else [self.smoothing]
-        settings = [(int(rank), float(strength)) for rank in ranks for strength in strengths]
-        if len(settings) == 1:
-            return Choice(*settings[0], {})
+        if len(ranks) == 1 and len(strengths) == 1:
+            return Choice(int(ranks[0]), float(strengths[0]), {})
+        most = len(self.classes_) if self._contexts == "tags" else len(np.unique(codes * len(self.classes_) + labels))
+        ranks = sorted({min(int(rank), most) for rank in ranks})
+        settings = [(rank, float(strength)) for rank in ranks for strength in strengths]
         sizes = np.diff(offsets)
 
         def count(held: Array) -> Array:
@@ -281,9 +283,13 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
 
         return choose(settings, count, hold_out(sizes, seed))
 
+    @property
+    def _contexts(self) -> str:
+        return "tags" if self.conditional else self.context
+
     def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, seed: int) -> Estimate:
         options: dict[str, Any] = {"size": int(self.size), "conditional": self.conditional}
-        options["context"] = "tags" if self.conditional else self.context
+        options["context"] = self._contexts
         return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
 
     def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Choice, seed: int) -> Learned:

@@ -71,9 +71,11 @@ def run() -> Page:
             print(page.rows[-1], flush=True)
     page.notes.append(
         "The start (length of the first steps, average of the last pass) was chosen by the training objective; "
-        "test errors of a dozen variants of it were seen on the way. The values of C and the "
-        "folds are those of the page `letters`; another list and other folds were seen before: with .3 in the list, one "
-        "state takes C = .3 and has a test error of .1974."
+        "test errors of a dozen variants of it were seen on the way."
+    )
+    page.notes.append(
+        "The values of C and the folds are those of the page `letters`. Others were seen before: with .3 in the list, "
+        "one state takes C = .3 and has a test error of .1974."
     )
     return page
 

@@ -1,4 +1,4 @@
-"""Which rank and which smoothing a tagger takes, by sequences that are held out."""
+"""Which rank, smoothing and contexts a tagger takes, by sequences that are held out."""
 
 from __future__ import annotations
 
@@ -22,28 +22,31 @@ MAX_FOLDED, FOLDS = 50_000, 5
 """Tokens up to which every sequence is held out once, in one of so many folds: a tenth of few data says little."""
 
 
-class Choice(NamedTuple):
-    """A rank, a smoothing, and the share of wrong tags of each rank that was compared, with its best smoothing."""
+class Setting(NamedTuple):
+    """A rank, a smoothing, and what contexts are."""
 
     rank: int
     smoothing: float
-    held_out: dict[int, float]
+    context: str
 
 
-def choose(settings: Sequence[tuple[int, float]], count: Callable[[Array], Array], parts: list[Array]) -> Choice:
-    """The setting with the fewest errors, the smaller rank among equals.
+def choose(
+    settings: Sequence[Setting], count: Callable[[Array], list[float]], parts: list[Array]
+) -> tuple[Setting, dict[int, float]]:
+    """The setting with the fewest errors, the smaller rank among equals, and the share of wrong tags by rank.
 
     ``count(held)`` has the share of errors of every setting, learned without the sequences held out, on those.
 
-    >>> choose([(2, 1.0), (4, 1.0)], lambda held: np.array([0.5, 0.25]), [np.array([True, False])])
-    Choice(rank=4, smoothing=1.0, held_out={2: 0.5, 4: 0.25})
+    >>> settings = [Setting(2, 1.0, "tags"), Setting(4, 1.0, "tags")]
+    >>> choose(settings, lambda held: [0.5, 0.25], [np.array([True, False])])
+    (Setting(rank=4, smoothing=1.0, context='tags'), {2: 0.5, 4: 0.25})
     """
     errors = np.mean([count(held) for held in parts], axis=0)
-    rank, smoothing = settings[min(range(len(settings)), key=lambda i: (errors[i], settings[i]))]
+    best = settings[min(range(len(settings)), key=lambda i: (errors[i], settings[i]))]
     by_rank: dict[int, float] = {}
     for setting, error in zip(settings, errors.tolist(), strict=True):
-        by_rank[setting[0]] = min(error, by_rank.get(setting[0], np.inf))
-    return Choice(rank, smoothing, by_rank)
+        by_rank[setting.rank] = min(error, by_rank.get(setting.rank, np.inf))
+    return best, by_rank
 
 
 def hold_out(sizes: Array, seed: int) -> list[Array]:
@@ -54,7 +57,7 @@ def hold_out(sizes: Array, seed: int) -> list[Array]:
     """
     n = sizes.size
     if n < 2:
-        raise ValueError("one sequence is too few to choose rank or smoothing by; give both as numbers")
+        raise ValueError("one sequence is too few to choose by; give rank and smoothing as numbers, and a context")
     order = np.random.default_rng(seed).permutation(n)
     few = [order[: max(1, int(HELD_OUT * n))]]
     chosen = few if sizes.sum() > MAX_FOLDED else np.array_split(order, min(FOLDS, n))

@@ -19,7 +19,7 @@ from tacit.inputs.parameters import is_not_negative, number, one_of, random_numb
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.spectral.baum_welch import EMStep, check_steps
-from tacit.spectral.paired_choice import RANKS, STRENGTHS, Choice, choose, hold_out
+from tacit.spectral.paired_choice import RANKS, STRENGTHS, Setting, choose, hold_out
 from tacit.spectral.paired_em import first_model, improve_pairs
 from tacit.spectral.paired_estimate import Estimate, estimate
 from tacit.spectral.paired_inference import conditional_log_likelihoods, joint_log_likelihoods, tag_posteriors
@@ -56,8 +56,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on sequences that are
         held out: a tenth, or each once in five folds where there are few; before EM
     conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
-    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag) or
-        "tags"; the conditional model always uses tags
+    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag),
+        "tags", which need fewer data, or "auto", which chooses as for the rank; the conditional model always uses tags
     size : how many pairs are contexts of their own
     smoothing : visits that are counted besides the data, of every pair as its tag behaves, and of every tag as in a
         chain of tags; "auto" chooses as for the rank. Few data need hundreds (`tacit.spectral.paired_estimate`)
@@ -77,8 +77,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     symbols_ : the symbols of training; others count as a rare one
     rank_ : the rank; smaller than asked for where the counts have less
     automaton_ : `PairedAutomaton`
-    smoothing_ : the smoothing
-    held_out_ : share of errors by rank, where rank or smoothing was chosen
+    smoothing_, context_ : those that were given or chosen
+    held_out_ : share of errors by rank, each with its best smoothing and context, where something was chosen
     n_corrected_ : how many of the first 10,000 training tokens had a tag of negative probability, which was corrected
     history_, status_ : of EM
 
@@ -136,9 +136,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         codes = find_labels(self.symbols_, symbols.values).astype(np.int64)
         labels = find_labels(self.classes_, tags).astype(np.int64)
         with threadpool_limits(1):  # the same bits for any number of threads
-            choice = self._choose(codes, labels, symbols.offsets, seed)
+            choice, self.held_out_ = self._choose(codes, labels, symbols.offsets, seed)
             learned = self._learn(codes, labels, symbols.offsets, choice, seed)
-        self.held_out_, self.smoothing_ = choice.held_out, choice.smoothing
+        self.smoothing_, self.context_ = choice.smoothing, choice.context
         self._keep(learned)
         few = int(np.searchsorted(symbols.offsets, MAX_COUNTED, side="right")) - 1
         shown = symbols.offsets[: max(few, 1) + 1]
@@ -258,42 +258,47 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         parts = self._place, a.operators, a.initial, a.final, a.middle, self._prior
         return out, tag_posteriors(codes, offsets, *parts, out, best)
 
-    def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> Choice:
-        """The rank and the smoothing: those that were given, or the best on sequences that are held out."""
+    def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[Setting, dict[int, float]]:
+        """Rank, smoothing and context: those that were given, or the best on sequences that are held out."""
         ranks = self.rank if isinstance(self.rank, (list, tuple)) else RANKS if self.rank == "auto" else [self.rank]
         strengths = STRENGTHS if self.smoothing == "auto" else [self.smoothing]
-        if len(ranks) == 1 and len(strengths) == 1:
-            return Choice(int(ranks[0]), float(strengths[0]), {})
-        most = len(self.classes_) if self._contexts == "tags" else len(np.unique(codes * len(self.classes_) + labels))
-        ranks = sorted({min(int(rank), most) for rank in ranks})
-        settings = [(rank, float(strength)) for rank in ranks for strength in strengths]
+        contexts = ["tags"] if self.conditional else ["pairs", "tags"] if self.context == "auto" else [self.context]
+        if len(ranks) == len(strengths) == len(contexts) == 1:
+            return Setting(int(ranks[0]), float(strengths[0]), contexts[0]), {}
+        n_tags = len(self.classes_)
+        most = {"tags": n_tags, "pairs": len(np.unique(codes * n_tags + labels))}
+        settings = [
+            Setting(rank, float(strength), context)
+            for context in contexts
+            for rank in sorted({min(int(rank), most[context]) for rank in ranks})
+            for strength in strengths
+        ]
         sizes = np.diff(offsets)
 
-        def count(held: Array) -> Array:
+        def count(held: Array) -> list[float]:
             of_token = np.repeat(held, sizes)
             cuts = [np.concatenate([[0], np.cumsum(sizes[part])]) for part in (~held, held)]
-            found = self._estimate(codes[~of_token], labels[~of_token], cuts[0], max(settings)[0], seed)
             is_seen = np.bincount(codes[~of_token], minlength=len(self.symbols_)) > 0
             shown = np.where(is_seen[codes[of_token]], codes[of_token], len(self.symbols_))
-            errors = []
-            for rank, strength in settings:
-                part = found.cut(rank)
-                errors.append(self._errors(part, part.smoothed(strength), shown, labels[of_token], cuts[1]))
-            return np.array(errors)
+            highest = max(setting.rank for setting in settings)
+            found = {
+                context: self._estimate(codes[~of_token], labels[~of_token], cuts[0], highest, context, seed)
+                for context in contexts
+            }
+            parts = [found[setting.context].cut(setting.rank) for setting in settings]
+            return [
+                self._errors(part, part.smoothed(setting.smoothing), shown, labels[of_token], cuts[1])
+                for part, setting in zip(parts, settings, strict=True)
+            ]
 
         return choose(settings, count, hold_out(sizes, seed))
 
-    @property
-    def _contexts(self) -> str:
-        return "tags" if self.conditional else self.context
-
-    def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, seed: int) -> Estimate:
-        options: dict[str, Any] = {"size": int(self.size), "conditional": self.conditional}
-        options["context"] = self._contexts
+    def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, context: str, seed: int) -> Estimate:
+        options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
         return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
 
-    def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Choice, seed: int) -> Learned:
-        found = self._estimate(codes, labels, offsets, choice.rank, seed)
+    def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> Learned:
+        found = self._estimate(codes, labels, offsets, choice.rank, choice.context, seed)
         learned = Learned(found, found.smoothed(choice.smoothing), [], Status.CONVERGED)
         if self.refine is None:
             return learned
@@ -345,7 +350,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         is_named = isinstance(self.conditional, str) and self.conditional == "markov"
         if not isinstance(self.conditional, bool) and not is_named:
             raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
-        one_of("context", self.context, ("pairs", "tags"))
+        one_of("context", self.context, ("pairs", "tags", "auto"))
         one_of("decoding", self.decoding, ("marginal", "viterbi"))
         one_of("refine", self.refine, (None, "em"))
         if self.refine and self.conditional:

@@ -46,7 +46,7 @@ def choose(
     by_rank: dict[int, float] = {}
     for setting, error in zip(settings, errors.tolist(), strict=True):
         by_rank[setting.rank] = min(error, by_rank.get(setting.rank, np.inf))
-    return best, by_rank
+    return best, dict(sorted(by_rank.items()))
 
 
 def hold_out(sizes: Array, seed: int) -> list[Array]:

@@ -176,7 +176,9 @@ def test_without_bounds_smoothing_gives_the_markov_chain_of_tags():
     np.add.at(emission, (tags, symbols), 1.0)
     middle = np.bincount(tags[:, 1:-1].ravel(), minlength=3) / tags[:, 1:-1].size
     seen = emission.sum(axis=1, keepdims=True)
-    moves = (seen * moves / moves.sum(axis=1, keepdims=True) + middle) / (seen + 1)  # one visit goes on from the average
+    moves = (seen * moves / moves.sum(axis=1, keepdims=True) + middle) / (
+        seen + 1
+    )  # one visit goes on from the average
     emission /= seen
     for row, found in zip(symbols[:5], model.predict_proba(X[:5]), strict=True):
         expected = np.zeros((6, 3))

@@ -221,7 +221,9 @@ def test_command_says_if_a_test_file_has_no_tags(files, capsys):
 
 def test_a_report_without_mistakes_says_so(files):
     out = files / "out"
-    assert main(["tag", str(files / "train.tsv"), "--test", str(files / "train.tsv"), "--out", str(out), "--quiet"]) == 0
+    assert (
+        main(["tag", str(files / "train.tsv"), "--test", str(files / "train.tsv"), "--out", str(out), "--quiet"]) == 0
+    )
     page = (out / "report.html").read_text()
     assert "There are none." in page
     assert "nan" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", page, flags=re.DOTALL)

@@ -9,6 +9,7 @@ from tacit.oracle import TARGET, Assignment, LossTable
 from tacit.problems.chain.best_few import best_paths, best_taggings
 from tacit.problems.chain.packed import PackedChains
 from tacit.problems.chain.viterbi import viterbi
+from tacit.problems.shared.margins import require_margins
 
 MAX_WAYS = 1 << 26
 """Numbers that the search for the best few taggings may keep (0.5 GB)."""
@@ -29,11 +30,7 @@ class ChainMaxima(PackedChains):
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Chain has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Chain", rescaling, rivals)
         return self._viterbi(w, rows, losses=self._loss_table())
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:

@@ -65,21 +65,6 @@ class ChainMaxima(PackedChains):
                 affinity[own, self.states.first[tag] + groups] = 1.0
         return self._completed(affinity, given).code
 
-    def likeliest(self, w: Array, rows: Rows = None) -> Array:
-        """The code of the tags that are expected to be right most often (marginal decoding), in their best states.
-
-        Every token gets its likeliest tag. Where pairs are forbidden, the tags of the highest sum of probabilities
-        among those that are allowed.
-        """
-        sure = self.tag_posterior(w, rows)
-        starts, states = self._starts(rows), self.states
-        tags, value = np.empty(len(sure), np.int64), np.empty(starts.size - 1)
-        ways = np.where(self.allowed[np.ix_(states.first, states.first)], 0.0, -np.inf)
-        nothing, column = np.zeros((1, self.n_labels)), np.zeros(tags.size, np.int64)
-        free = np.empty(0, np.int64), np.zeros((0, self.n_labels), dtype=bool)
-        viterbi(sure, starts, ways, nothing, column, *free, tags, value)
-        return self._viterbi(w, rows, given=states.known(tags)).code
-
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory.
 

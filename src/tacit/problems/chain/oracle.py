@@ -20,6 +20,7 @@ from tacit.problems.chain.states import read_states
 from tacit.problems.chain.sums import ChainSums
 from tacit.problems.chain.tags import read_tags
 from tacit.problems.chain.visits import Sequences
+from tacit.problems.chain.viterbi import viterbi
 from tacit.problems.classes.dual import flat_rows
 from tacit.ragged import Ragged
 
@@ -44,6 +45,21 @@ class ChainOracle(ChainMaxima, ChainSums):
         super().__init__(sequences, schema, allowed=allowed, labels=labels, **supervision)
         if labels is not None:
             self._reject_forbidden(labels)
+
+    def likeliest(self, w: Array, rows: Rows = None) -> Array:
+        """The code of the tags that are expected to be right most often (marginal decoding), in their best states.
+
+        Every token gets its likeliest tag. Where pairs are forbidden, the tags of the highest sum of probabilities
+        among those that are allowed.
+        """
+        sure = self.tag_posterior(w, rows)
+        starts, states = self._starts(rows), self.states
+        tags, value = np.empty(len(sure), np.int64), np.empty(starts.size - 1)
+        ways = np.where(self.allowed[np.ix_(states.first, states.first)], 0.0, -np.inf)
+        nothing, column = np.zeros((1, self.n_labels)), np.zeros(tags.size, np.int64)
+        free = np.empty(0, np.int64), np.zeros((0, self.n_labels), dtype=bool)
+        viterbi(sure, starts, ways, nothing, column, *free, tags, value)
+        return self._viterbi(w, rows, given=states.known(tags)).code
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)

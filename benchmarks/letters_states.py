@@ -78,8 +78,8 @@ def run() -> Page:
         "test errors of a dozen variants of it were seen on the way."
     )
     page.notes.append(
-        "The folds are those of the page `letters`. Other values of C and single starts were seen before: with .3 in the "
-        "list, one state takes C = .3 and has a test error of .1974; four states had .1852, .1834 and .1831 from three."
+        "The folds are those of the page `letters`. Other values of C and single starts were seen before: with .3 in "
+        "the list, one state takes C = .3 and has a test error of .1974; four had .1852, .1834 and .1831 from three."
     )
     return page
 

@@ -44,7 +44,7 @@ def run() -> Page:
     )
     page.notes.append(
         "The default smoothing, 100, has the fewest errors on held-out sentences of the treebank's training part, and "
-        "on twelve planted models. It replaced 10, which had been set after looking at dev and test errors."
+        "on average over twelve planted models. It replaced 10, set after looking at dev and test errors."
     )
     page.notes.append(
         "Letters: 704 words, 5,375 letters for 26 × 200 pairs. Before tags were smoothed towards a chain of tags, the "

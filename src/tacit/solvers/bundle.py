@@ -39,7 +39,8 @@ QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
 
 NORM_FACTOR = 3.0
-"""By how much the dual of a norm is solved less precisely than a quadratic program."""
+"""By how much the dual of a norm is solved less precisely than a quadratic program. While the gap does not shrink it is
+solved more precisely from step to step: otherwise a step whose weights are good enough would be made for ever."""
 
 MIN_NORM_WEIGHT = 1e-3
 """The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
@@ -97,7 +98,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         if not task.penalty.is_quadratic:  # a step that could bring the whole objective down to the floor
             steepness, gain = float(state.gram.diagonal().max()), state.best[1] - state.floor
             state.proximal_weight = steepness / (2 * gain) if gain > 0 and steepness > 0 else 1.0
-            state.min_weight = MIN_NORM_WEIGHT * state.proximal_weight
+            state.min_weight = MIN_NORM_WEIGHT * steepness / max(2 * (task.trivial - state.floor), 2 * gain, 1e-300)
         state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
 
@@ -270,7 +271,7 @@ class BundleState(StallCounter):
         """The weights α of the planes that maximise the dual of the cutting-plane model under this penalty."""
         tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
         if isinstance(penalty, GroupNorm):
-            tolerance *= NORM_FACTOR
+            tolerance *= NORM_FACTOR / (1 + self.idle)
             kind = int(not penalty.pull)
             if not penalty.pull:
                 penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)

@@ -20,8 +20,6 @@ ANGLES, COMPONENTS = rotations(-60, 60, 11), 10
 PATH_CS, FULL_CS, REFIT_C = (10.0, 30.0, 100.0), (100.0, 300.0, 1000.0), 1000.0
 MOST_REFITTED, FEWEST, STARTS = 10, 2, 4
 DRAWS, WITHIN = 10, 0.002
-EARLIER = "+0.23, +0.49, +0.05 and −0.30"
-"""What one start reached on the test digits, in an earlier run of this page."""
 
 
 class Digits(NamedTuple):
@@ -76,7 +74,7 @@ def run() -> Page:
         "Prediction time is a fixed part, for reading the images, and a part in proportion to the angles that are "
         "computed; states of both digits at one angle share it. The test digits were looked at before, once or "
         "twice per pair: with a solver that ended convex tasks too early, and with one start in place of "
-        f"{STARTS} (6, 5, 10 and 7 states, {EARLIER} points against all states). Nothing was chosen by them."
+        f"{STARTS}. Nothing was chosen by them."
     )
     page.notes.append(f"The page took {(time.process_time() - began) / 60:.0f} CPU minutes.")
     return page

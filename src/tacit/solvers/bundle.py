@@ -15,7 +15,7 @@ from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.bounded_qp import maximise_with_bounds
-from tacit.solvers.loop import StallCounter, WarmStart
+from tacit.solvers.loop import MIN_PROGRESS, StallCounter, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -51,7 +51,8 @@ ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
 raises the objective by more than this share of the gap."""
 
 BOUND_PULL = 1e-2
-"""The share of the proximal weight with which norms raise the bound: they have no minimiser without any."""
+"""The share of the proximal weight with which norms raise the bound as long as w = 0: they have no minimiser without
+any."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
@@ -274,7 +275,7 @@ class BundleState(StallCounter):
             tolerance *= NORM_FACTOR / (1 + self.idle)
             kind = int(not penalty.pull)
             if not penalty.pull:
-                penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
+                penalty = self._nearly_free(penalty)
             last, size = self.alphas[kind], self.best[1] - self.floor
             start = np.append(last, np.zeros(len(self.codes) - last.size))
             alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
@@ -302,8 +303,15 @@ class BundleState(StallCounter):
         """Where the cutting-plane model with this penalty is lowest; for a norm, not far from the best point."""
         alpha = self.solve_model_dual(penalty)
         if not penalty.is_quadratic:
-            penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
+            penalty = self._nearly_free(penalty)
         return penalty.primal(alpha @ self.slopes)
+
+    def _nearly_free(self, penalty: Penalty) -> Penalty:
+        """A norm with so small a proximal term that moving by ‖w‖ costs half of the gap: bounds need some."""
+        w, objective = self.best
+        size = float(w @ w)
+        gap = max(objective - self.bound, MIN_PROGRESS * abs(objective))
+        return penalty.near(w, gap / size if size > 0 and gap > 0 else BOUND_PULL * self.proximal_weight)
 
     def adapt_proximal_weight(self, w: Array, penalty: Penalty) -> None:
         """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`."""

@@ -18,7 +18,7 @@ PAIRS = {(1, 7): (5, 3), (2, 7): (8, 4), (3, 8): (7, 3), (8, 9): (9, 4)}
 """States kept of 22, and angles per digit that match the accuracy of 11, in Chen et al. (2011)."""
 ANGLES, COMPONENTS = rotations(-60, 60, 11), 10
 PATH_CS, FULL_CS, REFIT_C = (10.0, 30.0, 100.0), (100.0, 300.0, 1000.0), 1000.0
-MOST_REFITTED, FEWEST, STARTS = 10, 2, 4
+MOST_REFITTED, FEWEST, STARTS = 10, 2, 3
 DRAWS, WITHIN = 10, 0.002
 
 

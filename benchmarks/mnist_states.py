@@ -93,7 +93,8 @@ def _compare_with_none(pair: tuple[int, int]) -> str:
         f"{pair[0]}-{pair[1]}, one block per class, C = {CS[0]:g}, four fifths of the training digits: objective "
         f"{none.objective_:.2f} without a hidden angle, {drawn.objective_:.2f} with 11 angles (two random starts) and "
         f"{upright.objective_:.2f} (start upright); error on the held fifth "
-        f"{100 * (1 - none.score(X[held], y[held])):.2f} % without, and with the weights of the last if predictions may turn by at most {', '.join(errors)}."
+        f"{100 * (1 - none.score(X[held], y[held])):.2f} % without, and with the weights of the last, by how far "
+        f"predictions may turn: {', '.join(errors)}."
     )
 
 

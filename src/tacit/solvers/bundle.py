@@ -304,9 +304,9 @@ class BundleState(StallCounter):
         alpha = self.solve_model_dual(penalty)
         if not penalty.is_quadratic:
             penalty = self._nearly_free(penalty)
-        return penalty.primal(alpha @ self.slopes)
+        return np.asarray(penalty.primal(alpha @ self.slopes))
 
-    def _nearly_free(self, penalty: Penalty) -> Penalty:
+    def _nearly_free(self, penalty: Any) -> Any:
         """A norm with so small a proximal term that moving by ‖w‖ costs half of the gap: bounds need some."""
         w, objective = self.best
         size = float(w @ w)

@@ -274,11 +274,10 @@ class BundleState(StallCounter):
         if isinstance(penalty, GroupNorm):
             tolerance *= NORM_FACTOR / (1 + self.idle)
             kind = int(not penalty.pull)
-            if not penalty.pull:
-                penalty = self._nearly_free(penalty)
+            near: GroupNorm = penalty if penalty.pull else self._nearly_free(penalty)
             last, size = self.alphas[kind], self.best[1] - self.floor
             start = np.append(last, np.zeros(len(self.codes) - last.size))
-            alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
+            alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, near, start, size, tolerance)
             self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
             return alpha
         if getattr(penalty, "lower", None) is not None:

@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.words_baseline import paired_bootstrap, words_scores
 from tacit.apps import MotifFinder
-from tacit.apps.motif.finder import _keys
 from tacit.apps.motif.known import match_known
+from tacit.apps.motif.sequences import read_classes, write_letters
 from tacit.datasets.motif_files import read_motifs
 
 PEAKS = 2000
@@ -43,8 +43,8 @@ def run() -> Page:
             began = time.process_time()
             finder = MotifFinder(n_motifs=3, verbose=0).fit(X)
             seconds = time.process_time() - began
-            sequences, is_positive, _ = finder._read(X, None, int(np.random.RandomState(0).randint(2**31)))
-            words = words_scores(_keys(sequences), np.where(is_positive, 1, -1), X_test)
+            sequences, is_positive, _ = read_classes(X, None, int(np.random.RandomState(0).randint(2**31)))
+            words = words_scores(write_letters(sequences), np.where(is_positive, 1, -1), X_test)
             both = finder.decision_function(X_test)
             alone = finder.set_params(motif_only=True).decision_function(X_test)
             row: list[object] = [factor, f"{roc_auc_score(y_test, words):.3f}"]

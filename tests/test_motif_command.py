@@ -210,7 +210,7 @@ def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
 
 def test_ctrl_c_keeps_the_best_model_and_marks_the_report(files, tmp_path, monkeypatch):
     """Ctrl-C comes inside of the second descent, as the signal would raise it there."""
-    from tacit.apps.motif import descent, finder
+    from tacit.apps.motif import descent, search
 
     real, calls = descent.minimize, []
 
@@ -226,7 +226,7 @@ def test_ctrl_c_keeps_the_best_model_and_marks_the_report(files, tmp_path, monke
         return real(counted, *positional, **named)
 
     monkeypatch.setattr(descent, "minimize", interrupted)
-    monkeypatch.setattr(finder, "FIRST_STARTS", 3)
+    monkeypatch.setattr(search, "FIRST_STARTS", 3)
     out = tmp_path / "out"
     assert main(["motif", *files[:2], "--width", "8", "--c", "1000", "--out", str(out), "--quiet"]) == 130
     assert len(calls) == 2  # nothing was begun after it

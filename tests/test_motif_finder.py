@@ -126,7 +126,7 @@ def test_time_runs_out_and_the_best_so_far_is_kept(planted):
 
 
 def test_ctrl_c_keeps_the_best_so_far(planted, monkeypatch):
-    from tacit.apps.motif import finder as module
+    from tacit.apps.motif import search as module
 
     real, calls = module.descend, []
 

@@ -9,6 +9,11 @@ from scipy.special import expit
 from scipy.stats import norm, rankdata
 
 from tacit.arrays import Array
+from tacit.problems.motif.composition import count_shares, word_shares
+from tacit.ragged import Ragged
+
+LONGEST_SHARE = 3
+"""Letters of the longest words of the composition that a motif is tested given."""
 
 ROWS_PER_COVARIATE = 10
 """Held-out sequences of the smaller class per covariate of the test, at the least: longer words are left out before."""
@@ -52,6 +57,27 @@ def _placements(score: Array, is_positive: Array) -> tuple[float, tuple[Array, A
     up = (ranks[is_positive] - rankdata(positive)) / negative.size
     down = 1 - (ranks[~is_positive] - rankdata(negative)) / positive.size
     return float(up.mean()), (up, down)
+
+
+def motif_p_value(values: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
+    """The p-value of the last of some motifs on sequences that it was not learned from.
+
+    Given are the composition, its squares, lengths, and the motifs before it.
+
+    Parameters
+    ----------
+    values : (sequences, motifs) the score of every motif's best site
+    sequences, is_positive : held out
+    strands : 1 or 2
+    """
+    least = min(int(is_positive.sum()), int((~is_positive).sum()))
+    longest = LONGEST_SHARE
+    while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
+        longest -= 1
+    shares = word_shares(sequences, longest, strands)
+    squares = word_shares(sequences, 1, strands)[:, :-1] ** 2
+    lengths = np.log(sequences.lengths)[:, None]
+    return given_p_value(values[:, -1], np.hstack([shares, squares, lengths, values[:, :-1]]), is_positive)
 
 
 def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:

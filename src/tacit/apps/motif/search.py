@@ -1,0 +1,289 @@
+"""Motif after motif: begun from words, learned from one part of the sequences, tested on the other, refitted to all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from tacit.apps.motif.descent import Descended, descend
+from tacit.apps.motif.evidence import motif_p_value
+from tacit.apps.motif.seeds import unexplained_words, with_word
+from tacit.apps.motif.settings import (
+    MOST_MOTIFS,
+    choose_settings,
+    count_strands,
+    make_problem,
+    middle_settings,
+    read_widths,
+)
+from tacit.apps.motif.shapes import find_best_sites
+from tacit.arrays import Array
+from tacit.inputs.parameters import is_positive as above_zero
+from tacit.inputs.parameters import whole_number
+from tacit.learners import LatentSVM
+from tacit.oracle import Schema
+from tacit.oracle.digests import checksum
+from tacit.problems import Motif
+from tacit.problems.motif.starts import enriched_words
+from tacit.ragged import Ragged
+from tacit.running import Progress, Status
+from tacit.running.checkpoint import Checkpoint, stored, stored_number
+from tacit.running.deadline import Deadline
+
+FIRST_STARTS, NEXT_STARTS = 6, 3
+"""Words that the first motif, and each later one, is started from."""
+
+MAX_STEPS, STEPS_AFTER_INTERRUPT = 80, 5
+"""Of a descent; and of the first one, where nothing was learned yet when Ctrl-C came."""
+
+MAX_SHIFT = 3
+"""Letters that a motif is moved by, one after the other, if each step is better."""
+
+SAME_OBJECTIVE = 0.01
+"""Starts within this share of the best objective ended at the same motif."""
+
+_ENDED_EARLY = (Status.INTERRUPTED, Status.STOPPED)
+
+
+class MotifSearch:
+    """The search of a `tacit.apps.MotifFinder`: `run` finds the motifs, `refit` learns them again from all sequences.
+
+    Parameters
+    ----------
+    finder : its settings, checked
+    sequences : letter codes, flank included
+    is_positive, is_held_out : per sequence
+    seed : of cross-validation
+    deadline : when to stop
+    progress : where to show what is going on
+
+    Attributes
+    ----------
+    width, C : as asked for, or chosen by cross-validation
+    schema, w : the model so far
+    p_values, agreement, history : per motif, in the order in which they were found
+    n_tested : motifs that were tested, one more than there are if the last one was dropped
+    ended_early : INTERRUPTED or STOPPED, None if neither happened
+    """
+
+    width: int
+    C: float
+    schema: Schema
+    w: Array | None
+
+    def __init__(
+        self,
+        finder: Any,
+        sequences: Ragged,
+        is_positive: Array,
+        is_held_out: Array,
+        seed: int,
+        deadline: Deadline,
+        progress: Progress,
+    ) -> None:
+        self.finder, self.sequences, self.is_positive = finder, sequences, is_positive
+        self.train, self.test = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+        self.seed, self.deadline = seed, deadline
+        self.progress, self.began = progress, time.perf_counter()
+        self.w = None
+        self.p_values: list[float] = []
+        self.agreement: list[float] = []
+        self.history: list[list[float]] = []
+        self.n_tested = 0
+        self.ended_early: Status | None = None
+
+    def run(self) -> None:
+        """Add motif after motif on the training part, each tested on the other, until one is not significant."""
+        own, labels = self.sequences[self.train], self.is_positive[self.train]
+        keeper = self._open_checkpoint()
+        saved = None if keeper is None else keeper.read()
+        if saved is None:
+            try:
+                self.width, self.C = choose_settings(self.finder, own, labels, self.seed, self.deadline)
+            except KeyboardInterrupt:
+                self.ended_early = Status.INTERRUPTED
+                self.width, self.C = middle_settings(self.finder)
+        else:
+            assert keeper is not None
+            with keeper.restoring():
+                self._restore(saved, own, labels)
+        most = MOST_MOTIFS if self.finder.n_motifs == "auto" else int(self.finder.n_motifs)
+        while len(self.p_values) < most and (self.ended_early is None or not self.p_values):
+            if self.p_values and self.finder.n_motifs == "auto" and not self._is_last_significant():
+                break
+            if not self._add_motif(own, labels):
+                break
+            if keeper is not None:
+                keeper.write(
+                    {
+                        "width": self.width,
+                        "C": self.C,
+                        "w": self.w,
+                        "p_values": np.array(self.p_values),
+                        "agreement": np.array(self.agreement),
+                    }
+                )
+        self.n_tested = len(self.p_values)
+        if self.finder.n_motifs == "auto" and self.n_tested >= 2 and not self._is_last_significant():
+            self._drop_last(own, labels)
+
+    def refit(self) -> None:
+        """Learn the same motifs from all sequences."""
+        problem = make_problem(self.finder, len(self.p_values), self.width)
+        self.schema = problem.schema(self.sequences, self.is_positive)
+        oracle = problem.bind(self.sequences, self.is_positive, self.schema)
+        again = self._descend(oracle, self.is_positive, self.w, tell=self._teller("all sequences"))
+        if self.finder.learner == "latent svm" and again.status not in _ENDED_EARLY:
+            again = self._polish(problem, self.sequences, self.is_positive, again)
+        self.w = again.w
+        if again.status in _ENDED_EARLY:
+            self.ended_early = again.status
+
+    def _add_motif(self, own: Ragged, labels: Array) -> bool:
+        """One more motif, and its p-value; False if there is no word to begin from."""
+        m = len(self.p_values) + 1
+        problem = make_problem(self.finder, m, self.width)
+        schema = problem.schema(own, labels)
+        oracle = problem.bind(own, labels, schema)
+        words = self._words(own, labels, m)
+        words, steps = (words, MAX_STEPS) if self.ended_early is None else (words[:1], STEPS_AFTER_INTERRUPT)
+        found: list[Descended] = []
+        for letters in words:
+            begin = _grown(self.w, schema)
+            with_word(begin, letters, schema.views(begin), m - 1)
+            tell = self._teller(f"motif {m}, start {len(found) + 1} of {len(words)}")
+            found.append(self._descend(oracle, labels, begin, max_iter=steps, tell=tell))
+            if found[-1].status in _ENDED_EARLY:
+                self.ended_early = found[-1].status
+                break
+        if not found:
+            return False
+        best = min(found, key=lambda one: one.objective)
+        near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
+        if self.ended_early is None:
+            best = self._try_shifts(oracle, schema, labels, best, m - 1)
+        if self.finder.learner == "latent svm" and self.ended_early is None:
+            best = self._polish(problem, own, labels, best)
+        self.schema, self.w = schema, best.w
+        self.history.append(best.history)
+        self.agreement.append(float(np.mean(near)))
+        sites = find_best_sites(problem, schema, best.w, self.sequences[self.test])
+        self.p_values.append(
+            motif_p_value(
+                sites.value, self.sequences[self.test], self.is_positive[self.test], count_strands(self.finder)
+            )
+        )
+        return True
+
+    def _words(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
+        """Words to begin the m-th motif from."""
+        strands = count_strands(self.finder)
+        if m == 1 or self.w is None:
+            words = enriched_words(sequences, labels, self.width, strands, FIRST_STARTS)
+            return words or [np.zeros(min(self.width, 6), np.int64)]
+        before = make_problem(self.finder, m - 1, self.width)
+        score = before.bind(sequences, None, before.schema(sequences, labels)).label_scores(self.w)[:, 1]
+        p = expit(score)
+        weight = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
+        return unexplained_words(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
+
+    def _try_shifts(self, oracle: Any, schema: Schema, labels: Array, found: Descended, motif: int) -> Descended:
+        """The same model with the motif moved towards its weaker end, by a letter or two, where that is better.
+
+        A motif that was found a letter beside its place is a local optimum: letters outside of it have no weights.
+        """
+        best = found
+        for _ in range(MAX_SHIFT):
+            w = best.w.copy()
+            table = schema.views(w)["motif"][motif]
+            strength = np.abs(table - table.mean(axis=1, keepdims=True)).sum(axis=1)
+            step = -1 if strength[0] < strength[-1] else 1
+            table[:] = np.roll(table, step, axis=0)
+            table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
+            moved = self._descend(oracle, labels, w, max_iter=MAX_STEPS // 2)
+            if moved.status in _ENDED_EARLY:
+                self.ended_early = moved.status
+                return best
+            if moved.objective >= best.objective:
+                return best
+            best = moved._replace(history=[*best.history, *moved.history])
+        return best
+
+    def _polish(self, problem: Motif, sequences: Ragged, labels: Array, found: Descended) -> Descended:
+        """The same motifs by a latent SVM that begins at their sites."""
+        y = np.where(labels, 1, -1)
+        oracle = problem.bind(sequences, y, problem.schema(sequences, y))
+        hidden = oracle.decode(oracle.impute(found.w).code)[1]
+        learner = LatentSVM(problem, C=self.C, init=hidden, tol=1e-2, n_jobs=self.finder.n_jobs, verbose=0)
+        learner.fit(sequences, y)
+        if learner.status_ is Status.INTERRUPTED:
+            self.ended_early = Status.INTERRUPTED
+        objectives = [line.objective for line in learner.history_]
+        return Descended(learner.coef_, learner.objective_, objectives, learner.status_)
+
+    def _drop_last(self, own: Ragged, labels: Array) -> None:
+        """The last motif was tried in vain: the model goes back to those before."""
+        assert self.w is not None
+        problem = make_problem(self.finder, len(self.p_values) - 1, self.width)
+        schema = problem.schema(own, labels)
+        oracle = problem.bind(own, labels, schema)
+        blocks = self.schema.views(self.w)
+        parts = [blocks["motif"][:-1], *(part for name, part in blocks.items() if name != "motif")]
+        again = self._descend(oracle, labels, np.concatenate([part.ravel() for part in parts]))
+        self.schema, self.w = schema, again.w
+        self.p_values, self.agreement, self.history = self.p_values[:-1], self.agreement[:-1], self.history[:-1]
+
+    def _is_last_significant(self) -> bool:
+        """Whether the last motif is, given how many were tested."""
+        return self.p_values[-1] * len(self.p_values) < float(self.finder.alpha)
+
+    def _descend(self, oracle: Any, labels: Array, w: Array, **more: Any) -> Descended:
+        return descend(oracle, labels, w, self.C, deadline=self.deadline, n_jobs=self.finder.n_jobs, **more)
+
+    def _teller(self, what: str) -> Callable[[int, float], None]:
+        """Shows on the terminal what is going on, and its objective."""
+
+        def tell(step: int, objective: float) -> None:
+            self.progress.show(time.perf_counter() - self.began, step, f"{what}: objective {objective:.5g}")
+
+        return tell
+
+    def _open_checkpoint(self) -> Checkpoint | None:
+        if self.finder.checkpoint is None:
+            return None
+        compared = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
+        fingerprint = {
+            "sequences and labels": checksum(self.sequences.values, self.sequences.offsets, self.is_positive),
+            "seed": self.seed,
+            **{name: repr(getattr(self.finder, name)) for name in compared},
+        }
+        return Checkpoint(self.finder.checkpoint, fingerprint, bool(self.finder.resume), every_step=True)
+
+    def _restore(self, saved: Mapping[str, Any], sequences: Ragged, labels: Array) -> None:
+        """Take over the motifs of a checkpoint."""
+        n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
+        self.p_values = stored(saved, "p_values", (n,)).tolist()
+        self.agreement = stored(saved, "agreement", (n,)).tolist()
+        low, high = read_widths(self.finder.width)
+        self.width = int(stored_number(saved, "width", low))
+        self.C = stored_number(saved, "C", 0.0)
+        if not (self.width <= high and above_zero(self.C)):
+            raise ValueError(f"width {self.width} and C {self.C} are none that were asked for")
+        self.schema = make_problem(self.finder, n, self.width).schema(sequences, labels)
+        self.w = stored(saved, "w", (self.schema.n_params,))
+        self.history = [[] for _ in self.p_values]
+
+
+def _grown(w: Array | None, schema: Schema) -> Array:
+    """Weights with room for one more motif; zeros where there were none."""
+    grown = np.zeros(schema.n_params)
+    if w is not None:
+        motifs = schema.views(grown)["motif"]
+        size = motifs.size - motifs[0].size
+        motifs[:-1] = w[:size].reshape(motifs[:-1].shape)
+        grown[motifs.size :] = w[size:]
+    return grown

@@ -119,6 +119,22 @@ def test_hostile_names_reach_no_page_no_path_and_no_terminal(results, tmp_path):
     assert all(100 <= int(place[1]) <= 140 for place in places if place[0] == "chr1")
 
 
+def test_a_motif_on_top_of_another_is_told_everywhere(tmp_path, capsys):
+    X, y, _ = planted_motif(400, 50, "TGAAGTCATACGGA", noise=0.05, strands="both", seed=1)
+    files = [write_fasta(tmp_path / name, X[y == label]) for name, label in (("pos.fa", 1), ("neg.fa", -1))]
+    options = ["--width", "8", "--c", "1000", "--motifs", "2"]
+    assert main(["motif", *files, *options, "--out", str(tmp_path / "out")]) == 0
+    first, second = json.loads((tmp_path / "out" / "run.json").read_text())["motifs"]
+    assert "overlap" not in first
+    assert second["overlap"]["motif"] == 1
+    assert second["overlap"]["share"] > 0.7
+    told = f"overlaps motif 1 at offset {second['overlap']['offset']:+d}"
+    assert f"it {told}" in capsys.readouterr().out
+    assert f"Motif 2 {told}" in (tmp_path / "out" / "report.html").read_text()
+    model = tacit.load(tmp_path / "out" / "model.tacit")
+    assert model.motifs_[1].overlap.offset == second["overlap"]["offset"]
+
+
 @needs_chromium
 def test_the_report_is_quiet_in_a_browser_at_two_widths(results, tmp_path):
     import matplotlib.pyplot as plt

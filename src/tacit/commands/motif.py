@@ -79,6 +79,7 @@ def motif(
     from tacit.apps.motif import exports
     from tacit.apps.motif.inputs import read_motif_input
     from tacit.apps.motif.known import match_known
+    from tacit.apps.motif.overlaps import tell_overlap
     from tacit.datasets.motif_files import read_motifs
     from tacit.running import Status
 
@@ -99,6 +100,8 @@ def motif(
     for number, one in enumerate(finder.motifs_):
         like = f", like {matches[number][0].name}" if matches else ""
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
+        if one.overlap is not None:
+            run.say(f"  it {tell_overlap(one)}")
     if not finder.motifs_:
         run.say("no motif is significant")
     run.say(f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}")
@@ -173,6 +176,14 @@ def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
         "bits": one.bits,
         "agreement_of_starts": one.agreement,
     }
+    if one.overlap is not None:
+        strand = "-" if one.overlap.is_turned else "+"
+        facts["overlap"] = {
+            "motif": one.overlap.motif,
+            "offset": one.overlap.offset,
+            "strand": strand,
+            "share": one.overlap.share,
+        }
     if matches:
         best = matches[number][0]
         facts["match"] = {"name": best.name, "correlation": best.correlation, "p_value": best.p_value}

@@ -12,6 +12,7 @@ from tacit.apps.motif import evidence
 from tacit.apps.motif.blending import blend, score_composition
 from tacit.apps.motif.checks import check_fitted, check_settings
 from tacit.apps.motif.kmers import KmerModel, count_words, learn_kmers
+from tacit.apps.motif.overlaps import mark_overlaps
 from tacit.apps.motif.search import MotifSearch
 from tacit.apps.motif.sequences import append_flank, check_enough, read_classes, write_letters
 from tacit.apps.motif.settings import count_strands, make_problem, read_widths
@@ -190,7 +191,7 @@ class MotifFinder(Application):
         kept = [m for m in range(corrected.size) if self.n_motifs != "auto" or corrected[m] < float(self.alpha)]
         kept.sort(key=lambda m: search.p_values[m])
         self.motif_order_ = np.array(kept, dtype=np.int64)
-        self.motifs_ = [
+        motifs = [
             describe_motif(
                 search.sequences,
                 self.sites_,
@@ -202,6 +203,7 @@ class MotifFinder(Application):
             )
             for m in kept
         ]
+        self.motifs_ = mark_overlaps(motifs, kept, self.sites_, search.is_positive)
 
     # use
 

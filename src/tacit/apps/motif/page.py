@@ -11,6 +11,7 @@ import numpy as np
 from tacit.apps.motif.inputs import MotifInput
 from tacit.apps.motif.known import Match
 from tacit.apps.motif.logos import logo_svg
+from tacit.apps.motif.overlaps import tell_overlap
 from tacit.arrays import Array
 from tacit.report import (
     Code,
@@ -103,6 +104,8 @@ def _found(
         turned = p[::-1, ::-1]
         title = f"Motif {number + 1}: {motif.consensus}"
         blocks.append(Prose(f"{title}, p = {show_number(motif.p_value)}, {motif.sites:,} sites"))
+        if motif.overlap is not None:
+            blocks.append(Notice(f"Motif {number + 1} {tell_overlap(motif)}."))
         blocks.append(
             Row(
                 [

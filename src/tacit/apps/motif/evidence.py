@@ -59,14 +59,13 @@ def _placements(score: Array, is_positive: Array) -> tuple[float, tuple[Array, A
     return float(up.mean()), (up, down)
 
 
-def motif_p_value(values: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
-    """The p-value of the last of some motifs on sequences that it was not learned from.
-
-    Given are the composition, its squares, lengths, and the motifs before it.
+def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
+    """The p-value of a motif on sequences that it was not learned from, given other motifs, composition and lengths.
 
     Parameters
     ----------
-    values : (sequences, motifs) the score of every motif's best site
+    score : (sequences,) of its best site
+    others : (sequences, motifs) the same of the motifs that it must add to
     sequences, is_positive : held out
     strands : 1 or 2
     """
@@ -77,7 +76,7 @@ def motif_p_value(values: Array, sequences: Ragged, is_positive: Array, strands:
     shares = word_shares(sequences, longest, strands)
     squares = word_shares(sequences, 1, strands)[:, :-1] ** 2
     lengths = np.log(sequences.lengths)[:, None]
-    return given_p_value(values[:, -1], np.hstack([shares, squares, lengths, values[:, :-1]]), is_positive)
+    return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
 
 
 def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:

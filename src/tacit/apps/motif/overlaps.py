@@ -14,6 +14,10 @@ from tacit.arrays import Array
 LEAST_SHARE = 0.5
 """The share of a motif's sites that must lie at one distance from those of another to be called an overlap."""
 
+COPY_CORRELATION, MOST_BITS_OUTSIDE = 0.75, 0.25
+"""A motif is a copy of another one if their letters are as alike as this where they overlap, and if it has less than
+this share of its information elsewhere."""
+
 
 def mark_overlaps(
     motifs: Sequence[FoundMotif], order: Sequence[int], sites: Sites, is_positive: Array
@@ -33,6 +37,31 @@ def mark_overlaps(
         best = max((one for one in found if one is not None), key=lambda one: one.share, default=None)
         marked.append(replace(motif, overlap=best))
     return marked
+
+
+def find_copies(motifs: Sequence[FoundMotif], sites: Sites, is_positive: Array) -> set[int]:
+    """Motifs, counted from 0, that only repeat one before them: the same sites and letters, hardly any beyond.
+
+    A penalised motif is weaker than the best one, so that a second copy of it predicts better; it tells nothing new.
+    """
+    marked = mark_overlaps(motifs, range(len(motifs)), sites, is_positive)
+    return {
+        m
+        for m, motif in enumerate(marked)
+        if motif.overlap is not None and _repeats(motif, motif.overlap, motifs[motif.overlap.motif - 1])
+    }
+
+
+def _repeats(motif: FoundMotif, found: Overlap, other: FoundMotif) -> bool:
+    """Whether a motif that overlaps another one has the same letters, and hardly any outside of it."""
+    shares, bits = motif.probabilities, motif.bits_by_position
+    if found.is_turned:
+        shares, bits = shares[::-1, ::-1], bits[::-1]
+    place = np.arange(motif.width) + found.offset
+    inside = (place >= 0) & (place < other.width)
+    ours, theirs = shares[inside].ravel(), other.probabilities[place[inside]].ravel()
+    alike = float(np.corrcoef(ours, theirs)[0, 1]) >= COPY_CORRELATION
+    return alike and float(bits[~inside].sum()) < MOST_BITS_OUTSIDE * motif.bits
 
 
 def find_overlap(sites: Sites, earlier: Array, later: Array, m: int, other: int, number: int) -> Overlap | None:

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from tacit.apps.motif.descent import Descended, descend
+from tacit.apps.motif.descent import Descended, descend, polish
 from tacit.apps.motif.evidence import motif_p_value
+from tacit.apps.motif.overlaps import find_copies
 from tacit.apps.motif.seeds import unexplained_words, with_word
 from tacit.apps.motif.settings import (
     MOST_MOTIFS,
+    STRENGTHS,
     choose_settings,
     count_strands,
     make_problem,
     middle_settings,
     read_widths,
 )
-from tacit.apps.motif.shapes import find_best_sites
+from tacit.apps.motif.shapes import describe_motif, find_best_sites
 from tacit.arrays import Array
 from tacit.inputs.parameters import is_positive as above_zero
 from tacit.inputs.parameters import whole_number
-from tacit.learners import LatentSVM
 from tacit.oracle import Schema
 from tacit.oracle.digests import checksum
 from tacit.problems import Motif
@@ -65,8 +66,9 @@ class MotifSearch:
     ----------
     width, C : as asked for, or chosen by cross-validation
     schema, w : the model so far
+    before : the weights without its last motif, as they were when it was added; None if it is the first
     p_values, agreement, history : per motif, in the order in which they were found
-    n_tested : motifs that were tested, one more than there are if the last one was dropped
+    n_tested : motifs that were tested, those included that were dropped afterwards
     ended_early : INTERRUPTED or STOPPED, None if neither happened
     """
 
@@ -74,6 +76,7 @@ class MotifSearch:
     C: float
     schema: Schema
     w: Array | None
+    before: Array | None
 
     def __init__(
         self,
@@ -89,7 +92,7 @@ class MotifSearch:
         self.train, self.test = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
         self.seed, self.deadline = seed, deadline
         self.progress, self.began = progress, time.perf_counter()
-        self.w = None
+        self.w = self.before = None
         self.p_values: list[float] = []
         self.agreement: list[float] = []
         self.history: list[list[float]] = []
@@ -117,19 +120,23 @@ class MotifSearch:
                 break
             if not self._add_motif(own, labels):
                 break
+            if self._is_held_back(own, labels):
+                self._begin_again()
+                continue
             if keeper is not None:
                 keeper.write(
                     {
                         "width": self.width,
                         "C": self.C,
                         "w": self.w,
+                        "before": np.zeros(0) if self.before is None else self.before,
                         "p_values": np.array(self.p_values),
                         "agreement": np.array(self.agreement),
                     }
                 )
         self.n_tested = len(self.p_values)
-        if self.finder.n_motifs == "auto" and self.n_tested >= 2 and not self._is_last_significant():
-            self._drop_last(own, labels)
+        if self.finder.n_motifs == "auto":
+            self._drop_the_superfluous(own, labels)
 
     def refit(self) -> None:
         """Learn the same motifs from all sequences."""
@@ -138,7 +145,7 @@ class MotifSearch:
         oracle = problem.bind(self.sequences, self.is_positive, self.schema)
         again = self._descend(oracle, self.is_positive, self.w, tell=self._teller("all sequences"))
         if self.finder.learner == "latent svm" and again.status not in _ENDED_EARLY:
-            again = self._polish(problem, self.sequences, self.is_positive, again)
+            again = polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
         self.w = again.w
         if again.status in _ENDED_EARLY:
             self.ended_early = again.status
@@ -167,17 +174,28 @@ class MotifSearch:
         if self.ended_early is None:
             best = self._try_shifts(oracle, schema, labels, best, m - 1)
         if self.finder.learner == "latent svm" and self.ended_early is None:
-            best = self._polish(problem, own, labels, best)
-        self.schema, self.w = schema, best.w
+            best = polish(problem, own, labels, best, self.C, self.finder.n_jobs)
+            if best.status is Status.INTERRUPTED:
+                self.ended_early = best.status
         self.history.append(best.history)
         self.agreement.append(float(np.mean(near)))
-        sites = find_best_sites(problem, schema, best.w, self.sequences[self.test])
-        self.p_values.append(
-            motif_p_value(
-                sites.value, self.sequences[self.test], self.is_positive[self.test], count_strands(self.finder)
-            )
-        )
+        self.p_values.append(self._test_last(problem, schema, best.w))
+        self.schema, self.w, self.before = schema, best.w, self.w
         return True
+
+    def _test_last(self, problem: Motif, schema: Schema, w: Array) -> float:
+        """The p-value of the last motif on the held-out part.
+
+        Given are the motifs before it, as they are beside it and as they were without it: learned together, two
+        motifs may share the letters of one, and each would then be found to add to the other.
+        """
+        held_out, labels = self.sequences[self.test], self.is_positive[self.test]
+        value = find_best_sites(problem, schema, w, held_out).value
+        given = value[:, :-1]
+        if self.w is not None:
+            before = make_problem(self.finder, len(self.p_values), self.width)
+            given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
+        return motif_p_value(value[:, -1], given, held_out, labels, count_strands(self.finder))
 
     def _words(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
         """Words to begin the m-th motif from."""
@@ -213,29 +231,49 @@ class MotifSearch:
             best = moved._replace(history=[*best.history, *moved.history])
         return best
 
-    def _polish(self, problem: Motif, sequences: Ragged, labels: Array, found: Descended) -> Descended:
-        """The same motifs by a latent SVM that begins at their sites."""
-        y = np.where(labels, 1, -1)
-        oracle = problem.bind(sequences, y, problem.schema(sequences, y))
-        hidden = oracle.decode(oracle.impute(found.w).code)[1]
-        learner = LatentSVM(problem, C=self.C, init=hidden, tol=1e-2, n_jobs=self.finder.n_jobs, verbose=0)
-        learner.fit(sequences, y)
-        if learner.status_ is Status.INTERRUPTED:
-            self.ended_early = Status.INTERRUPTED
-        objectives = [line.objective for line in learner.history_]
-        return Descended(learner.coef_, learner.objective_, objectives, learner.status_)
+    def _is_held_back(self, own: Ragged, labels: Array) -> bool:
+        """Whether the penalty keeps a motif too weak, as a copy of it shows, and could be less.
 
-    def _drop_last(self, own: Ragged, labels: Array) -> None:
-        """The last motif was tried in vain: the model goes back to those before."""
+        Two copies of w / 2 have half of the penalty of w: they do what a larger C would do.
+        """
+        is_free = self.finder.n_motifs == self.finder.C == "auto" and self.ended_early is None
+        return is_free and STRENGTHS[-1] > self.C and bool(self._find_copies(own, labels))
+
+    def _begin_again(self) -> None:
+        """Forget all motifs and look for them with the next larger C."""
+        self.C = min(C for C in STRENGTHS if C > self.C)
+        self.w = self.before = None
+        self.p_values, self.agreement, self.history = [], [], []
+
+    def _find_copies(self, own: Ragged, labels: Array) -> set[int]:
         assert self.w is not None
-        problem = make_problem(self.finder, len(self.p_values) - 1, self.width)
-        schema = problem.schema(own, labels)
-        oracle = problem.bind(own, labels, schema)
-        blocks = self.schema.views(self.w)
-        parts = [blocks["motif"][:-1], *(part for name, part in blocks.items() if name != "motif")]
-        again = self._descend(oracle, labels, np.concatenate([part.ravel() for part in parts]))
-        self.schema, self.w = schema, again.w
-        self.p_values, self.agreement, self.history = self.p_values[:-1], self.agreement[:-1], self.history[:-1]
+        n = len(self.p_values)
+        sites = find_best_sites(make_problem(self.finder, n, self.width), self.schema, self.w, own)
+        return find_copies([describe_motif(own, sites, m, labels) for m in range(n)], sites, labels)
+
+    def _drop_the_superfluous(self, own: Ragged, labels: Array) -> None:
+        """Go back by a motif that was tried in vain; leave out copies of others, and learn the rest again."""
+        if self.before is not None and not self._is_last_significant():
+            self._keep(range(len(self.p_values) - 1), own, labels)
+            self.w = self.before
+        copies = self._find_copies(own, labels)
+        if copies:
+            assert self.w is not None
+            blocks = self.schema.views(self.w)
+            kept = [m for m in range(len(self.p_values)) if m not in copies]
+            parts = [blocks["motif"][kept], *(part for name, part in blocks.items() if name != "motif")]
+            problem = self._keep(kept, own, labels)
+            begin = np.concatenate([part.ravel() for part in parts])
+            self.w = self._descend(problem.bind(own, labels, self.schema), labels, begin).w
+
+    def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> Motif:
+        """Forget all but these motifs; returns the problem of those that are left, to which weights are to be given."""
+        problem = make_problem(self.finder, len(kept), self.width)
+        self.schema = problem.schema(own, labels)
+        self.p_values = [self.p_values[m] for m in kept]
+        self.agreement = [self.agreement[m] for m in kept]
+        self.history = [self.history[m] for m in kept]
+        return problem
 
     def _is_last_significant(self) -> bool:
         """Whether the last motif is, given how many were tested."""
@@ -275,6 +313,9 @@ class MotifSearch:
             raise ValueError(f"width {self.width} and C {self.C} are none that were asked for")
         self.schema = make_problem(self.finder, n, self.width).schema(sequences, labels)
         self.w = stored(saved, "w", (self.schema.n_params,))
+        if n > 1:
+            schema = make_problem(self.finder, n - 1, self.width).schema(sequences, labels)
+            self.before = stored(saved, "before", (schema.n_params,))
         self.history = [[] for _ in self.p_values]
 
 

@@ -104,10 +104,15 @@ class FoundMotif:
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @property
+    def bits_by_position(self) -> Array:
+        """(width,): information against the background."""
+        p = self.probabilities
+        return np.asarray((p * np.log2(p / np.maximum(self.background, 1e-9))).sum(axis=1))
+
+    @property
     def bits(self) -> float:
         """Information in all positions together."""
-        p = self.probabilities
-        return float((p * np.log2(p / np.maximum(self.background, 1e-9))).sum())
+        return float(self.bits_by_position.sum())
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
@@ -160,11 +165,11 @@ def describe_motif(
     m: int,
     is_positive: Array,
     *,
-    p_value: float,
-    agreement: float,
-    alpha: float,
+    p_value: float = 1.0,
+    agreement: float = 0.0,
+    alpha: float = 0.0,
 ) -> FoundMotif:
-    """A motif from its sites in the positive sequences."""
+    """A motif from its sites in the positive sequences; without p-value and agreement where nobody asks for them."""
     least = max(0.0, float(np.quantile(sites.value[~is_positive, m], 1 - NEGATIVES_WITH_SITE)))
     has_site = sites.value[:, m] > least
     rows = np.flatnonzero(has_site & is_positive)

@@ -212,6 +212,16 @@ def test_a_model_of_another_kind_is_refused(files, tmp_path, capsys):
     assert "holds a StructuredSVM" in capsys.readouterr().err
 
 
+def test_lengths_that_give_the_class_away_are_told(tmp_path, capsys):
+    X, y, _ = planted_motif(200, 40, "TGACTCAT", noise=0.05, seed=0)
+    longer = np.array([letters + b"AC" for letters in X[y == 1]])
+    files = [write_fasta(tmp_path / "pos.fa", longer), write_fasta(tmp_path / "neg.fa", X[y == -1])]
+    assert main(["motif", *files, "--width", "8", "--c", "1000", "--out", str(tmp_path / "out")]) == 0
+    words = "he lengths of the sequences alone tell positive from negative ones (AUROC 1.00)"
+    assert words in capsys.readouterr().out
+    assert words in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
     rng = np.random.default_rng(0)
     lines = [f"{''.join(rng.choice(list('ACGT'), 30))}\t{i % 2}" for i in range(200)]

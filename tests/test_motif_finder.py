@@ -219,6 +219,11 @@ def test_sequences_that_cannot_be_learned_from_are_refused(X, y, words):
         MotifFinder(verbose=0).fit(X, y)
 
 
+def test_shuffles_are_not_counted_among_sequences_that_are_too_short():
+    with pytest.raises(ValueError, match="20 are too short"):
+        MotifFinder(verbose=0).fit(["ACGTAC"] * 20)
+
+
 def test_copies_of_a_sequence_are_never_on_both_sides():
     X = [
         "ACGTTTGACC",

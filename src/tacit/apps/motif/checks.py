@@ -38,7 +38,7 @@ def check_settings(finder: Any) -> None:
 def check_fitted(finder: Any) -> None:
     """Refuse a finder, read from a file, whose learned attributes are missing or do not fit each other."""
     model = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
-    words = ("kmer_weights_", "kmer_intercept_", "motif_order_", "status_")
+    words = ("kmer_weights_", "kmer_intercept_", "length_area_", "motif_order_", "status_")
     missing = [name for name in (*model, *words) if not hasattr(finder, name)]
     if missing:
         raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
@@ -55,6 +55,7 @@ def check_fitted(finder: Any) -> None:
         if not is_table(values, 1, "f") or values.shape != (size,):
             raise ValueError(f"{name} is {shorten(values)}, not {size} finite numbers")
     number("kmer_intercept_", finder.kmer_intercept_, "a number")
+    number("length_area_", finder.length_area_, "a number from 0 to 1", lambda area: 0 <= area <= 1)
     if not isinstance(finder.classes_, np.ndarray) or finder.classes_.shape != (2,):
         raise ValueError(f"classes_ is {shorten(finder.classes_)}, not two labels")
     _check_motifs(finder, n)

@@ -64,6 +64,7 @@ class MotifFinder(Application):
     coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
     composition_ : letters of the longest words of the composition: 3, and 2 where shuffles are the negatives
     evidence_ : areas under the ROC curve on the held-out part, of motifs, words, both, and composition alone
+    length_area_ : the same area of the lengths; near 0 or 1 no motif can be found to add to them
     status_ : why it stopped
     history_ : the objective of every step of the best start, one list per motif
 
@@ -128,9 +129,11 @@ class MotifFinder(Application):
         self.composition_ = LONGEST_SHARE if y is not None else LONGEST_SHARE_OF_SHUFFLES
         sequences, is_positive, self.classes_ = read_classes(X, y, seed)
         with_flank = append_flank(sequences, self.flank)
-        make_problem(self, 1, read_widths(self.width)[1]).read(with_flank)  # none is too short
+        given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
+        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # none is too short
         held = evidence.split_in_halves(write_letters(sequences), is_positive, float(self.held_out), seed)
         check_enough(is_positive, held)
+        self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
         progress = Progress(int(self.verbose), None)
         search = MotifSearch(self, with_flank, is_positive, held, seed, deadline, progress)
         search.run()

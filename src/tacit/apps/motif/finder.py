@@ -138,12 +138,12 @@ class MotifFinder(Application):
         search = MotifSearch(self, with_flank, is_positive, held, seed, deadline, progress)
         search.run()
         self._take_model(search)
-        self._learn_words(search, sequences)
+        words = self._learn_words(search, sequences)
         if search.ended_early is None:
             search.refit()
             self._take_model(search)
         if search.ended_early is None and not self.motif_only:
-            self._refit_words(search, sequences)
+            self._refit_words(search, sequences, words.C)
         self._describe(search)
         self.status_ = search.ended_early or Status.CONVERGED
         progress.close()
@@ -155,7 +155,7 @@ class MotifFinder(Application):
         self.schema_, self.coef_ = search.schema, search.w
         self.history_ = search.history
 
-    def _learn_words(self, search: MotifSearch, sequences: Ragged) -> None:
+    def _learn_words(self, search: MotifSearch, sequences: Ragged) -> KmerModel:
         """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
         and when the time is over."""
         strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
@@ -174,11 +174,12 @@ class MotifFinder(Application):
         areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
         self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}
         self.held_out_ = {"rows": test, "is_positive": labels, **scores}
+        return words
 
-    def _refit_words(self, search: MotifSearch, sequences: Ragged) -> None:
+    def _refit_words(self, search: MotifSearch, sequences: Ragged, C: float) -> None:
         """The words, learned from all sequences."""
         try:
-            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed)
+            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,))
             self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
         except KeyboardInterrupt:
             search.ended_early = Status.INTERRUPTED

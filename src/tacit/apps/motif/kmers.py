@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,25 +23,28 @@ STRENGTHS = (1e-3, 1e-2, 1e-1)
 MAX_LEARNED_FROM = 20_000
 """Sequences that it learns from: more change nothing but the time and memory."""
 
-_BLOCK_LETTERS = 1 << 21
-"""Letters whose words are counted at a time."""
+_BLOCK_LETTERS, _COUNTED_LETTERS = 1 << 21, 1 << 18
+"""Letters of the sequences that are scored at a time, and of those whose words are counted at a time."""
 
 
 class KmerModel(NamedTuple):
-    """Weights of all words, and the intercept."""
+    """Weights of all words, the intercept, and the C that it was learned with."""
 
     weights: Array
     intercept: float
+    C: float = STRENGTHS[1]
 
     def score(self, sequences: Ragged, strands: int) -> Array:
         """The log-odds of the positive class, block by block."""
         scores = np.empty(len(sequences))
-        for rows in _blocks(sequences):
+        for rows in _blocks(sequences, _BLOCK_LETTERS):
             scores[rows] = count_kmers(sequences[rows], strands) @ self.weights + self.intercept
         return scores
 
 
-def learn_kmers(sequences: Ragged, is_positive: Array, strands: int, seed: int) -> KmerModel:
+def learn_kmers(
+    sequences: Ragged, is_positive: Array, strands: int, seed: int, strengths: Sequence[float] = STRENGTHS
+) -> KmerModel:
     """A logistic regression with C by three-fold cross-validation; both classes have half of the weight."""
     rng = np.random.default_rng(seed)
     if len(sequences) > MAX_LEARNED_FROM:
@@ -48,16 +52,16 @@ def learn_kmers(sequences: Ragged, is_positive: Array, strands: int, seed: int) 
         sequences, is_positive = sequences[rows], is_positive[rows]
     table = count_kmers(sequences, strands)
     least = int(min(is_positive.sum(), (~is_positive).sum()))
-    strength = STRENGTHS[1]
-    if least >= 3:
+    strength = strengths[len(strengths) // 2]
+    if least >= 3 and len(strengths) > 1:
         folds = StratifiedKFold(3, shuffle=True, random_state=seed)
         quality = [
             cross_val_score(_regression(C), table, is_positive, cv=folds, scoring="neg_log_loss").mean()
-            for C in STRENGTHS
+            for C in strengths
         ]
-        strength = STRENGTHS[int(np.argmax(quality))]
+        strength = strengths[int(np.argmax(quality))]
     model = _regression(strength).fit(table, is_positive)
-    return KmerModel(model.coef_[0], float(model.intercept_[0]))
+    return KmerModel(model.coef_[0], float(model.intercept_[0]), strength)
 
 
 def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
@@ -69,6 +73,11 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
     >>> count_kmers(read_sequences(["AAAA", "TTTT"]), 2).toarray()[:, 0]
     array([2., 2.])
     """
+    blocks = _blocks(sequences, _COUNTED_LETTERS)
+    return sparse.csr_array(sparse.vstack([_count_block(sequences[rows], strands) for rows in blocks]))
+
+
+def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
     n, parts = len(sequences), []
     owner = np.repeat(np.arange(n), sequences.lengths)
     ends = np.repeat(sequences.offsets[1:], sequences.lengths)
@@ -76,7 +85,8 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
         kept, place = kept_words(length, strands)
         ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
         usable = (np.arange(ids.size) + length <= ends) & (ids < 4**length)
-        cells = (np.ones(int(usable.sum())), (owner[usable], place[ids[usable]]))
+        places = (owner[usable].astype(np.int32), place[ids[usable]].astype(np.int32))
+        cells = (np.ones(int(usable.sum())), places)
         parts.append(sparse.coo_array(cells, shape=(n, kept.size)))
     return sparse.csr_array(sparse.hstack(parts))
 
@@ -90,8 +100,9 @@ def _regression(C: float) -> LogisticRegression:
     return LogisticRegression(C=C, max_iter=1000, class_weight="balanced")
 
 
-def _blocks(sequences: Ragged) -> list[slice]:
-    cuts = np.searchsorted(sequences.offsets, np.arange(0, sequences.values.size + _BLOCK_LETTERS, _BLOCK_LETTERS))
+def _blocks(sequences: Ragged, letters: int) -> list[slice]:
+    """Rows of about so many letters each."""
+    cuts = np.searchsorted(sequences.offsets, np.arange(0, sequences.values.size + letters, letters))
     cuts = np.unique(np.clip(cuts, 0, len(sequences)))
     if cuts[-1] != len(sequences):
         cuts = np.append(cuts, len(sequences))

@@ -23,8 +23,8 @@ STRENGTHS = (1e-3, 1e-2, 1e-1)
 MAX_LEARNED_FROM = 20_000
 """Sequences that it learns from: more change nothing but the time and memory."""
 
-_BLOCK_LETTERS, _COUNTED_LETTERS = 1 << 21, 1 << 18
-"""Letters of the sequences that are scored at a time, and of those whose words are counted at a time."""
+_BLOCK_LETTERS = 1 << 18
+"""Letters whose words are counted at a time."""
 
 
 class KmerModel(NamedTuple):
@@ -37,7 +37,7 @@ class KmerModel(NamedTuple):
     def score(self, sequences: Ragged, strands: int) -> Array:
         """The log-odds of the positive class, block by block."""
         scores = np.empty(len(sequences))
-        for rows in _blocks(sequences, _BLOCK_LETTERS):
+        for rows in _blocks(sequences):
             scores[rows] = count_kmers(sequences[rows], strands) @ self.weights + self.intercept
         return scores
 
@@ -73,7 +73,7 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
     >>> count_kmers(read_sequences(["AAAA", "TTTT"]), 2).toarray()[:, 0]
     array([2., 2.])
     """
-    blocks = _blocks(sequences, _COUNTED_LETTERS)
+    blocks = _blocks(sequences)
     return sparse.csr_array(sparse.vstack([_count_block(sequences[rows], strands) for rows in blocks]))
 
 
@@ -100,9 +100,8 @@ def _regression(C: float) -> LogisticRegression:
     return LogisticRegression(C=C, max_iter=1000, class_weight="balanced")
 
 
-def _blocks(sequences: Ragged, letters: int) -> list[slice]:
-    """Rows of about so many letters each."""
-    cuts = np.searchsorted(sequences.offsets, np.arange(0, sequences.values.size + letters, letters))
+def _blocks(sequences: Ragged) -> list[slice]:
+    cuts = np.searchsorted(sequences.offsets, np.arange(0, sequences.values.size + _BLOCK_LETTERS, _BLOCK_LETTERS))
     cuts = np.unique(np.clip(cuts, 0, len(sequences)))
     if cuts[-1] != len(sequences):
         cuts = np.append(cuts, len(sequences))

@@ -121,6 +121,13 @@ def test_two_windows_on_one_longer_site_are_told_as_such(word):
         assert second.overlap.is_turned == (one.strand != two.strand)
 
 
+def test_a_copy_of_a_motif_is_no_second_one():
+    """Cross-validation chooses a small C here, with which a second copy of the motif adds to the first."""
+    X, y, _ = planted_motif(400, 60, "CACGTGAC", noise=0.1, strands="both", seed=0)
+    finder = MotifFinder(width=8, verbose=0).fit(X, y)
+    assert [motif.consensus for motif in finder.motifs_] == ["CACGTGAC"]
+
+
 def test_motifs_at_places_of_their_own_do_not_overlap():
     rng = np.random.default_rng(9)
     start = np.column_stack([rng.integers(0, 20, 200), rng.integers(0, 20, 200)])

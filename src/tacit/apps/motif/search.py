@@ -232,12 +232,14 @@ class MotifSearch:
         return best
 
     def _is_held_back(self, own: Ragged, labels: Array) -> bool:
-        """Whether the penalty keeps a motif too weak, as a copy of it shows, and could be less.
+        """Whether the penalty keeps a motif too weak, as a significant copy of it shows, and could be less.
 
         Two copies of w / 2 have half of the penalty of w: they do what a larger C would do.
         """
         is_free = self.finder.n_motifs == self.finder.C == "auto" and self.ended_early is None
-        return is_free and STRENGTHS[-1] > self.C and bool(self._find_copies(own, labels))
+        if not is_free or STRENGTHS[-1] <= self.C or not self._is_last_significant():
+            return False
+        return bool(self._find_copies(own, labels))
 
     def _begin_again(self) -> None:
         """Forget all motifs and look for them with the next larger C."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.special import expit
 from tacit.apps.motif.descent import Descended, descend, polish
 from tacit.apps.motif.evidence import motif_p_value
 from tacit.apps.motif.overlaps import find_copies
+from tacit.apps.motif.resuming import keep_motifs, open_checkpoint, restore_motifs
 from tacit.apps.motif.seeds import unexplained_words, with_word
 from tacit.apps.motif.settings import (
     MOST_MOTIFS,
@@ -20,19 +21,14 @@ from tacit.apps.motif.settings import (
     count_strands,
     make_problem,
     middle_settings,
-    read_widths,
 )
 from tacit.apps.motif.shapes import describe_motif, find_best_sites
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_positive as above_zero
-from tacit.inputs.parameters import whole_number
 from tacit.oracle import Schema
-from tacit.oracle.digests import checksum
 from tacit.problems import Motif
 from tacit.problems.motif.starts import enriched_words
 from tacit.ragged import Ragged
 from tacit.running import Progress, Status
-from tacit.running.checkpoint import Checkpoint, stored, stored_number
 from tacit.running.deadline import Deadline
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
@@ -102,18 +98,13 @@ class MotifSearch:
     def run(self) -> None:
         """Add motif after motif on the training part, each tested on the other, until one is not significant."""
         own, labels = self.sequences[self.train], self.is_positive[self.train]
-        keeper = self._open_checkpoint()
-        saved = None if keeper is None else keeper.read()
-        if saved is None:
+        keeper = open_checkpoint(self)
+        if keeper is None or not restore_motifs(keeper, self, own, labels):
             try:
                 self.width, self.C = choose_settings(self.finder, own, labels, self.seed, self.deadline)
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
                 self.width, self.C = middle_settings(self.finder)
-        else:
-            assert keeper is not None
-            with keeper.restoring():
-                self._restore(saved, own, labels)
         most = MOST_MOTIFS if self.finder.n_motifs == "auto" else int(self.finder.n_motifs)
         while len(self.p_values) < most and (self.ended_early is None or not self.p_values):
             if self.p_values and self.finder.n_motifs == "auto" and not self._is_last_significant():
@@ -124,17 +115,7 @@ class MotifSearch:
                 self._begin_again()
                 continue
             if keeper is not None:
-                keeper.write(
-                    {
-                        "width": self.width,
-                        "C": self.C,
-                        "w": self.w,
-                        "before": np.zeros(0) if self.before is None else self.before,
-                        "p_values": np.array(self.p_values),
-                        "agreement": np.array(self.agreement),
-                    }
-                )
-        self.n_tested = len(self.p_values)
+                keep_motifs(keeper, self)
         if self.finder.n_motifs == "auto":
             self._drop_the_superfluous(own, labels)
 
@@ -180,6 +161,7 @@ class MotifSearch:
         self.history.append(best.history)
         self.agreement.append(float(np.mean(near)))
         self.p_values.append(self._test_last(problem, schema, best.w))
+        self.n_tested += 1
         self.schema, self.w, self.before = schema, best.w, self.w
         return True
 
@@ -279,7 +261,7 @@ class MotifSearch:
 
     def _is_last_significant(self) -> bool:
         """Whether the last motif is, given how many were tested."""
-        return self.p_values[-1] * len(self.p_values) < float(self.finder.alpha)
+        return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
     def _descend(self, oracle: Any, labels: Array, w: Array, **more: Any) -> Descended:
         return descend(oracle, labels, w, self.C, deadline=self.deadline, n_jobs=self.finder.n_jobs, **more)
@@ -291,34 +273,6 @@ class MotifSearch:
             self.progress.show(time.perf_counter() - self.began, step, f"{what}: objective {objective:.5g}")
 
         return tell
-
-    def _open_checkpoint(self) -> Checkpoint | None:
-        if self.finder.checkpoint is None:
-            return None
-        compared = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
-        fingerprint = {
-            "sequences and labels": checksum(self.sequences.values, self.sequences.offsets, self.is_positive),
-            "seed": self.seed,
-            **{name: repr(getattr(self.finder, name)) for name in compared},
-        }
-        return Checkpoint(self.finder.checkpoint, fingerprint, bool(self.finder.resume), every_step=True)
-
-    def _restore(self, saved: Mapping[str, Any], sequences: Ragged, labels: Array) -> None:
-        """Take over the motifs of a checkpoint."""
-        n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
-        self.p_values = stored(saved, "p_values", (n,)).tolist()
-        self.agreement = stored(saved, "agreement", (n,)).tolist()
-        low, high = read_widths(self.finder.width)
-        self.width = int(stored_number(saved, "width", low))
-        self.C = stored_number(saved, "C", 0.0)
-        if not (self.width <= high and above_zero(self.C)):
-            raise ValueError(f"width {self.width} and C {self.C} are none that were asked for")
-        self.schema = make_problem(self.finder, n, self.width).schema(sequences, labels)
-        self.w = stored(saved, "w", (self.schema.n_params,))
-        if n > 1:
-            schema = make_problem(self.finder, n - 1, self.width).schema(sequences, labels)
-            self.before = stored(saved, "before", (schema.n_params,))
-        self.history = [[] for _ in self.p_values]
 
 
 def _grown(w: Array | None, schema: Schema) -> Array:

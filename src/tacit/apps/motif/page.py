@@ -225,7 +225,7 @@ def _learned(finder: Any) -> list[Any]:
     facts = Facts(
         [
             ("learner", finder.learner),
-            ("C", f"{finder.C_:g}" + (", by cross-validation" if finder.C == "auto" else "")),
+            ("C", f"{finder.C_:g}" + (", chosen from the data" if finder.C == "auto" else "")),
             ("width", finder.width_),
             ("why it stopped", finder.status_.value),
             ("objective", "½‖w‖² + C · mean loss; a motif is added, then all are refitted together"),

@@ -82,9 +82,9 @@ def measure(name: str) -> dict[str, tuple[float, float | None]]:
         found["**matching SVM, all gold links**"] = crossed(corpus, supervised)
         found["**hidden alignment, labels only**"] = crossed(corpus, labels_only)
         for count in GOLD[1:]:
-            name = "all" if count is None else str(count)
-            found[f"{name} with gold links, alone"] = crossed(corpus, lambda c, tr, n=count: mixed(c, tr, n, 0))
-            found[f"{name} with gold links, mixed"] = crossed(
+            many = "all" if count is None else str(count)
+            found[f"{many} with gold links, alone"] = crossed(corpus, lambda c, tr, n=count: mixed(c, tr, n, 0))
+            found[f"{many} with gold links, mixed"] = crossed(
                 corpus, lambda c, tr, n=count: mixed(c, tr, n, WEAK_PAIRS)
             )
     for label, (error, seconds) in found.items():

@@ -28,9 +28,19 @@ class BallSolution(NamedTuple):
 
 
 def minimise_in_ball(
-    risk: Function, centre: Array, square: float = np.inf, *, gap: float, max_iter: int = 500
+    risk: Function,
+    centre: Array,
+    square: float = np.inf,
+    *,
+    gap: float,
+    share: float = 0.0,
+    needed: float = 0.0,
+    max_iter: int = 500,
 ) -> BallSolution:
     """Minimise ``½‖w‖² + risk(w)`` over ``‖w − centre‖² ≤ square``, from the centre, to a certified gap.
+
+    A gap of a ``share`` of the fall so far ends it too, and so does a bound that shows that the fall cannot reach what
+    is ``needed``.
 
     The model of all planes so far is minimised in the ball through its multiplier κ: for a given κ that is the same
     small program with a proximal term, and κ is found by bisection on the distance of its solution from the centre.
@@ -41,17 +51,18 @@ def minimise_in_ball(
     """
     planes = _Planes(centre.size)
     w, best, bound = centre, (centre, np.inf), -np.inf
-    kappa = 0.0
+    kappa, first = 0.0, np.inf
     evaluations = 0
-    for evaluations in range(1, max_iter + 1):  # noqa: B007 (counted)
+    for evaluations in range(1, max_iter + 1):
         value, slope = risk(w)
         planes.add(slope, value - float(slope @ w))
         objective = 0.5 * float(w @ w) + value
+        first = objective if evaluations == 1 else first
         if objective < best[1]:
             best = w, objective
         w, kappa, lower = planes.minimise(centre, square, kappa, best[1], bound)
         bound = max(bound, lower)
-        if best[1] - bound <= gap:
+        if best[1] - bound <= max(gap, share * (first - best[1])) or first - bound < needed:
             break
     return BallSolution(*best, bound, evaluations)
 

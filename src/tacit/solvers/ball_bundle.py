@@ -8,11 +8,15 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.penalties import Quadratic
+from tacit.solvers.bundle import overflow_error
 from tacit.solvers.quasi_newton import Function
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MAX_HALVINGS = 40
 """Trials of the multiplier of the ball: each is one small quadratic program."""
+
+MAX_UNCHANGED_STEPS = 20
+"""After this many steps that change neither model, best point nor bound, rounding is all that is left."""
 
 DROP_AFTER = 20
 """A plane that carried no weight for so many steps is dropped."""
@@ -42,16 +46,17 @@ def minimise_in_ball(
     planes = _Planes(centre.size)
     w, best, bound = centre, (centre, np.inf), -np.inf
     kappa = 0.0
-    evaluations = 0
+    evaluations = unchanged = 0
     for evaluations in range(1, max_iter + 1):  # noqa: B007 (counted)
         value, slope = risk(w)
-        planes.add(slope, value - float(slope @ w))
-        objective = 0.5 * float(w @ w) + value
+        is_new = planes.add(slope, value - float(slope @ w))
+        objective, before = 0.5 * float(w @ w) + value, (best[1], bound)
         if objective < best[1]:
             best = w, objective
         w, kappa, lower = planes.minimise(centre, square, kappa, best[1], bound)
         bound = max(bound, lower)
-        if best[1] - bound <= gap:
+        unchanged = 0 if is_new or (best[1], bound) != before else unchanged + 1
+        if best[1] - bound <= gap or unchanged >= MAX_UNCHANGED_STEPS:
             break
     return BallSolution(*best, bound, evaluations)
 
@@ -63,7 +68,12 @@ class _Planes:
         self.slopes, self.offsets, self.gram = np.empty((0, d)), np.empty(0), np.empty((0, 0))
         self.ages = np.empty(0, dtype=np.int64)
 
-    def add(self, slope: Array, offset: float) -> None:
+    def add(self, slope: Array, offset: float) -> bool:
+        """Add a plane unless the model has the same one already: whether it was new."""
+        if not np.isfinite(slope @ slope):
+            raise overflow_error()
+        if ((self.offsets == offset) & (self.slopes == slope).all(axis=1)).any():
+            return False
         keep = self.ages < DROP_AFTER
         if not keep.all():
             self.slopes, self.offsets, self.gram = self.slopes[keep], self.offsets[keep], self.gram[np.ix_(keep, keep)]
@@ -77,6 +87,7 @@ class _Planes:
         self.gram = gram
         self.offsets = np.append(self.offsets, offset)
         self.ages = np.append(self.ages, 0)
+        return True
 
     def minimise(
         self, centre: Array, square: float, kappa: float, top: float, bound: float

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list_of_text, is_whole, shorten, whole_number
+from tacit.inputs.parameters import entries, is_list_of_text, is_whole, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.words.word_kinds import prefix, suffix, word_shape
 
@@ -172,9 +172,7 @@ def number_words(X: Any) -> tuple[list[str], Array, Array]:
     sentences begin."""
     if isinstance(X, Ragged):
         X = list(X)
-    if isinstance(X, str | bytes | dict) or not isinstance(X, Iterable):
-        raise ValueError(f"X is {shorten(X)}; give a list of sentences, each a list of words")
-    sentences = list(X)
+    sentences = entries("X", X, "a list of sentences, each a list of words")
     if not sentences:
         raise ValueError("X holds no sentence: there is nothing to make features of")
     numbers: dict[str, int] = {}

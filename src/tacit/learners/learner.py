@@ -192,7 +192,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         user = f"{type(self).__name__}.decision_function"
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, ["label_scores"], way_out)
-        with sharded(oracle, self.n_jobs) as shards:
+        with sharded(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
             scores = self._rule().label_scores(shards, self.coef_)
         if _overflows(scores).any():
             with sharded(oracle.exact(), self.n_jobs) as shards:  # what single precision cannot hold

@@ -118,8 +118,8 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.vocabularies_, dict) or list(self.vocabularies_) != expected:
             raise ValueError(f"vocabularies_ is {shorten(self.vocabularies_)}, not one per template")
         for vocabulary in self.vocabularies_.values():
-            columns = np.array([-1 if not is_whole(c) else c for c in vocabulary.values()], dtype=np.int64)
-            if columns.size and not (columns.min() >= 0 and columns.max() < width):
+            columns = vocabulary.values() if isinstance(vocabulary, dict) else [None]
+            if not all(is_whole(column) and 0 <= column < width for column in columns):
                 raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
 
     def _check(self) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit import RegionGraphs, RegionLabels, StructuredSVM
+from tacit import LatentPerceptron, RegionGraphs, RegionLabels, StructuredSVM
 from tacit.apps import WordAligner
 from tacit.datasets import write_two_columns
 from tacit.inputs.parameters import entries, has_length
@@ -77,6 +77,8 @@ def test_numbers_that_ask_for_too_much_are_refused():
         Document(WORDS, [(0, 1)], [10**30])
     with pytest.raises(ValueError, match="n_iter must be a whole number from 1 to 1000"):
         IBM1(n_iter=10**30).fit(WORDS, WORDS)
+    with pytest.raises(ValueError, match="epochs must be a whole number from 1 to 10000"):
+        LatentPerceptron(Candidates(), epochs=10**30).fit(np.ones((2, 2, 1)), [0, 1])
     for triplets, n_queries in (([[2**30, 0, 1]], None), ([[0, 1, 2]], 2**63)):
         with pytest.raises(ValueError, match="number the queries from 0 without gaps"):
             Triplets.from_array(triplets, n_queries)

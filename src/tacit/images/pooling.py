@@ -103,7 +103,7 @@ def pool(scores: Array, cells: Array, grids: Array, plan: Pooling, offsets: Arra
     offsets : (n + 1,) where the windows of each map begin
     """
     out = np.zeros((len(plan.inner), scores.shape[2]))
-    _pool(_with_sum(scores), cells, grids, *_look_ups(plan), offsets, out)
+    _visit_corners(_with_sum(scores), cells, grids, *_look_ups(plan), offsets, out, False)
     return out
 
 
@@ -111,7 +111,8 @@ def spread(values: Array, cells: Array, grids: Array, plan: Pooling, offsets: Ar
     """(cells, parts², channels): the transpose of `pool`, from values (m, channels)."""
     pieces = plan.parts**2
     out = np.zeros((int(cells[-1] - cells[0]), pieces + (pieces > 1), values.shape[1]))
-    _spread(np.ascontiguousarray(values, dtype=np.float64), cells, grids, *_look_ups(plan), offsets, out)
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    _visit_corners(out, cells, grids, *_look_ups(plan), offsets, values, True)
     return out if pieces == 1 else out[:, :pieces] + out[:, pieces:]
 
 
@@ -131,8 +132,8 @@ def _look_ups(plan: Pooling) -> tuple[Array, Array, Array, int]:
 
 
 @kernel
-def _pool(
-    scores: Array,
+def _visit_corners(
+    maps: Array,
     cells: Array,
     grids: Array,
     boxes: Array,
@@ -140,24 +141,27 @@ def _pool(
     own: Array,
     parts: int,
     offsets: Array,
-    out: Array,
+    values: Array,
+    is_transpose: bool,
 ) -> None:
-    slots, channels = scores.shape[1], scores.shape[2]
+    """Add to the windows' values what their corners read of the maps; the transpose adds values to the maps."""
+    slots, channels = maps.shape[1], maps.shape[2]
     pieces = slots - 1
     for i in range(grids.shape[0]):
         rows, columns = grids[i, 0], grids[i, 1]
-        integral = np.zeros((rows + 1, columns + 1, slots, channels))
+        integral = np.zeros((rows + 2, columns + 2, slots, channels))
         first = cells[i] - cells[0]
-        for r in range(rows):
-            for c in range(columns):
-                for p in range(slots):
-                    for k in range(channels):
-                        integral[r + 1, c + 1, p, k] = (
-                            scores[first + r * columns + c, p, k]
-                            + integral[r, c + 1, p, k]
-                            + integral[r + 1, c, p, k]
-                            - integral[r, c, p, k]
-                        )
+        if not is_transpose:
+            for r in range(rows):
+                for c in range(columns):
+                    for p in range(slots):
+                        for k in range(channels):
+                            integral[r + 1, c + 1, p, k] = (
+                                maps[first + r * columns + c, p, k]
+                                + integral[r, c + 1, p, k]
+                                + integral[r + 1, c, p, k]
+                                - integral[r, c, p, k]
+                            )
         for m in range(offsets[i] - offsets[0], offsets[i + 1] - offsets[0]):
             across = (boxes[m, 0, 2] - boxes[m, 0, 0]) / parts
             down = (boxes[m, 0, 3] - boxes[m, 0, 1]) / parts
@@ -178,63 +182,26 @@ def _pool(
                     dy, dx = min(y - r, 1.0), min(x - c, 1.0)
                     a, b = signed * (1.0 - dy) * (1.0 - dx), signed * (1.0 - dy) * dx
                     d, e = signed * dy * (1.0 - dx), signed * dy * dx
-                    for k in range(channels):
-                        out[m, k] += (
-                            a * integral[r, c, slot, k]
-                            + b * integral[r, c + 1, slot, k]
-                            + d * integral[r + 1, c, slot, k]
-                            + e * integral[r + 1, c + 1, slot, k]
-                        )
-
-
-@kernel
-def _spread(
-    values: Array,
-    cells: Array,
-    grids: Array,
-    boxes: Array,
-    factors: Array,
-    own: Array,
-    parts: int,
-    offsets: Array,
-    out: Array,
-) -> None:
-    slots, channels = out.shape[1], out.shape[2]
-    pieces = slots - 1
-    for i in range(grids.shape[0]):
-        rows, columns = grids[i, 0], grids[i, 1]
-        integral = np.zeros((rows + 2, columns + 2, slots, channels))
-        for m in range(offsets[i] - offsets[0], offsets[i + 1] - offsets[0]):
-            across = (boxes[m, 0, 2] - boxes[m, 0, 0]) / parts
-            down = (boxes[m, 0, 3] - boxes[m, 0, 1]) / parts
-            for p in range(pieces + 2):
-                factor = own[m] if p < pieces else factors[m, p - pieces]
-                if factor == 0.0:
-                    continue
-                slot = p if p < pieces else slots - 1
-                for corner in range(4):
-                    if p < pieces:
-                        x = boxes[m, 0, 0] + (p % parts + corner % 2) * across
-                        y = boxes[m, 0, 1] + (p // parts + corner // 2) * down
+                    if is_transpose:
+                        for k in range(channels):
+                            integral[r, c, slot, k] += a * values[m, k]
+                            integral[r, c + 1, slot, k] += b * values[m, k]
+                            integral[r + 1, c, slot, k] += d * values[m, k]
+                            integral[r + 1, c + 1, slot, k] += e * values[m, k]
                     else:
-                        x = boxes[m, p - pieces, 2 * (corner % 2)]
-                        y = boxes[m, p - pieces, 1 + 2 * (corner // 2)]
-                    signed = factor if corner == 0 or corner == 3 else -factor
-                    r, c = min(int(y), rows - 1), min(int(x), columns - 1)
-                    dy, dx = min(y - r, 1.0), min(x - c, 1.0)
-                    a, b = signed * (1.0 - dy) * (1.0 - dx), signed * (1.0 - dy) * dx
-                    d, e = signed * dy * (1.0 - dx), signed * dy * dx
-                    for k in range(channels):
-                        integral[r, c, slot, k] += a * values[m, k]
-                        integral[r, c + 1, slot, k] += b * values[m, k]
-                        integral[r + 1, c, slot, k] += d * values[m, k]
-                        integral[r + 1, c + 1, slot, k] += e * values[m, k]
-        first = cells[i] - cells[0]
-        for r in range(rows, 0, -1):  # a cell counts in the integrals at its far corner and beyond
-            for c in range(columns, 0, -1):
-                for p in range(slots):
-                    for k in range(channels):
-                        integral[r, c, p, k] += (
-                            integral[r + 1, c, p, k] + integral[r, c + 1, p, k] - integral[r + 1, c + 1, p, k]
-                        )
-                        out[first + (r - 1) * columns + c - 1, p, k] = integral[r, c, p, k]
+                        for k in range(channels):
+                            values[m, k] += (
+                                a * integral[r, c, slot, k]
+                                + b * integral[r, c + 1, slot, k]
+                                + d * integral[r + 1, c, slot, k]
+                                + e * integral[r + 1, c + 1, slot, k]
+                            )
+        if is_transpose:
+            for r in range(rows, 0, -1):  # a cell counts in the integrals at its far corner and beyond
+                for c in range(columns, 0, -1):
+                    for p in range(slots):
+                        for k in range(channels):
+                            integral[r, c, p, k] += (
+                                integral[r + 1, c, p, k] + integral[r, c + 1, p, k] - integral[r + 1, c + 1, p, k]
+                            )
+                            maps[first + (r - 1) * columns + c - 1, p, k] = integral[r, c, p, k]

@@ -22,6 +22,7 @@ from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.problems.alignment.known_links import KnownLinks, read_known
 from tacit.problems.alignment.tables import PairTables
+from tacit.problems.shared.margins import require_margins
 from tacit.ragged import Ragged, states_of
 
 CLASSES = np.array([-1, 1])
@@ -107,11 +108,7 @@ class AlignmentOracle:
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Alignment has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Alignment", rescaling, rivals)
         cells = self._cells(rows)
         losses = self._losses(rows, cells)
         best = self._match(self._scores(w, rows, cells) + losses.cells, rows)

@@ -23,6 +23,7 @@ from tacit.problems.chain.states import States, read_states
 from tacit.problems.chain.tags import read_tags
 from tacit.problems.chain.visits import Sequences
 from tacit.problems.classes.dual import flat_rows
+from tacit.problems.shared.margins import require_margins
 from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
 from tacit.ragged import Ragged, states_of
 
@@ -117,11 +118,7 @@ class ChainOracle:
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Chain has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Chain", rescaling, rivals)
         return self._viterbi(w, rows, losses=self._loss_table())
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:

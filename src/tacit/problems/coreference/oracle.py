@@ -14,6 +14,7 @@ from tacit.oracle import TARGET, Assignment, Schema
 from tacit.oracle.digests import checksum
 from tacit.problems.coreference.packing import Packed, kinds_of, read_clusters, read_links
 from tacit.problems.coreference.trees import find_slots, number_clusters
+from tacit.problems.shared.margins import require_margins
 from tacit.ragged import Ragged, states_of
 from tacit.text.pairs import FIRST_FEATURE
 
@@ -79,11 +80,7 @@ class LinkOracle(ABC):
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Coreference has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Coreference", rescaling, rivals)
         self.known_clusters()
         return self._augmented(w, rows)
 

@@ -18,6 +18,7 @@ from tacit.problems.regions import kernels
 from tacit.problems.regions.cuts import Graphs, best_labels
 from tacit.problems.regions.labels import read_region_labels
 from tacit.problems.regions.limits import best_within_limits, cover, violations
+from tacit.problems.shared.margins import require_margins
 from tacit.problems.shared.row_sums import add_rows
 from tacit.ragged import Ragged, states_of
 from tacit.region_graphs import RegionGraphs
@@ -98,11 +99,7 @@ class RegionOracle:
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Regions has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Regions", rescaling, rivals)
         losses = self._loss_table()[self.regions(rows)]
         code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
         found = self._answer(code, w, rows)

@@ -21,6 +21,7 @@ from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.problems.sentences import kernels
+from tacit.problems.shared.margins import require_margins
 from tacit.problems.shared.row_sums import cut_rows
 from tacit.ragged import Ragged, states_of
 
@@ -119,11 +120,7 @@ class SentencesOracle:
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
-        if rescaling != "margin" or rivals:
-            asked = "rivals" if rivals else f"{rescaling} rescaling"
-            raise ValueError(
-                f"Sentences has no exact inference for {asked}: its outputs cannot be listed; use margin rescaling"
-            )
+        require_margins("Sentences", rescaling, rivals)
         options = self._options(w, rows)
         losses = self._label_losses(rows)
         return self._better(options._replace(value=options.value + losses), rows)

@@ -1,1 +1,1 @@
-"""What several problems share: costs of mistakes, and sums of feature rows."""
+"""What several problems share: costs of mistakes, sums of feature rows, and what they refuse."""

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, real_data
 from tacit import MinEntropySVM
-from tacit.datasets import mammals, uniprobe
+from tacit.datasets import uniprobe
 from tacit.problems import Candidates, Motif
 
 METHODS = ("lbfgs", "trust-region", "cccp")
@@ -30,12 +30,12 @@ def run() -> Page:
         f'`MinEntropySVM(problem, alpha, solver=..., init="hidden", tol=1e-3)` from {STARTS} random starts that the '
         "methods share. Objective: mean over starts, lower is better; in brackets CPU seconds per fit, one BLAS "
         f"thread. Planted bags (200 × 10 × 20, two classes, C = 10), {SEQUENCES} sequences of protein 052 (Kumar 2013; "
-        f"width {WIDTH}, C = 150), mammals (split 0, C = 10). The best objective of a row is bold; a star: the "
+        f"width {WIDTH}, C = 150). The best objective of a row is bold; a star: the "
         f"limit of {MAX_STEPS['cccp']} convex tasks was met.",
         ["data", "α", *METHODS],
     )
     real_data()
-    kinds: dict[str, Callable[[], Any]] = {"planted bags": bags, "protein 052": protein, "mammals": images}
+    kinds: dict[str, Callable[[], Any]] = {"planted bags": bags, "protein 052": protein}
     with warnings.catch_warnings(), threadpool_limits(1, user_api="blas"):
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, make in kinds.items():
@@ -87,9 +87,3 @@ def bags() -> Any:
 def protein() -> Any:
     data = uniprobe(real_data() / "uniprobe", "052", 1)
     return Motif(WIDTH, features="literature"), data.X_train[:SEQUENCES], data.y_train[:SEQUENCES], 150.0
-
-
-def images() -> Any:
-    data = mammals()
-    train = np.flatnonzero(~data.is_test[:, 0])
-    return Candidates(fit_intercept=False), data.X[train], data.y[train], 10.0

@@ -48,9 +48,19 @@ class BallSolution(NamedTuple):
 
 
 def minimise_in_ball(
-    risk: Function, centre: Array, square: float = np.inf, *, gap: float, max_iter: int = 500
+    risk: Function,
+    centre: Array,
+    square: float = np.inf,
+    *,
+    gap: float,
+    share: float = 0.0,
+    needed: float = 0.0,
+    max_iter: int = 500,
 ) -> BallSolution:
     """Minimise ``½‖w‖² + risk(w)`` over ``‖w − centre‖² ≤ square``, from the centre, to a certified gap.
+
+    A gap of a ``share`` of the fall so far ends it too, and so does a bound that shows that the fall cannot reach what
+    is ``needed``.
 
     The model of all planes so far is minimised in the ball through its multiplier κ: for a given κ that is the same
     small program with a proximal term, and κ is found by bisection on the distance of its solution from the centre.
@@ -61,22 +71,24 @@ def minimise_in_ball(
     """
     planes = _Planes(centre.size)
     w, best, bound = centre, (centre, np.inf), -np.inf
-    kappa = 0.0
+    kappa, first = 0.0, np.inf
     evaluations = unchanged = lost = 0
     for evaluations in range(1, max_iter + 1):
         value, slope = risk(w)
         is_new = planes.add(slope, value - float(slope @ w))
         objective, before = 0.5 * float(w @ w) + value, (best[1], bound)
+        if evaluations == 1:
+            first, square = objective, min(square, _widest(objective, slope))
         if objective < best[1]:
             best = w, objective
-        if evaluations == 1:
-            square = min(square, _widest(objective, slope))
         w, kappa, lower, is_lost = planes.minimise(centre, square, kappa, best[1], bound)
         bound = max(bound, lower)
+        if best[1] - bound <= max(gap, share * (first - best[1])) or first - bound < needed:
+            break
         unchanged = 0 if is_new or (best[1], bound) != before else unchanged + 1
         is_idle = best[1] - bound > (1 - MIN_SHRINKAGE) * (before[0] - before[1])
         lost = lost + 1 if is_lost and is_idle else 0
-        if best[1] - bound <= gap or unchanged >= MAX_UNCHANGED_STEPS or lost >= MAX_LOST_STEPS:
+        if unchanged >= MAX_UNCHANGED_STEPS or lost >= MAX_LOST_STEPS:
             break
     return BallSolution(*best, bound, evaluations)
 

@@ -46,7 +46,15 @@ class TrustRegion:
     def step(self, now: Place) -> Place:
         square = float(now.memory["square"][0])
         model = LinearModel(self.margins, now.w)
-        solution = minimise_in_ball(model, now.w, square, gap=0.1 * self.significant, max_iter=self.max_inner)
+        solution = minimise_in_ball(
+            model,
+            now.w,
+            square,
+            gap=0.1 * self.significant,
+            share=SHARE_OF_FALL,
+            needed=self.significant if square > 1.0 else 0.0,
+            max_iter=self.max_inner,
+        )
         promised = now.objective - solution.objective
         evaluations = now.evaluations + solution.evaluations + 2
         is_rim = float(np.sum((solution.w - now.w) ** 2)) >= 0.8 * square
@@ -69,6 +77,9 @@ class TrustRegion:
     def check(self, memory: Mapping[str, Array]) -> None:
         check_shapes(memory, {"square": (1,)})
 
+
+SHARE_OF_FALL = 0.5
+"""A model is minimised until at most this share of what it promises is left: the next model is another one."""
 
 FIRST_SQUARE, MIN_SQUARE = 4.0, 1e-8
 """The squared radius that a run begins with, and below which it ends."""

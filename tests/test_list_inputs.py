@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit import LatentPerceptron, RegionGraphs, RegionLabels, StructuredSVM
+from tacit import LatentPerceptron, RegionGraphs, RegionLabels, StructuredSVM, path
 from tacit.apps import WordAligner
 from tacit.datasets import write_two_columns
 from tacit.inputs.parameters import entries, has_length
-from tacit.problems import Candidates, PerSample, Sentences
+from tacit.problems import Candidates, Chain, PerSample, Sentences
 from tacit.problems.detection.known_windows import read_windows_and_types
-from tacit.ranking import Triplets
+from tacit.ranking import Relevances, Triplets
 from tacit.testing.discovery import problems
 from tacit.text import IBM1, Document, coreference_scores, mention_pairs
 from tacit.words.features import number_words
@@ -137,3 +137,19 @@ def test_scores_beyond_single_precision_are_computed_in_double():
     model.coef_ = np.full(4, 1e300)
     with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="the scores of sample 0 are beyond"):
         model.decision_function(X)
+
+
+def test_taggings_beyond_single_precision_are_found_in_double():
+    X = np.array([[[2e20], [1e20]], [[-2e20], [1e20]]], dtype=np.float32)
+    model = StructuredSVM(Chain(fit_intercept=False, boundaries=False), C=1).fit(X / 1e20, [["a", "b"], ["b", "a"]])
+    model.coef_ = np.where(np.arange(model.coef_.size) < 2, 1e19 * np.sign(model.coef_), 0.0)
+    assert np.isfinite(model.predict_proba(X).values).all()
+    assert [len(tags) for tags in model.predict_best(X, k=2)[0]] == [2, 2]
+
+
+def test_columns_and_folds_that_are_none_are_refused():
+    relevances = Relevances(families={"left": [0, [1]]})
+    with pytest.raises(ValueError, match="queries has no such columns"):
+        relevances.table(np.ones((2, 3)), np.ones((2, 3)))
+    with pytest.raises(ValueError, match="cv must be a number of folds"):
+        path(StructuredSVM(Candidates()), np.ones((2, 1, 1)), [0, 1], [1.0], cv=sparse.eye_array(3, format="csr"))

@@ -269,7 +269,7 @@ def _read_edge_offsets(offsets: Any, n: int, n_edges: int) -> Array:
             raise ValueError(f"edge_offsets is missing: it says which of the {n_edges} pairs belong to which image")
         return np.append(np.zeros(n, dtype=np.int64), n_edges)
     meaning = f"{n + 1} numbers for {n} images: where the pairs of each begin, and the end"
-    return Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets
+    return np.asarray(Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets)
 
 
 def _is_empty(values: Any) -> bool:

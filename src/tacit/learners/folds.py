@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
     told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
     if isinstance(cv, str | bytes):  # which have a method split
         raise ValueError(told)
-    if is_list(cv) and not hasattr(cv, "split"):
-        cv = list(cv)
+    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+        cv = list(cv) if is_list(cv) else [cv]
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
             raise ValueError(told)
     try:

@@ -14,7 +14,7 @@ from scipy.optimize import linear_sum_assignment
 
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import is_missing
-from tacit.inputs.parameters import is_list, is_not_negative, number, shorten
+from tacit.inputs.parameters import is_list, is_not_negative, is_whole, number, shorten
 from tacit.links import read_pairs
 from tacit.oracle import TARGET, Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
@@ -282,7 +282,7 @@ class AlignmentOracle:
         for place, (i, label, entry) in enumerate(zip(chosen.tolist(), labels, entries, strict=True)):
             if label not in (-1, 1):
                 raise ValueError(f"label {place} is {shorten(label)}; it is 1 for parallel sentences and -1 for others")
-            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or entry == -1))
+            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)))
             if label == -1:
                 continue
             if is_open:

@@ -361,3 +361,11 @@ def test_a_search_in_a_ball_that_only_rounding_moves_ends_soon():
     assert found.evaluations < 100
     with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="numbers overflow"):
         minimise_in_ball(lambda w: (1.0, np.full(3, 1e200)), np.zeros(3), gap=0.0)
+
+
+def test_the_small_program_keeps_its_place_where_rounding_uses_up_every_weight():
+    V, f = np.full((3, 1), 1e160), np.zeros(3)
+    with np.errstate(all="ignore"):
+        alpha = maximise_by_active_set(V, f, 1e-300, 1e-12, np.array([0.5, 0.5, 0.0]))
+    assert np.isfinite(alpha).all()
+    assert alpha.sum() == pytest.approx(1)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit import LatentPerceptron, RegionGraphs, RegionLabels, StructuredSVM, path
-from tacit.apps import WordAligner
+from tacit import LatentPerceptron, MinEntropySVM, RegionGraphs, RegionLabels, StructuredSVM, path
+from tacit.apps import MotifFinder, WordAligner
 from tacit.datasets import write_two_columns
 from tacit.inputs.parameters import entries, has_length
-from tacit.problems import Candidates, Chain, PerSample, Sentences
+from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
 from tacit.problems.detection.known_windows import read_windows_and_types
 from tacit.ranking import Relevances, Triplets
 from tacit.testing.discovery import problems
@@ -145,6 +145,41 @@ def test_taggings_beyond_single_precision_are_found_in_double():
     model.coef_ = np.where(np.arange(model.coef_.size) < 2, 1e19 * np.sign(model.coef_), 0.0)
     assert np.isfinite(model.predict_proba(X).values).all()
     assert [len(tags) for tags in model.predict_best(X, k=2)[0]] == [2, 2]
+
+
+def test_parameters_are_checked_before_they_are_compared():
+    odd = sparse.eye_array(3, format="csr")
+    for call, told in (
+        (lambda: StructuredSVM(Motif(2, features=odd)).fit(["ACGT"] * 2, [0, 1]), "features must be 'full'"),
+        (lambda: MotifFinder(n_motifs=odd).fit(["ACGT"] * 2, [0, 1]), "n_motifs must be a whole number"),
+        (lambda: MotifFinder(C=odd).fit(["ACGT"] * 2, [0, 1]), "C must be a number above 0"),
+        (
+            lambda: StructuredSVM(Transforms(rotations(-5, 5, 3), null=[True, [False]])).fit(
+                np.ones((2, 3, 3)), [0, 1]
+            ),
+            "null must have rows of one length",
+        ),
+    ):
+        with pytest.raises(ValueError, match=told):
+            call()
+
+
+def test_a_loss_that_cannot_be_called_so_is_named():
+    for function in (len, int, lambda true, h: 0.0):
+        with pytest.raises(TypeError, match=r"loss cannot be called as loss\(y, h, label, other\)"):
+            StructuredSVM(Candidates(loss=function)).fit(np.ones((2, 2, 1)), [0, 1], hidden=[0, 1])
+
+
+def test_choosing_an_order_needs_one_value_per_sample():
+    X, model = np.arange(8.0).reshape(4, 2, 1), MinEntropySVM(Candidates(), alpha="cv", alphas=[0.5, 2.0], cv=2)
+    for given, told in (
+        ({"y": [0, 1, 0, 1], "hidden": np.array(3)}, "hidden has shape"),
+        ({"y": [0, 1, 0, 1], "sample_weight": [1.0]}, "sample_weight must have one entry"),
+        ({"y": 3}, "y must hold one label per sample"),
+        ({"y": [0, 1, 0]}, "X must hold one entry for each of the 3 labels"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            model.fit(X, **given)
 
 
 def test_columns_and_folds_that_are_none_are_refused():

@@ -17,10 +17,10 @@ SECONDS = 10.0
 """What one case may take of a processor. A case that takes longer is called once more, because the first call may have
 compiled."""
 
-WAITING = 60.0
-"""What one case may take by the clock: several times as much, since others may be at work on the same machine."""
+WAITING = 300.0
+"""What one case may take by the clock: many times as much, since others may be at work on the same machine."""
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds without a sign of life after which a process is ended."""
 
 MEMORY = 6 << 30

@@ -510,10 +510,10 @@ class MotifFinder(Application):
 
     def check_parameters(self) -> None:
         longest = read_widths(self.width)[1]
-        if self.n_motifs != "auto":
+        if not isinstance(self.n_motifs, str) or self.n_motifs != "auto":
             whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS, remedy='or "auto"')
         one_of("learner", self.learner, ("logistic", "latent svm"))
-        if self.C != "auto":
+        if not isinstance(self.C, str) or self.C != "auto":
             number("C", self.C, "a number above 0 or 'auto'", above_zero)
         one_of("strands", self.strands, ("both", "one"))
         whole_number("overhang", self.overhang, 0, longest - 1)

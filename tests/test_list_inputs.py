@@ -11,6 +11,7 @@ from tacit.inputs.parameters import entries, has_length
 from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
 from tacit.problems.detection.known_windows import read_windows_and_types
 from tacit.ranking import Relevances, Triplets
+from tacit.spectral import SpectralAutomaton
 from tacit.testing.discovery import problems
 from tacit.text import IBM1, Document, coreference_scores, mention_pairs
 from tacit.words.features import number_words
@@ -34,6 +35,10 @@ READERS = {
     "clusters": (lambda odd: coreference_scores(odd, [[0, 0]]), "gold must be clusters of mentions|give one number"),
     "tagged words": (lambda odd: write_two_columns("words.tsv", odd, [["N"]]), "a list of sentences"),
     "words": (number_words, "a list of sentences, each a list of words"),
+    "basis": (
+        lambda odd: SpectralAutomaton(1, basis=(odd, ["", "a"])).fit(["ab", "ba"]),
+        "basis prefixes must be a list of strings",
+    ),
     "chosen sentences": (
         lambda odd: StructuredSVM(Sentences()).fit(np.ones((2, 2, 1)), [0, 1], hidden=odd),
         "hidden must be a list of the chosen sentences",
@@ -173,13 +178,12 @@ def test_a_loss_that_cannot_be_called_so_is_named():
 def test_choosing_an_order_needs_one_value_per_sample():
     X, model = np.arange(8.0).reshape(4, 2, 1), MinEntropySVM(Candidates(), alpha="cv", alphas=[0.5, 2.0], cv=2)
     for given, told in (
-        ({"y": [0, 1, 0, 1], "hidden": np.array(3)}, "hidden has shape"),
-        ({"y": [0, 1, 0, 1], "sample_weight": [1.0]}, "sample_weight must have one entry"),
-        ({"y": 3}, "y must hold one label per sample"),
-        ({"y": [0, 1, 0]}, "X must hold one entry for each of the 3 labels"),
+        ({"hidden": np.array(3)}, "hidden has shape"),
+        ({"sample_weight": [1.0]}, "sample_weight must have one entry"),
+        ({"sample_weight": np.array(3)}, "sample_weight must have one entry"),
     ):
         with pytest.raises(ValueError, match=told):
-            model.fit(X, **given)
+            model.fit(X, [0, 1, 0, 1], **given)
 
 
 def test_columns_and_folds_that_are_none_are_refused():

@@ -16,7 +16,7 @@ from tacit.penalties import GroupNorm
 from tacit.problems import Transforms, rotations
 from tacit.solvers import Bundle, minimise
 
-C, TOL, ROUNDS, MOST_SECONDS = 20.0, 1e-4, 15, 30.0
+C, TOL, ROUNDS, MOST_SECONDS = 20.0, 1e-4, 15, 4.0
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5)
 
 

@@ -75,7 +75,8 @@ def run() -> Page:
         f"linker (`flank`), which words get too, on {wins[2]} and {wins[3]}.",
         f"The known motif is found (correlation of at least 0.75) for {found} of {listed} factors.",
         "Everything was chosen on design HK alone (the strength of the composition block, C, starts, overhang). ME was "
-        "looked at twice: for a first page of 8 factors, from which nothing was chosen, and for this one.",
+        "looked at three times: for a page of 8 factors and one of all, from which nothing was chosen, and for this "
+        "one, after C of the words was no longer chosen a second time.",
     ]
     return page
 

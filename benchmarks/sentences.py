@@ -28,7 +28,7 @@ def run() -> Page:
         "length 1. The latent model is `ReasonFinder()` at its defaults (30 % of the sentences, C = 100, "
         "pulled to the linear SVM). ± is the standard error over folds. Planted: 600 + 600 documents of 20 "
         "sentences with an opinion word each; in two of them, which begin with a marker, it agrees with the "
-        "label, in the others it is drawn at random. Chosen sentences: models of the movie reviews on 118 "
+        "label, in the others it is drawn at random. Chosen sentences: models of the movie reviews on 116 "
         "product reviews with a label per sentence (Täckström & McDonald), label given; the share of "
         "sentences that have the label of their review, intervals of 95 % by bootstrap over reviews. "
         "Summaries: a linear SVM, trained on whole reviews, reads only the chosen sentences of held-out reviews.",

@@ -9,11 +9,14 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, interleave, milliseconds, ratio
-from tacit.problems.chain import kernels
+from tacit.problems.chain.forward_backward import forward_backward
+from tacit.problems.chain.viterbi import viterbi
 
 TAGS = 26
 PLAIN = 22 / 23
 """Viterbi in plain C++ × liblinear's fit of the digits, milliseconds of one machine."""
+NO_PAIRS = np.zeros((0, TAGS, TAGS)), np.zeros(0), np.zeros((TAGS, TAGS))
+"""Neither pair probabilities nor sums of them."""
 
 
 def run() -> Page:
@@ -24,20 +27,20 @@ def run() -> Page:
     unary, transition = rng.standard_normal((n, TAGS)), rng.standard_normal((TAGS, TAGS))
     code, value, work = np.empty(n, np.int64), np.empty(len(lengths)), np.empty_like(unary)
     nothing, column, free = np.zeros((1, TAGS)), np.zeros(n, np.int64), np.empty(0, np.int64)
-    nodes, no_nodes, no_edges = np.zeros((n, TAGS)), np.zeros((0, TAGS)), np.zeros((0, TAGS, TAGS))
+    nodes, no_nodes = np.zeros((n, TAGS)), np.zeros((0, TAGS))
 
-    def viterbi() -> None:
+    def search() -> None:
         np.copyto(work, unary)  # the kernel writes into its scores
-        kernels.viterbi(work, starts, transition, nothing, column, free, np.eye(TAGS, dtype=bool), code, value)
+        viterbi(work, starts, transition, nothing, column, free, np.eye(TAGS, dtype=bool), code, value)
 
     X, y = load_digits(return_X_y=True)
     X = np.hstack([X / 16, np.ones((len(X), 1))])
     liblinear = LinearSVC(multi_class="crammer_singer", C=100 / 1797, fit_intercept=False, tol=1e-2)
     calls = {
         "liblinear": lambda: liblinear.fit(X, y),
-        "Viterbi": viterbi,
-        "log-partition": lambda: kernels.forward_backward(unary, starts, transition, value, no_nodes, no_edges),
-        "and tag marginals": lambda: kernels.forward_backward(unary, starts, transition, value, nodes, no_edges),
+        "Viterbi": search,
+        "log-partition": lambda: forward_backward(unary, starts, transition, value, no_nodes, *NO_PAIRS),
+        "and tag marginals": lambda: forward_backward(unary, starts, transition, value, nodes, *NO_PAIRS),
     }
     with threadpool_limits(1):
         seconds = interleave(calls, rounds=10)
@@ -62,7 +65,7 @@ def _error(unary: np.ndarray, starts: np.ndarray, transition: np.ndarray) -> flo
     """The largest difference of tag and pair marginals, and of the log-partition (relative), from log space."""
     log_partition, nodes = np.empty(starts.size - 1), np.zeros_like(unary)
     edges = np.zeros((len(unary), TAGS, TAGS))
-    kernels.forward_backward(unary, starts, transition, log_partition, nodes, edges)
+    forward_backward(unary, starts, transition, log_partition, nodes, edges, *NO_PAIRS[1:])
     worst = 0.0
     for s in range(starts.size - 1):
         scores = unary[starts[s] : starts[s + 1]]

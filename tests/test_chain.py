@@ -14,7 +14,9 @@ from sklearn.model_selection import GridSearchCV
 from tacit import LatentSVM, Ragged, StructuredSVM, load
 from tacit.oracle import CapabilityError, LossTable
 from tacit.problems import Chain, Multiclass
-from tacit.problems.chain import kernels
+from tacit.problems.chain.best_few import best_paths
+from tacit.problems.chain.forward_backward import forward_backward
+from tacit.problems.chain.viterbi import viterbi
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import FrankWolfe
 
@@ -49,7 +51,7 @@ def run_viterbi(unary, starts, transition, given=()):
     tokens, k = unary.shape
     code, value = np.empty(tokens, np.int64), np.empty(starts.size - 1)
     nothing, column = np.zeros((1, k)), np.zeros(tokens, np.int64)
-    kernels.viterbi(
+    viterbi(
         unary.copy(),
         starts,
         transition,
@@ -67,7 +69,7 @@ def run_forward_backward(unary, starts, transition):
     tokens, k = unary.shape
     log_partition, nodes, edges = np.empty(starts.size - 1), np.zeros((tokens, k)), np.zeros((tokens, k, k))
     nothing = np.zeros(0), np.zeros((k, k))
-    kernels.forward_backward(unary, starts, transition, log_partition, nodes, edges, *nothing)
+    forward_backward(unary, starts, transition, log_partition, nodes, edges, *nothing)
     return log_partition, nodes, edges
 
 
@@ -85,7 +87,7 @@ def test_viterbi_equals_enumeration(chain):
 def test_the_best_few_paths_equal_enumeration(chain, m):
     unary, starts, transition = chain
     code, value = np.empty((len(unary), m), np.int64), np.empty((starts.size - 1, m))
-    kernels.best_paths(unary, starts, transition, code, value)
+    best_paths(unary, starts, transition, code, value)
     best, _ = run_viterbi(unary, starts, transition)
     np.testing.assert_array_equal(code[:, 0], best)
     for s, (first, last) in enumerate(itertools.pairwise(starts)):

@@ -296,10 +296,31 @@ def test_margin_of_the_perceptron_needs_single_samples():
         LatentPerceptron(Candidates(), margin=1.0, **quiet).fit([[[0.0], [1.0]], [[2.0]]], ["a", "b"])
 
 
-def test_best_paths_of_states_are_refused_clearly():
+@pytest.mark.parametrize("options", [{"states": 2}, {"states": {"a": 3}}, {"states": 3, "forbidden": [("a", "a")]}])
+def test_the_best_few_taggings_agree_with_brute_force(options):
+    rng = np.random.default_rng(0)
+    X = [rng.standard_normal((size, 2)) for size in (1, 2, 4, 5)]
+    y = [(["a", "b"] * 3)[: len(x)] for x in X]
+    model = LatentPerceptron(Chain(**options), epochs=1, **quiet).fit(X, y)
+    model.coef_ = rng.standard_normal(model.coef_.size)
+    oracle = model.problem.bind(X, None, model.schema_)
+    unary, ways = oracle._unary(model.coef_, None), oracle._transition(model.coef_)
+    tags, scores = model.predict_best(X, k=9)
+    for i, first in enumerate(oracle.offsets[:-1]):
+        rows = unary[first : oracle.offsets[i + 1]]
+        best = {}
+        for path in itertools.product(range(oracle.n_states), repeat=len(rows)):
+            score = sum(rows[t, s] for t, s in enumerate(path)) + sum(ways[a, b] for a, b in itertools.pairwise(path))
+            tagging = tuple("ab"[oracle.states.tag_of[s]] for s in path)
+            best[tagging] = max(score, best.get(tagging, -np.inf))
+        order = sorted((tagging for tagging in best if best[tagging] > -np.inf), key=best.get, reverse=True)[:9]
+        assert [tuple(row) for row in tags[i]] == order
+        assert np.allclose(scores[i], [best[tagging] for tagging in order])
+    assert [row[0].tolist() for row in tags] == [row.tolist() for row in model.predict(X)]
+
+
+def test_probabilities_of_tags_and_states_are_probabilities():
     X, y, _ = planted(0, 30)
     model = HiddenCRF(Chain(states=2), C=10, **quiet).fit(X, y)
-    with pytest.raises(ValueError, match="predict_proba"):
-        model.predict_best(X)
     assert np.allclose(model.predict_proba(X).values.sum(axis=1), 1)
     assert model.hidden_proba(X, y).values.shape == (sum(map(len, X)), 4)

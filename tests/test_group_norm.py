@@ -10,6 +10,7 @@ from tacit import GroupNormSVM, LatentSVM, StructuredSVM, group_norm_path
 from tacit.oracle import CapabilityError, Task
 from tacit.penalties import GroupNorm
 from tacit.problems import Candidates, Multiclass, Transforms, rotations
+from tacit.running import Status
 from tacit.solvers import Bundle, FrankWolfe, minimise
 
 
@@ -153,6 +154,19 @@ def test_zero_is_optimal_where_c_is_small(turned):
     assert not solution.w.any()
 
 
+def test_a_warm_start_does_not_end_before_the_gap_is_small(turned):
+    X, y, problem = turned
+    schema = problem.schema(X, y)
+    oracle = problem.bind(X, y, schema)
+    drawn = np.random.default_rng(1).integers(0, 11, len(y))
+    weights = np.full(len(y), 1000 / len(y))
+    task = Task(oracle, weights, oracle.encode(y, drawn), GroupNorm("label-state").on(schema))
+    rough = minimise(task, Bundle(), tol=0.3)
+    solution = minimise(task, Bundle(), tol=5e-3, start=rough.w)
+    assert solution.status is Status.CONVERGED
+    assert solution.gap <= 5e-3 * solution.objective
+
+
 def test_families_of_features_are_switched_off_in_a_structured_svm():
     X, y = load_iris(return_X_y=True)
     noise = np.random.default_rng(0).standard_normal((len(X), 6))
@@ -225,6 +239,33 @@ def test_a_budget_keeps_so_many_states_per_label(turned, model):
     assert (small.problem.kept.sum(axis=1) == 2).all()
     assert (small.selected_states_.sum(axis=1) <= 2).all()
     assert small.score(X, y) > 0.95
+
+
+def test_states_leave_one_at_a_time_and_end_no_worse_than_at_once(turned, model):
+    X, y, _ = turned
+    by_turns, at_once = model.budget(1, X, y), model.budget(1, X, y, at_once=True)
+    assert (by_turns.problem.kept.sum(axis=1) == 1).all()
+    assert (at_once.problem.kept.sum(axis=1) == 1).all()
+    assert by_turns.objective_ <= at_once.objective_ * (1 + 1e-3)
+
+
+def test_a_budget_may_count_the_states_of_all_labels(turned, model):
+    X, y, _ = turned
+    small = model.budget(3, X, y, per_label=False)
+    assert small.problem.kept.sum() == 3
+    assert small.problem.kept.any(axis=1).all()
+    assert (small.n_init, small.warm_start) == (model.n_init, model.warm_start)
+    with pytest.raises(ValueError, match="k=1 states for 2 labels"):
+        model.budget(1, X, y, per_label=False)
+
+
+def test_states_that_were_left_out_have_no_weights(turned, model):
+    kept = model.selected_states_ & (np.arange(11) == np.argmax(model.selected_states_, axis=1)[:, None])
+    problem, schema, w = model.problem.with_states(model.schema_, model.coef_, kept, False)
+    views = schema.views(w)
+    assert (views["weights"][~problem.kept] == 0).all()
+    assert (views["intercept"][~problem.kept] == 0).all()
+    assert np.array_equal(views["weights"][problem.kept], model.weights_["weights"][kept])
 
 
 def test_subgradient_of_the_paper_agrees_on_the_objective(turned):

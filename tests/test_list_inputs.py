@@ -187,8 +187,8 @@ def test_choosing_an_order_needs_one_value_per_sample():
 
 
 def test_columns_and_folds_that_are_none_are_refused():
-    relevances = Relevances(families={"left": [0, [1]]})
-    with pytest.raises(ValueError, match="queries has no such columns"):
-        relevances.table(np.ones((2, 3)), np.ones((2, 3)))
+    for columns in ([0, [1]], [10**30], 10**30):
+        with pytest.raises(ValueError, match="queries has no such columns"):
+            Relevances(families={"left": columns}).table(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="cv must be a number of folds"):
         path(StructuredSVM(Candidates()), np.ones((2, 1, 1)), [0, 1], [1.0], cv=sparse.eye_array(3, format="csr"))

@@ -119,6 +119,22 @@ def test_hostile_names_reach_no_page_no_path_and_no_terminal(results, tmp_path):
     assert all(100 <= int(place[1]) <= 140 for place in places if place[0] == "chr1")
 
 
+def test_a_motif_on_top_of_another_is_told_everywhere(tmp_path, capsys):
+    X, y, _ = planted_motif(400, 50, "TGAAGTCATACGGA", noise=0.05, strands="both", seed=1)
+    files = [write_fasta(tmp_path / name, X[y == label]) for name, label in (("pos.fa", 1), ("neg.fa", -1))]
+    options = ["--width", "8", "--c", "1000", "--motifs", "2"]
+    assert main(["motif", *files, *options, "--out", str(tmp_path / "out")]) == 0
+    first, second = json.loads((tmp_path / "out" / "run.json").read_text())["motifs"]
+    assert "overlap" not in first
+    assert second["overlap"]["motif"] == 1
+    assert second["overlap"]["share"] > 0.7
+    told = f"overlaps motif 1 at offset {second['overlap']['offset']:+d}"
+    assert f"it {told}" in capsys.readouterr().out
+    assert f"Motif 2 {told}" in (tmp_path / "out" / "report.html").read_text()
+    model = tacit.load(tmp_path / "out" / "model.tacit")
+    assert model.motifs_[1].overlap.offset == second["overlap"]["offset"]
+
+
 @needs_chromium
 def test_the_report_is_quiet_in_a_browser_at_two_widths(results, tmp_path):
     import matplotlib.pyplot as plt
@@ -196,6 +212,16 @@ def test_a_model_of_another_kind_is_refused(files, tmp_path, capsys):
     assert "holds a StructuredSVM" in capsys.readouterr().err
 
 
+def test_lengths_that_give_the_class_away_are_told(tmp_path, capsys):
+    X, y, _ = planted_motif(200, 40, "TGACTCAT", noise=0.05, seed=0)
+    longer = np.array([letters + b"AC" for letters in X[y == 1]])
+    files = [write_fasta(tmp_path / "pos.fa", longer), write_fasta(tmp_path / "neg.fa", X[y == -1])]
+    assert main(["motif", *files, "--width", "8", "--c", "1000", "--out", str(tmp_path / "out")]) == 0
+    words = "he lengths of the sequences alone tell positive from negative ones (AUROC 1.00)"
+    assert words in capsys.readouterr().out
+    assert words in (tmp_path / "out" / "report.html").read_text()
+
+
 def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
     rng = np.random.default_rng(0)
     lines = [f"{''.join(rng.choice(list('ACGT'), 30))}\t{i % 2}" for i in range(200)]
@@ -210,7 +236,7 @@ def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
 
 def test_ctrl_c_keeps_the_best_model_and_marks_the_report(files, tmp_path, monkeypatch):
     """Ctrl-C comes inside of the second descent, as the signal would raise it there."""
-    from tacit.apps.motif import descent, finder
+    from tacit.apps.motif import descent, search
 
     real, calls = descent.minimize, []
 
@@ -226,7 +252,7 @@ def test_ctrl_c_keeps_the_best_model_and_marks_the_report(files, tmp_path, monke
         return real(counted, *positional, **named)
 
     monkeypatch.setattr(descent, "minimize", interrupted)
-    monkeypatch.setattr(finder, "FIRST_STARTS", 3)
+    monkeypatch.setattr(search, "FIRST_STARTS", 3)
     out = tmp_path / "out"
     assert main(["motif", *files[:2], "--width", "8", "--c", "1000", "--out", str(out), "--quiet"]) == 130
     assert len(calls) == 2  # nothing was begun after it

@@ -9,7 +9,9 @@ import tacit
 from tacit.apps import MotifFinder
 from tacit.apps.motif.evidence import auroc, given_p_value, split_in_halves
 from tacit.apps.motif.known import match_known
+from tacit.apps.motif.overlaps import find_overlap
 from tacit.apps.motif.scan import Scanner
+from tacit.apps.motif.shapes import Sites
 from tacit.datasets import planted_motif
 from tacit.datasets.motif_files import Matrix
 from tacit.problems.motif.sequences import read_sequences
@@ -96,6 +98,44 @@ def test_two_motifs_are_two():
     assert best == {"0", "1"}
 
 
+@pytest.mark.parametrize("word", ["TGAAGTCATACGGA", "TGACGTCATACGGA"])
+def test_two_windows_on_one_longer_site_are_told_as_such(word):
+    """A site of 14 letters and motifs of 8: the second covers what the first leaves, and says where it lies.
+
+    The other site begins with a palindrome, TGACGTCA, whose strand is arbitrary.
+    """
+    X, y, _ = planted_motif(800, 60, word, noise=0.1, strands="both", seed=1)
+    finder = MotifFinder(width=8, C=1000, n_motifs=2, verbose=0).fit(X, y)
+    first, second = finder.motifs_
+    planted = Matrix("planted", np.eye(4)[["ACGT".index(letter) for letter in word]])
+    one, two = (match_known(motif.probabilities, [planted], 0, 0)[0] for motif in finder.motifs_)
+    places = [-match.offset if match.strand == 0 else match.offset + len(word) - 8 for match in (one, two)]
+    distance = places[1] - places[0]
+    assert 0 < abs(distance) < 8
+    assert first.overlap is None
+    assert second.overlap.motif == 1
+    assert abs(second.overlap.offset) == abs(distance)
+    assert second.overlap.share > 0.7
+    if "TGACGTCA" not in word:
+        assert second.overlap.offset == (distance if one.strand == 0 else -distance)
+        assert second.overlap.is_turned == (one.strand != two.strand)
+
+
+def test_a_copy_of_a_motif_is_no_second_one():
+    """Cross-validation chooses a small C here, with which a second copy of the motif adds to the first."""
+    X, y, _ = planted_motif(400, 60, "CACGTGAC", noise=0.1, strands="both", seed=0)
+    finder = MotifFinder(width=8, verbose=0).fit(X, y)
+    assert [motif.consensus for motif in finder.motifs_] == ["CACGTGAC"]
+
+
+def test_motifs_at_places_of_their_own_do_not_overlap():
+    rng = np.random.default_rng(9)
+    start = np.column_stack([rng.integers(0, 20, 200), rng.integers(0, 20, 200)])
+    sites = Sites(start, rng.integers(0, 2, (200, 2)), np.ones((200, 2)), 8)
+    everywhere = np.ones(200, dtype=bool)
+    assert find_overlap(sites, everywhere, everywhere, 1, 0, number=1) is None
+
+
 def test_a_flank_completes_sites_at_the_end():
     """Half of the site is in the sequence, the other half in the linker that follows all of them."""
     rng = np.random.default_rng(4)
@@ -126,7 +166,7 @@ def test_time_runs_out_and_the_best_so_far_is_kept(planted):
 
 
 def test_ctrl_c_keeps_the_best_so_far(planted, monkeypatch):
-    from tacit.apps.motif import finder as module
+    from tacit.apps.motif import search as module
 
     real, calls = module.descend, []
 
@@ -184,6 +224,11 @@ def test_bad_parameters_are_refused_before_any_work(parameters, words):
 def test_sequences_that_cannot_be_learned_from_are_refused(X, y, words):
     with pytest.raises(ValueError, match=words):
         MotifFinder(verbose=0).fit(X, y)
+
+
+def test_shuffles_are_not_counted_among_sequences_that_are_too_short():
+    with pytest.raises(ValueError, match="20 are too short"):
+        MotifFinder(verbose=0).fit(["ACGTAC"] * 20)
 
 
 def test_copies_of_a_sequence_are_never_on_both_sides():

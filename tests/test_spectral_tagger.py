@@ -166,6 +166,45 @@ def test_em_never_lowers_the_likelihood():
     assert all(b >= a - 1e-9 for a, b in itertools.pairwise(values[:-1]))
 
 
+def test_without_bounds_smoothing_gives_the_markov_chain_of_tags():
+    X, y = drawn(60, length=6)
+    model = SpectralTagger(3, context="tags", smoothing=1e12).fit(X, y)
+    symbols, tags = (np.array([[int(name[1]) for name in row] for row in rows]) for rows in (X, y))
+    start, moves, emission = np.zeros(3), np.zeros((3, 3)), np.zeros((3, 4))
+    np.add.at(start, tags[:, 0], 1.0)
+    np.add.at(moves, (tags[:, :-1], tags[:, 1:]), 1.0)
+    np.add.at(emission, (tags, symbols), 1.0)
+    middle = np.bincount(tags[:, 1:-1].ravel(), minlength=3) / tags[:, 1:-1].size
+    seen = emission.sum(axis=1, keepdims=True)
+    moves = (seen * moves / moves.sum(axis=1, keepdims=True) + middle) / (
+        seen + 1
+    )  # one visit goes on from the average
+    emission /= seen
+    for row, found in zip(symbols[:5], model.predict_proba(X[:5]), strict=True):
+        expected = np.zeros((6, 3))
+        for path in itertools.product(range(3), repeat=6):
+            chance = start[path[0]] * np.prod([moves[a, b] for a, b in itertools.pairwise(path)])
+            chance *= np.prod([emission[s, x] for s, x in zip(path, row, strict=True)])
+            expected[np.arange(6), path] += chance
+        assert np.allclose(found, expected / expected.sum(axis=1, keepdims=True), atol=1e-8)
+
+
+def test_what_is_chosen_on_few_data_beats_weak_smoothing():
+    """Two hundred symbols say little by themselves in forty sequences; the chain of tags does."""
+    rng = np.random.default_rng(0)
+    _, y = drawn(240, length=8)
+    X = [[int(tag[1]) * 60 + int(rng.integers(90)) for tag in row] for row in y]
+    model = SpectralTagger("auto", smoothing="auto", context="auto", verbose=0).fit(X[:40], y[:40])
+    weak = SpectralTagger(8, smoothing=1, verbose=0).fit(X[:40], y[:40])
+    assert model.rank_ in model.held_out_
+    assert model.score(X[40:], y[40:]) > weak.score(X[40:], y[40:]) + 0.05
+
+
+def test_one_sequence_is_too_few_to_choose_by():
+    with pytest.raises(ValueError, match="too few to choose"):
+        SpectralTagger(2, smoothing="auto").fit([["a", "b", "a"]], [["x", "y", "x"]])
+
+
 def test_rank_is_chosen_by_held_out_sequences():
     X, y = drawn(300)
     model = SpectralTagger([1, 4], verbose=0).fit(X, y)
@@ -216,6 +255,7 @@ def test_input_that_nothing_can_be_learned_from_is_refused(X, y, told):
         {"conditional": "yes"},
         {"context": "words"},
         {"smoothing": -1},
+        {"smoothing": "best"},
         {"refine": "em", "conditional": True},
         {"vocabulary": "words"},
     ],

@@ -198,10 +198,35 @@ def test_command_tests_on_a_file_of_its_own(files):
     assert not (out / "predictions.tsv").exists()
 
 
-def test_command_tells_of_a_file_without_tags(files, capsys):
-    assert main(["tag", str(files / "new.txt"), "--out", str(files / "out")]) == 1
-    assert "missing" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("the\ncat\n\na\ndog\n", "no tags in 4 words"),
+        ("the X\ncat X\n\na X\n", "only one tag, X,"),
+        ("the D\ncat N\n", "one sentence"),
+    ],
+)
+def test_command_says_what_a_file_lacks(files, capsys, text, told):
+    (files / "few.tsv").write_text(text)
+    assert main(["tag", str(files / "few.tsv"), "--out", str(files / "out")]) == 1
+    assert told in capsys.readouterr().err
     assert not (files / "out").exists()
+
+
+def test_command_says_if_a_test_file_has_no_tags(files, capsys):
+    train, new = str(files / "train.tsv"), str(files / "new.txt")
+    assert main(["tag", train, "--test", new, "--out", str(files / "out")]) == 1
+    assert "new.txt has no tags" in capsys.readouterr().err
+
+
+def test_a_report_without_mistakes_says_so(files):
+    out = files / "out"
+    assert (
+        main(["tag", str(files / "train.tsv"), "--test", str(files / "train.tsv"), "--out", str(out), "--quiet"]) == 0
+    )
+    page = (out / "report.html").read_text()
+    assert "There are none." in page
+    assert "nan" not in re.sub(r"<style.*?</style>|<script.*?</script>", "", page, flags=re.DOTALL)
 
 
 @pytest.mark.skipif("TACIT_DATA" not in os.environ, reason="TACIT_DATA is not set")

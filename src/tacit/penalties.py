@@ -352,7 +352,7 @@ class GroupNorm:
 
     @cached_property
     def _cut(self) -> _Cut:
-        groups = np.asarray(self.groups)
+        groups = np.ascontiguousarray(self.groups, dtype=np.int64)
         order = np.argsort(groups, kind="stable")
         starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
         is_sorted = bool((np.diff(order) > 0).all())
@@ -367,6 +367,11 @@ class GroupNorm:
     def each_weight(self) -> Array:
         """(n_groups,) the λ_g."""
         return self._cut.weights
+
+    @property
+    def group_of_each(self) -> Array:
+        """(n_params,) the group of every weight."""
+        return self._cut.groups
 
     def of_groups(self, values: Array) -> Array:
         """For every weight the value of its group."""

@@ -77,8 +77,10 @@ def motif(
     """
     from tacit.apps import MotifFinder
     from tacit.apps.motif import exports
+    from tacit.apps.motif.evidence import tell_lengths
     from tacit.apps.motif.inputs import read_motif_input
-    from tacit.apps.motif.known import match_known
+    from tacit.apps.motif.known import LIKENESS, match_known
+    from tacit.apps.motif.overlaps import tell_overlap
     from tacit.datasets.motif_files import read_motifs
     from tacit.running import Status
 
@@ -97,10 +99,17 @@ def motif(
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
     for number, one in enumerate(finder.motifs_):
-        like = f", like {matches[number][0].name}" if matches else ""
+        like = ""
+        if matches:
+            best = matches[number][0]
+            like = f", like {best.name}" if best.p_value < LIKENESS else ", like no known motif"
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
+        if one.overlap is not None:
+            run.say(f"  it {tell_overlap(one)}")
     if not finder.motifs_:
         run.say("no motif is significant")
+    if tell_lengths(finder.length_area_):
+        run.say(tell_lengths(finder.length_area_))
     run.say(f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}")
     run.say(f"open {run.out / 'report.html'}")
 
@@ -173,6 +182,14 @@ def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
         "bits": one.bits,
         "agreement_of_starts": one.agreement,
     }
+    if one.overlap is not None:
+        strand = "-" if one.overlap.is_turned else "+"
+        facts["overlap"] = {
+            "motif": one.overlap.motif,
+            "offset": one.overlap.offset,
+            "strand": strand,
+            "share": one.overlap.share,
+        }
     if matches:
         best = matches[number][0]
         facts["match"] = {"name": best.name, "correlation": best.correlation, "p_value": best.p_value}

@@ -37,7 +37,8 @@ def tag(
 ) -> None:  # fmt: skip
     """Learn the tags of words from TRAIN, and tag other words.
 
-    TRAIN has a word and its tag per line and an empty line after each sentence, or is CoNLL-U (named .conllu).
+    TRAIN has a word and its tag per line, cut by a tab or spaces, and an empty line after each sentence; of more
+    columns the first and the last count. Files named .conllu are read as CoNLL-U. A tag _ is missing.
 
     Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
     picture of the mistakes, and run.json. Files may be gz.
@@ -53,6 +54,13 @@ def tag(
         known = read_tagged(train)
         others = None if wanted is None else read_tagged(wanted)
         tested = None if test is None else read_tagged(test)
+        _check_tags(known, str(train))
+        if tested is not None:
+            _check_tags(tested, str(test), 1)
+        elif len(known.words) < 2:
+            raise ValueError(
+                f"{train} has one sentence, and none is left to test on; add some, or name others by --test"
+            )
         tagger = Tagger(states, C, epochs, min_count, random_state=run.seed, verbose=run.verbose)
         run.note(f"learning from {len(known.words)} sentences")
         scores = tagger.evaluate(*known, *(() if tested is None else tested))
@@ -69,25 +77,48 @@ def tag(
     run.say(f"{scores.accuracy:.1%} of the held-out tags are right: open {run.out / 'report.html'}")
 
 
+def _check_tags(sentences: Any, name: str, least: int = 2) -> None:
+    """Refuse a file with too few kinds of tags, in words of the file."""
+    kinds = {tag for tags in sentences.tags for tag in tags if tag is not None}
+    if len(kinds) >= least:
+        return
+    found = f"only one tag, {kinds.pop()}," if kinds else "no tags"
+    raise ValueError(
+        f"{name} has {found} in {sum(map(len, sentences.words)):,} words; it needs a word and its tag on every line, "
+        "cut by a tab or spaces, and two tags to tell apart. CoNLL-U files must be named .conllu"
+    )
+
+
 def _score_lines(scores: Any) -> str:
-    rows = [f"{tag}\t{count}\t{p:.4f}\t{r:.4f}\t{f1:.4f}\n" for tag, count, p, r, f1 in scores.per_tag()]
-    return "tag\tcount\tprecision\trecall\tf1\n" + "".join(rows)
+    """Scores per tag; a precision or recall of nothing is left empty."""
+    lines = ["tag\tcount\tprecision\trecall\tf1\n"]
+    for tag, count, *shares in scores.per_tag():
+        lines.append("\t".join([tag, str(count), *("" if v != v else f"{v:.4f}" for v in shares)]) + "\n")
+    return "".join(lines)
 
 
 def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: str) -> Any:
     import numpy as np
 
-    from tacit.report import Column, Facts, Figure, Page, Section, Table
+    from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table
     from tacit.report.confusion_chart import confusion_chart
 
-    n_words = sum(map(len, known.words))
+    n_words, n_tested = sum(map(len, known.words)), int(scores.confusion.sum())
     facts = Facts(
         [
             ("learned from", f"{train}: {len(known.words):,} sentences, {n_words:,} words"),
-            ("tested on", test or "a tenth of the sentences, held out, before learning from all"),
+            (
+                "tested on",
+                f"{test or 'a tenth of the sentences, held out, before learning from all'}: {n_tested:,} words",
+            ),
             ("right tags", f"{scores.accuracy:.2%}"),
             ("the usual tag of each word would get", f"{scores.baseline:.2%}"),
-            ("right among words never seen", f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"),
+            (
+                "right among words never seen",
+                f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"
+                if scores.n_unknown
+                else "all words of the test were seen in training",
+            ),
             ("hidden states per tag", tagger.states),
             ("tagged", "nothing" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
         ]
@@ -105,14 +136,17 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
     places = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]
     pairs = [np.unravel_index(place, wrong.shape) for place in places]
     mistakes = [(scores.tags[i], scores.tags[j], int(wrong[i, j])) for i, j in pairs if wrong[i, j]]
-    listed = Table([Column("true tag"), Column("called"), Column("times", True)], mistakes)
-    picture = Figure(confusion_chart(scores.tags, scores.confusion), "Rows: the true tag. Columns: what it was called.")
+    listed: Any = Table([Column("true tag"), Column("called"), Column("times", True)], mistakes)
+    told = (
+        "Rows: the true tag. Columns: what it was called. Blue is right, orange wrong; the darker, the more of the row."
+    )
+    picture = Figure(confusion_chart(scores.tags, scores.confusion), told)
     return Page(
         "Tags of words",
         f"{scores.accuracy:.1%} of held-out tags are right",
         sections=[
             Section("In short", [facts]),
             Section("Tag by tag", [Table(columns, scores.per_tag())]),
-            Section("Mistakes", [picture, listed]),
+            Section("Mistakes", [picture, listed if mistakes else Prose("There are none.")]),
         ],
     )

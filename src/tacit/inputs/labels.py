@@ -39,6 +39,9 @@ def kind_of_label(value: Any) -> str:
     return "number" if is_number else ""
 
 
+MAX_GAPS = 100
+"""Whole numbers between the lowest and the highest class, per class, up to which a table of all of them is made."""
+
 UNLABELLED = (
     "drop the sample or label it. To use samples without a label, fit on the others, label these with predict, and fit "
     "again on all, with a sample_weight below 1 for them"
@@ -114,6 +117,16 @@ def find_labels(classes: Array, labels: Array) -> Array:
     kinds = [kind if (kind := part.dtype.kind) in "US" else "number" for part in (classes, labels)]
     if kinds[0] != kinds[1] or not classes.size:
         return np.full(len(labels), -1)
+    if all(part.dtype.kind in "iu" and np.can_cast(part.dtype, np.int64) for part in (classes, labels)):
+        low, high = int(classes.min()), int(classes.max())
+        if high - low < MAX_GAPS * classes.size:  # a table is several times faster than a search
+            table = np.full(high - low + 1, -1)
+            table[classes[::-1].astype(np.int64) - low] = np.arange(classes.size)[::-1]
+            labels = labels.astype(np.int64, copy=False)
+            inside = (labels >= low) & (labels <= high)
+            if inside.all():
+                return np.asarray(table[labels - low])
+            return np.where(inside, table[np.where(inside, labels, low) - low], -1)
     order = np.argsort(classes, kind="stable")
     place = np.searchsorted(classes, labels, sorter=order)
     found = order[np.minimum(place, len(classes) - 1)]

@@ -136,24 +136,47 @@ as in `LatentSVM`
         return self._restricted(self._by_label(self.group_norms_ > 0), not switch("drop_null", drop_null))
 
     def budget(
-        self, k: int, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None, null: bool = False
+        self,
+        k: int,
+        X: Any,
+        y: Any,
+        *,
+        hidden: Any = None,
+        sample_weight: Any = None,
+        null: bool = False,
+        per_label: bool = True,
+        at_once: bool = False,
     ) -> GroupNormSVM:
-        """A model of the ``k`` states with the largest norms per label, fitted again to these samples.
+        """A model of ``k`` states per label, fitted again to these samples.
+
+        The state with the smallest norm goes, of every label that has too many, and the model is fitted again from the
+        weights that it has; and so on, until ``k`` are left. On turned digits that ends with fewer errors than if all
+        others go at once.
 
         Parameters
         ----------
         k : states per label
         X, y, hidden, sample_weight : as in `fit`
         null : whether labels keep a free candidate of score 0, as in `prune`
+        per_label : False lets ``k`` count the states of all labels together; each keeps one at the least
+        at_once : whether the ``k`` largest norms are kept, as in Chen et al. (2011), and the model fitted again once
         """
-        k = whole_number("k", k)
-        norms = self._by_label(self.group_norms_)
-        place = np.argsort(np.argsort(-norms, axis=1, kind="stable"), axis=1)
-        model = self._restricted(place < k, switch("null", null))
-        wanted = model.warm_start
-        model.set_params(warm_start=True).fit(X, y, hidden=hidden, sample_weight=sample_weight)
-        model.set_params(warm_start=wanted)
-        return model
+        k, null = whole_number("k", k), switch("null", null)
+        n_labels = len(self._by_label(self.group_norms_))
+        if not switch("per_label", per_label) and k < n_labels:
+            raise ValueError(f"k={k} states for {n_labels} labels: every label needs one; raise k")
+        model, wanted = self, {"warm_start": self.warm_start, "n_init": self.n_init}
+        while True:
+            norms = model._by_label(model.group_norms_)
+            used = np.count_nonzero(norms, axis=1, keepdims=True) if per_label else np.count_nonzero(norms)
+            n_left = np.maximum(k, 0 if switch("at_once", at_once) else used - 1)
+            is_last = bool(np.all(n_left == k))
+            model = model._restricted(_largest(norms, n_left, per_label), null)
+            model.set_params(warm_start=True, n_init=wanted["n_init"] if is_last else 1)
+            model.fit(X, y, hidden=hidden, sample_weight=sample_weight)
+            if is_last:
+                model.set_params(**wanted)
+                return model
 
     def check(self) -> None:
         super().check()
@@ -242,3 +265,16 @@ as in `LatentSVM`
         while not now.is_done and now.iteration < MAX_FIRST_ITERATIONS:
             now = plain.step(now)
         return self._begin_at(procedure, now.target, now.w)
+
+
+def _largest(norms: Array, k: Any, per_label: bool) -> Array:
+    """(labels, states) the k states with the largest norms per label; or of all, every label keeping its largest."""
+    if per_label:
+        return np.asarray(_places(norms) < k)
+    first = _places(norms) == 0
+    return np.asarray(_places(np.where(first, np.inf, norms).reshape(1, -1)) < k).reshape(norms.shape)
+
+
+def _places(norms: Array) -> Array:
+    """The place of every entry in its row, from the largest, which has 0."""
+    return np.argsort(np.argsort(-norms, axis=1, kind="stable"), axis=1)

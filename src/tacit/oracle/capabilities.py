@@ -139,8 +139,8 @@ class RanksOutputs(Protocol):
     """The best few outputs, where an output has several parts."""
 
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
-        """The best k outputs of every row, the best first: codes (parts of the rows, k), scores (rows, k); −1 and −inf
-        where a row has fewer."""
+        """The best k outputs of every row, the best first: the labels of their parts as positions among the classes,
+        (parts of the rows, k), and scores (rows, k); −1 and −inf where a row has fewer."""
 
 
 class DrawsHidden(Protocol):

@@ -219,7 +219,10 @@ class Transforms(ClassProblem):
         parts = [self.transforms.angles[t] if is_turned else self.transforms[t] for t in used]
         params = {**self.get_params(deep=False), "kept": kept[:, used], "null": has_null}
         problem = type(self)(**params | {"transforms": Rotations(tuple(parts)) if is_turned else parts})
-        views = {name: block[:, used] for name, block in schema.views(w).items()}
+        views = {
+            name: block[:, used] * kept[:, used].reshape(-1, used.size, *[1] * (block.ndim - 2))
+            for name, block in schema.views(w).items()
+        }
         facts = {**schema.facts, "states": schema.facts["states"][used]}
         blocks = {name: block.shape for name, block in views.items()}
         small = Schema(schema.classes, schema.n_features, blocks, facts)

@@ -16,7 +16,7 @@ from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.bounded_qp import maximise_with_bounds
-from tacit.solvers.loop import StallCounter, WarmStart
+from tacit.solvers.loop import MIN_PROGRESS, StallCounter, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -40,7 +40,8 @@ QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
 
 NORM_FACTOR = 3.0
-"""By how much the dual of a norm is solved less precisely than a quadratic program."""
+"""By how much the dual of a norm is solved less precisely than a quadratic program. While the gap does not shrink it is
+solved more precisely from step to step: otherwise a step whose weights are good enough would be made for ever."""
 
 MIN_NORM_WEIGHT = 1e-3
 """The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
@@ -51,7 +52,8 @@ ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
 raises the objective by more than this share of the gap."""
 
 BOUND_PULL = 1e-2
-"""The share of the proximal weight with which norms raise the bound: they have no minimiser without any."""
+"""The share of the proximal weight with which norms raise the bound as long as w = 0: they have no minimiser without
+any."""
 
 
 class Bundle(BaseEstimator):  # type: ignore[misc]
@@ -98,7 +100,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         if not task.penalty.is_quadratic:  # a step that could bring the whole objective down to the floor
             steepness, gain = float(state.gram.diagonal().max()), state.best[1] - state.floor
             state.proximal_weight = steepness / (2 * gain) if gain > 0 and steepness > 0 else 1.0
-            state.min_weight = MIN_NORM_WEIGHT * state.proximal_weight
+            state.min_weight = MIN_NORM_WEIGHT * steepness / max(2 * (task.trivial - state.floor), 2 * gain, 1e-300)
         state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
 
@@ -276,13 +278,12 @@ class BundleState(StallCounter):
         """The weights α of the planes that maximise the dual of the cutting-plane model under this penalty."""
         tolerance = QP_TOLERANCE * (self.best[1] - self.bound)
         if isinstance(penalty, GroupNorm):
-            tolerance *= NORM_FACTOR
+            tolerance *= NORM_FACTOR / (1 + self.idle)
             kind = int(not penalty.pull)
-            if not penalty.pull:
-                penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
+            near: GroupNorm = penalty if penalty.pull else self._nearly_free(penalty)
             last, size = self.alphas[kind], self.best[1] - self.floor
             start = np.append(last, np.zeros(len(self.codes) - last.size))
-            alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, penalty, start, size, tolerance)
+            alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, near, start, size, tolerance)
             self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
             return alpha
         if getattr(penalty, "lower", None) is not None:
@@ -307,8 +308,15 @@ class BundleState(StallCounter):
         """Where the cutting-plane model with this penalty is lowest; for a norm, not far from the best point."""
         alpha = self.solve_model_dual(penalty)
         if not penalty.is_quadratic:
-            penalty = penalty.near(self.best[0], BOUND_PULL * self.proximal_weight)
-        return penalty.primal(alpha @ self.slopes)
+            penalty = self._nearly_free(penalty)
+        return np.asarray(penalty.primal(alpha @ self.slopes))
+
+    def _nearly_free(self, penalty: Any) -> Any:
+        """A norm with so small a proximal term that moving by ‖w‖ costs half of the gap: bounds need some."""
+        w, objective = self.best
+        size = float(w @ w)
+        gap = max(objective - self.bound, MIN_PROGRESS * abs(objective))
+        return penalty.near(w, gap / size if size > 0 and gap > 0 else BOUND_PULL * self.proximal_weight)
 
     def adapt_proximal_weight(self, w: Array, penalty: Penalty) -> None:
         """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.kernels import kernel
 from tacit.penalties import GroupNorm
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
@@ -42,52 +43,121 @@ def maximise_norm_dual(
     """
     assert penalty.centre is not None
     alpha = start if start.sum() > 0 else np.full(len(offsets), 1.0 / len(offsets))
-    rho, seen = penalty.pull, np.zeros(penalty.n_groups)
-    slope = alpha @ slopes
-    free = penalty.centre - slope / rho
+    rho, groups, limits = penalty.pull, penalty.group_of_each, penalty.each_weight / penalty.pull
+    free, w = np.empty_like(penalty.centre), np.empty_like(penalty.centre)
+    norms, shrinkage, seen = np.empty(limits.size), np.empty(limits.size), np.zeros(limits.size)
     for _ in range(MAX_NEWTON_STEPS):
-        norms = penalty.norms(free)
-        shrinkage = penalty.shrinkage(norms)
-        heights = offsets + slopes @ (free * penalty.of_groups(shrinkage))
+        shrink_groups(alpha @ slopes, penalty.centre, rho, groups, limits, free, norms, shrinkage, w)
+        heights = slopes @ w
+        heights += offsets
         gap = float(heights.max() - alpha @ heights)
         if gap <= tolerance:
             break
-        V = _curved(slopes, free, norms, np.maximum(shrinkage, seen), penalty)
+        V = _curved(slopes, free, norms, np.maximum(shrinkage, seen), groups, rho)
         H = V @ V.T
-        step = maximise_on_simplex(V, 1.0, H, heights + H @ alpha, scale, 0.1 * gap) - alpha
-        moved, promised = step @ slopes, float(heights @ step)
-        base, length = _value(norms, penalty), 1.0
-        while length > MIN_STEP:
-            norms = penalty.norms(free - (length / rho) * moved)
-            gain = length * float(offsets @ step) + _value(norms, penalty) - base
-            if gain >= ASCENT_SHARE * length * promised:
-                break
-            seen = np.maximum(0.5 * seen, penalty.shrinkage(norms))
-            length *= 0.5
-        else:
+        step = maximise_on_simplex(V, 1.0, H, heights + H @ alpha, scale, 0.1 * gap)
+        step -= alpha
+        moved, gain, promised = step @ slopes, float(offsets @ step), float(heights @ step)
+        length = find_length(free, moved, rho, groups, limits, norms, gain, ASCENT_SHARE * promised, MIN_STEP, seen)
+        if not length:
             break
         alpha = np.maximum(alpha + length * step, 0.0)
         alpha /= alpha.sum()
-        slope = alpha @ slopes
-        free = penalty.centre - slope / rho
     return np.asarray(alpha)
 
 
-def _value(norms: Array, penalty: GroupNorm) -> float:
-    """What the dual loses to the proximal term, for the norms of the groups of u."""
-    beyond = np.maximum(norms - penalty.each_weight / penalty.pull, 0.0)
-    return -0.5 * penalty.pull * float(beyond @ beyond)
-
-
-def _curved(slopes: Array, free: Array, norms: Array, shrinkage: Array, penalty: GroupNorm) -> Array:
+def _curved(slopes: Array, free: Array, norms: Array, shrinkage: Array, groups: Array, rho: float) -> Array:
     """Rows whose inner products are minus the Hessian: per group ``a·I + (1 − a)·ûûᵀ``, a root of it, over √ρ."""
-    used = np.flatnonzero(penalty.of_groups(shrinkage > 0))
+    used = np.flatnonzero((shrinkage > 0)[groups])
     if not used.size:
         return np.zeros((len(slopes), 1))
-    root = np.sqrt(shrinkage)
-    unit = free * penalty.of_groups(1.0 / np.where(norms > 0, norms, 1.0))
-    along = penalty.sums(slopes * unit) * (1.0 - root)
-    V = slopes[:, used] * penalty.of_groups(root)[used]
-    V += penalty.of_groups(along)[:, used] * unit[used]
-    V /= np.sqrt(penalty.pull)
-    return np.asarray(V)
+    V = np.empty((len(slopes), used.size))
+    fill_curved(slopes, used, free, norms, np.sqrt(shrinkage / rho), 1.0 / np.sqrt(rho), groups, V)
+    return V
+
+
+@kernel
+def shrink_groups(
+    slope: Array,
+    centre: Array,
+    rho: float,
+    groups: Array,
+    limits: Array,
+    free: Array,
+    norms: Array,
+    shrinkage: Array,
+    w: Array,
+) -> None:
+    """The proximal step of a slope: u before groups are shrunk, their norms, the factors, and w = the factors · u."""
+    for g in range(norms.size):
+        norms[g] = 0.0
+    for k in range(slope.size):
+        free[k] = centre[k] - slope[k] / rho
+        norms[groups[k]] += free[k] * free[k]
+    for g in range(norms.size):
+        norms[g] = np.sqrt(norms[g])
+        shrinkage[g] = 1.0 - limits[g] / norms[g] if norms[g] > limits[g] else 0.0
+    for k in range(slope.size):
+        w[k] = free[k] * shrinkage[groups[k]]
+
+
+@kernel
+def fill_curved(
+    slopes: Array, used: Array, free: Array, norms: Array, root: Array, whole: float, groups: Array, V: Array
+) -> None:
+    """The rows of `_curved` for the weights that are used: ``root`` across u, ``whole`` along it."""
+    along = np.empty(norms.size)
+    for m in range(slopes.shape[0]):
+        for g in range(norms.size):
+            along[g] = 0.0
+        for j in range(used.size):
+            along[groups[used[j]]] += slopes[m, used[j]] * free[used[j]]
+        for g in range(norms.size):
+            along[g] *= (whole - root[g]) / (norms[g] * norms[g]) if norms[g] > 0 else 0.0
+        for j in range(used.size):
+            k = used[j]
+            V[m, j] = slopes[m, k] * root[groups[k]] + along[groups[k]] * free[k]
+
+
+@kernel
+def find_length(
+    free: Array,
+    moved: Array,
+    rho: float,
+    groups: Array,
+    limits: Array,
+    norms: Array,
+    gain: float,
+    wanted: float,
+    least: float,
+    seen: Array,
+) -> float:
+    """The longest of the steps 1, ½, ¼, … that rises by its share of what is ``wanted``; 0 if there is none.
+
+    ``gain`` is what a whole step adds to the linear part of the dual. What is left is ``−½ρ Σ max(‖u_g‖ − λ_g/ρ, 0)²``.
+    The shrinkage at the ends of steps that were too long is kept in ``seen``.
+    """
+    across, squares = np.zeros(norms.size), np.zeros(norms.size)
+    before = 0.0
+    for k in range(free.size):
+        across[groups[k]] += free[k] * moved[k]
+        squares[groups[k]] += moved[k] * moved[k]
+    for g in range(norms.size):
+        beyond = norms[g] - limits[g]
+        before += beyond * beyond if beyond > 0 else 0.0
+    length = 1.0
+    while length > least:
+        share, after = length / rho, 0.0
+        for g in range(norms.size):
+            norm = norms[g] * norms[g] - 2 * share * across[g] + share * share * squares[g]
+            beyond = (np.sqrt(norm) if norm > 0 else 0.0) - limits[g]
+            after += beyond * beyond if beyond > 0 else 0.0
+        if length * gain - 0.5 * rho * (after - before) >= length * wanted:
+            return length
+        for g in range(norms.size):
+            norm = norms[g] * norms[g] - 2 * share * across[g] + share * share * squares[g]
+            norm = np.sqrt(norm) if norm > 0 else 0.0
+            factor = 1.0 - limits[g] / norm if norm > limits[g] else 0.0
+            seen[g] = 0.5 * seen[g] if 0.5 * seen[g] > factor else factor
+        length *= 0.5
+    return 0.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problems.chain.kernels import forward_backward, viterbi
+from tacit.problems.chain.forward_backward import forward_backward
+from tacit.problems.chain.viterbi import viterbi
 from tacit.ragged import Ragged
 from tacit.spectral.hidden_markov import HiddenMarkovModel
 from tacit.spectral.symbols import UNSEEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.spectral.paired_operators import PairedAutomaton, Windows
@@ -35,26 +36,6 @@ class PairCounts(NamedTuple):
         """(pairs, 3): symbol, tag, count."""
         return np.column_stack([self.symbol, self.tag, self.times]).astype(np.int64)
 
-    def smoothed(self, automaton: PairedAutomaton, strength: float, is_conditional: bool) -> PairedAutomaton:
-        """Every operator mixed with that of its tag, as if the pair had been seen ``strength`` times more by chance.
-
-        The operators of a symbol that is not known follow those of all pairs, in `with_unknown`.
-        """
-        if strength > 0:
-            own = np.bincount(self.symbol, self.times, minlength=self.n_symbols)[self.symbol]
-            scale = own / self.times.sum() if is_conditional else np.ones(self.n_pairs)
-            joint = automaton.operators * scale[:, None, None]
-            of_tag = _sum_by(joint, self.tag, self.n_tags)
-            seen = np.bincount(self.tag, self.times, minlength=self.n_tags)
-            weight = strength / (strength + self.times)
-            for tag in range(self.n_tags):
-                mine = np.flatnonzero(self.tag == tag)
-                share = weight[mine] * self.times[mine] / seen[tag]
-                joint[mine] *= (1 - weight[mine])[:, None, None]
-                joint[mine] += share[:, None, None] * of_tag[tag]
-            automaton = automaton._replace(operators=joint / scale[:, None, None])
-        return self.with_unknown(automaton, is_conditional)
-
     def with_unknown(self, automaton: PairedAutomaton, is_conditional: bool) -> PairedAutomaton:
         """The operators of an unknown symbol behind the others, one per tag: the sum over the rarest symbols.
 
@@ -69,12 +50,14 @@ class PairCounts(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Windows, the context of every pair, how many contexts there are, and which ones first pairs have."""
+    """Windows, the context of every pair, how many contexts there are, the shares of those of first pairs, and
+    ``following[tag, context]``, the shares of those behind a tag."""
 
     windows: Windows
     context: Array
     n_contexts: int
     first: Array
+    following: Any
 
 
 def count_pairs(codes: Array, labels: Array, n_symbols: int, n_tags: int) -> PairCounts:
@@ -120,7 +103,24 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
         x = counts.symbol[pair]
         weight, of_three, start = _weights_given_symbols(x, offsets, middle, counts.n_symbols, conditional == "markov")
         first = np.bincount(at[offsets[:-1]], start, minlength=n_contexts) / start.sum()
-    return Found(Windows(at[middle - 1], pair[middle], at[middle + 1], weight, of_three), of_pair, n_contexts, first)
+    windows = Windows(at[middle - 1], pair[middle], at[middle + 1], weight, of_three)
+    return Found(windows, of_pair, n_contexts, first, _find_following(counts, offsets, at, n_contexts))
+
+
+def _find_following(counts: PairCounts, offsets: Array, at: Array, n_contexts: int) -> Any:
+    """(tags, contexts) shares of what follows each tag, from all neighbours: the first ones too, which no window has
+    in its second half. Behind a tag that only ends sequences anything may follow."""
+    has_next = np.ones(at.size, dtype=bool)
+    has_next[offsets[1:] - 1] = False
+    here = np.flatnonzero(has_next)
+    tag = counts.tag[counts.pair[here]]
+    times = np.bincount(tag, minlength=counts.n_tags)
+    shares = 1 / np.maximum(times, 1)[tag]
+    following = sparse.coo_array((shares, (tag, at[here + 1])), shape=(counts.n_tags, n_contexts)).tocsr()
+    if times.all():
+        return following
+    average = np.bincount(at, minlength=n_contexts) / at.size
+    return following + sparse.csr_array((times == 0)[:, None] * average)
 
 
 def _contexts(counts: PairCounts, context: str, size: int) -> tuple[Array, int]:

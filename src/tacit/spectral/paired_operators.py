@@ -93,7 +93,8 @@ def build_operators(windows: Windows, basis: Basis, n_pairs: int, first: Array) 
     n = basis.left.shape[0]
     operators = np.zeros((n_pairs, n, n))
     left, right = np.ascontiguousarray(basis.left.T), np.ascontiguousarray(basis.right)
-    order = np.argsort(windows.pair, kind="stable")
+    small = np.uint16 if n_pairs <= 1 << 16 else np.int64  # numbers of two bytes are sorted by counting them
+    order = np.argsort(windows.pair.astype(small, copy=False), kind="stable")
     _add_products(order, *windows[:3], windows.weight_of_three, left, right, operators)
     return PairedAutomaton(first @ right, operators, basis.left @ basis.rows, basis.columns @ right)
 
@@ -102,10 +103,32 @@ def build_operators(windows: Windows, basis: Basis, n_pairs: int, first: Array) 
 def _add_products(
     order: Array, before: Array, pair: Array, after: Array, weight: Array, left: Array, right: Array, out: Array
 ) -> None:
-    """``out[pair] += weight · left[before] ⊗ right[after]`` of every window, pair by pair."""
+    """``out[pair] += weight · left[before] ⊗ right[after]`` of every window, pair by pair.
+
+    Four windows of one pair at a time, so that its operator is read and written once for all of them.
+    """
     n = left.shape[1]
-    for t in order:
-        into = out[pair[t]]
+    place = 0
+    while place < order.size:
+        t = order[place]
+        c = pair[t]
+        into = out[c]
+        if place + 4 <= order.size and pair[order[place + 3]] == c:
+            t1, t2, t3 = order[place + 1], order[place + 2], order[place + 3]
+            a, a1, a2, a3 = left[before[t]], left[before[t1]], left[before[t2]], left[before[t3]]
+            b, b1, b2, b3 = right[after[t]], right[after[t1]], right[after[t2]], right[after[t3]]
+            for i in range(n):
+                share, share1, share2, share3 = (
+                    weight[t] * a[i],
+                    weight[t1] * a1[i],
+                    weight[t2] * a2[i],
+                    weight[t3] * a3[i],
+                )
+                row = into[i]
+                for j in range(n):
+                    row[j] += (share * b[j] + share1 * b1[j]) + (share2 * b2[j] + share3 * b3[j])
+            place += 4
+            continue
         a = left[before[t]]
         b = right[after[t]]
         for i in range(n):
@@ -113,6 +136,7 @@ def _add_products(
             row = into[i]
             for j in range(n):
                 row[j] += share * b[j]
+        place += 1
 
 
 def _inverse_root(sums: Array) -> Array:

@@ -19,17 +19,15 @@ from tacit.inputs.parameters import is_not_negative, number, one_of, random_numb
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.spectral.baum_welch import EMStep, check_steps
-from tacit.spectral.paired_counts import PairCounts, count_pairs, find_windows
+from tacit.spectral.paired_choice import RANKS, STRENGTHS, Setting, choose, hold_out
 from tacit.spectral.paired_em import first_model, improve_pairs
+from tacit.spectral.paired_estimate import Estimate, estimate
 from tacit.spectral.paired_inference import conditional_log_likelihoods, joint_log_likelihoods, tag_posteriors
-from tacit.spectral.paired_operators import PairedAutomaton, build_operators, find_basis
+from tacit.spectral.paired_operators import PairedAutomaton
 from tacit.spectral.symbols import read_sequences
 
 MIXING = 1e-3
 """The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
-
-RANKS = (2, 4, 8, 12, 16, 24, 32)
-"""Ranks that "auto" compares."""
 
 MAX_COUNTED = 10_000
 """Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
@@ -37,8 +35,8 @@ MAX_COUNTED = 10_000
 MAX_COMPARED = 100_000
 """Training tokens by which EM's model is compared with the one that it began at."""
 
-HELD_OUT = 0.1
-"""Share of the sequences by which a rank is chosen."""
+MAX_EM_SMOOTHING = 10.0
+"""Visits of the average state that EM gives to every state at the most: EM has no tags to fall back on."""
 
 
 class SpectralTagger(BaseEstimator):  # type: ignore[misc]
@@ -55,14 +53,14 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on a tenth of the
-        sequences that is held out
+    rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on sequences that are
+        held out: a tenth, or each once in five folds where there are few; before EM
     conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
-    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag) or
-        "tags"; the conditional model always uses tags
+    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag),
+        "tags", which need fewer data, or "auto", which chooses as for the rank; the conditional model always uses tags
     size : how many pairs are contexts of their own
-    smoothing : how many times a pair is seen as often as its tag says, besides the data: rare pairs then behave like
-        their tag
+    smoothing : visits that are counted besides the data, of every pair as its tag behaves, and of every tag as in a
+        chain of tags; "auto" chooses as for the rank. Few data need hundreds (`tacit.spectral.paired_estimate`)
     decoding : "marginal" takes the likeliest tag of each token, "viterbi" the best sequence under the probabilities of
         neighbouring tags
     refine : None, or "em" to go on with Baum–Welch (joint model); its model is kept if it tags the training sequences
@@ -79,7 +77,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     symbols_ : the symbols of training; others count as a rare one
     rank_ : the rank; smaller than asked for where the counts have less
     automaton_ : `PairedAutomaton`
-    held_out_ : errors by rank, where one was chosen
+    smoothing_, context_ : those that were given or chosen
+    held_out_ : share of errors by rank, each with its best smoothing and context, where something was chosen
     n_corrected_ : how many of the first 10,000 training tokens had a tag of negative probability, which was corrected
     history_, status_ : of EM
 
@@ -105,7 +104,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         conditional: Any = False,
         context: str = "pairs",
         size: int = 2000,
-        smoothing: float = 10.0,
+        smoothing: Any = 100.0,
         decoding: str = "marginal",
         refine: str | None = None,
         max_iter: int = 100,
@@ -137,8 +136,9 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         codes = find_labels(self.symbols_, symbols.values).astype(np.int64)
         labels = find_labels(self.classes_, tags).astype(np.int64)
         with threadpool_limits(1):  # the same bits for any number of threads
-            self.held_out_, rank = self._choose_rank(codes, labels, symbols.offsets, seed)
-            learned = self._learn(codes, labels, symbols.offsets, rank, seed)
+            choice, self.held_out_ = self._choose(codes, labels, symbols.offsets, seed)
+            learned = self._learn(codes, labels, symbols.offsets, choice, seed)
+        self.smoothing_, self.context_ = choice.smoothing, choice.context
         self._keep(learned)
         few = int(np.searchsorted(symbols.offsets, MAX_COUNTED, side="right")) - 1
         shown = symbols.offsets[: max(few, 1) + 1]
@@ -258,76 +258,83 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         parts = self._place, a.operators, a.initial, a.final, a.middle, self._prior
         return out, tag_posteriors(codes, offsets, *parts, out, best)
 
-    def _choose_rank(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[dict[int, float], int]:
-        """Errors on held-out sequences by rank, and the rank with the fewest."""
-        if isinstance(self.rank, (int, np.integer)):
-            return {}, int(self.rank)
-        ranks = RANKS if isinstance(self.rank, str) else tuple(int(rank) for rank in self.rank)
-        n = len(offsets) - 1
-        held = np.zeros(n, dtype=bool)
-        held[np.random.default_rng(seed).permutation(n)[: max(1, int(HELD_OUT * n))]] = True
-        if held.all():
-            raise ValueError("one sequence is too few to choose a rank by; give rank as a number")
-        errors = {}
-        trial = clone(self).set_params(vocabulary=None)
-        trial.vocabulary_ = None
-        trial.symbols_, trial.classes_ = self.symbols_, self.classes_
-        of_token = np.repeat(held, np.diff(offsets))
+    def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[Setting, dict[int, float]]:
+        """Rank, smoothing and context: those that were given, or the best on sequences that are held out."""
+        ranks = self.rank if isinstance(self.rank, (list, tuple)) else RANKS if self.rank == "auto" else [self.rank]
+        strengths = STRENGTHS if self.smoothing == "auto" else [self.smoothing]
+        contexts = ["tags"] if self.conditional else ["pairs", "tags"] if self.context == "auto" else [self.context]
+        if len(ranks) == len(strengths) == len(contexts) == 1:
+            return Setting(int(ranks[0]), float(strengths[0]), contexts[0]), {}
+        n_tags = len(self.classes_)
+        most = {"tags": n_tags, "pairs": len(np.unique(codes * n_tags + labels))}
+        settings = [
+            Setting(rank, float(strength), context)
+            for context in contexts
+            for rank in sorted({min(int(rank), most[context]) for rank in ranks})
+            for strength in strengths
+        ]
         sizes = np.diff(offsets)
-        cut = [np.concatenate([[0], np.cumsum(sizes[part])]) for part in (~held, held)]
-        for rank in ranks:
-            trial._keep(trial._learn(codes[~of_token], labels[~of_token], cut[0], rank, seed))
-            seen = np.zeros(len(self.symbols_), dtype=bool)
-            seen[codes[~of_token]] = True
-            unknown = np.where(seen[codes[of_token]], codes[of_token], len(self.symbols_))
-            proba, _ = trial._posteriors(unknown, cut[1], np.empty(0, np.int64))
-            errors[rank] = float(np.mean(proba.argmax(axis=1) != labels[of_token]))
-        return errors, min(errors, key=lambda rank: (errors[rank], rank))
 
-    def _learn(self, codes: Array, labels: Array, offsets: Array, rank: int, seed: int) -> Learned:
-        counts = count_pairs(codes, labels, len(self.symbols_), len(self.classes_))
-        context = "tags" if self.conditional else self.context
-        found = find_windows(counts, offsets, context, int(self.size), self.conditional)
-        basis = find_basis(found.windows, found.context, found.n_contexts, rank, seed)
-        automaton = build_operators(found.windows, basis, counts.n_pairs, found.first)
-        automaton = counts.smoothed(automaton, float(self.smoothing), bool(self.conditional))
-        history: list[EMStep] = []
-        status = Status.CONVERGED
-        if self.refine == "em":
-            rng = np.random.default_rng(seed)
-            start = first_model(automaton, counts.pair, counts.n_pairs, offsets, float(self.smoothing), rng)
-            refined = improve_pairs(
-                start,
-                counts.pair,
-                offsets,
-                max_iter=int(self.max_iter),
-                tol=float(self.tol),
-                smoothing=float(self.smoothing),
-                verbose=self.verbose,
-            )
-            candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
-            history, status = refined.history, refined.status
-            shown = offsets[: int(np.searchsorted(offsets, MAX_COMPARED, side="right"))]
-            shown = shown if shown.size > 1 else offsets[:2]
-            before, after = (self._errors(counts, model, codes, labels, shown) for model in (automaton, candidate))
-            automaton = candidate if after <= before else automaton
-        return Learned(counts, automaton, basis.singular_values, history, status)
+        def count(held: Array) -> list[float]:
+            of_token = np.repeat(held, sizes)
+            cuts = [np.concatenate([[0], np.cumsum(sizes[part])]) for part in (~held, held)]
+            is_seen = np.bincount(codes[~of_token], minlength=len(self.symbols_)) > 0
+            shown = np.where(is_seen[codes[of_token]], codes[of_token], len(self.symbols_))
+            highest = max(setting.rank for setting in settings)
+            found = {
+                context: self._estimate(codes[~of_token], labels[~of_token], cuts[0], highest, context, seed)
+                for context in contexts
+            }
+            parts = [found[setting.context].cut(setting.rank) for setting in settings]
+            return [
+                self._errors(part, part.smoothed(setting.smoothing), shown, labels[of_token], cuts[1])
+                for part, setting in zip(parts, settings, strict=True)
+            ]
+
+        return choose(settings, count, hold_out(sizes, seed))
+
+    def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, context: str, seed: int) -> Estimate:
+        options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
+        return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
+
+    def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> Learned:
+        found = self._estimate(codes, labels, offsets, choice.rank, choice.context, seed)
+        learned = Learned(found, found.smoothed(choice.smoothing), [], Status.CONVERGED)
+        if self.refine is None:
+            return learned
+        counts, rng = found.counts, np.random.default_rng(seed)
+        visits = min(choice.smoothing, MAX_EM_SMOOTHING)
+        start = first_model(learned.automaton, counts.pair, counts.n_pairs, offsets, visits, rng)
+        refined = improve_pairs(
+            start,
+            counts.pair,
+            offsets,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            smoothing=visits,
+            verbose=self.verbose,
+        )
+        candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
+        shown = offsets[: int(np.searchsorted(offsets, MAX_COMPARED, side="right"))]
+        shown = shown if shown.size > 1 else offsets[:2]
+        before, after = (self._errors(found, model, codes, labels, shown) for model in (learned.automaton, candidate))
+        return Learned(found, candidate if after <= before else learned.automaton, refined.history, refined.status)
 
     def _errors(
-        self, counts: PairCounts, automaton: PairedAutomaton, codes: Array, labels: Array, offsets: Array
+        self, found: Estimate, automaton: PairedAutomaton, codes: Array, labels: Array, offsets: Array
     ) -> float:
-        """The share of wrong tags of an automaton on training sequences."""
+        """The share of wrong tags of an automaton on these sequences."""
         trial = clone(self)
         trial.symbols_, trial.classes_ = self.symbols_, self.classes_
-        trial._keep(Learned(counts, automaton, np.empty(0), [], Status.CONVERGED))
+        trial._keep(Learned(found, automaton, [], Status.CONVERGED))
         proba = trial._posteriors(codes[: offsets[-1]], offsets, np.empty(0, np.int64))[0]
         return float(np.mean(proba.argmax(axis=1) != labels[: offsets[-1]]))
 
     def _keep(self, learned: Learned) -> None:
         self.automaton_ = learned.automaton
-        self.pairs_ = learned.counts.table()
+        self.pairs_ = learned.estimate.counts.table()
         self.rank_ = learned.automaton.rank
-        self.singular_values_ = learned.singular_values
+        self.singular_values_ = learned.estimate.singular_values
         self.history_, self.status_ = learned.history, learned.status
 
     def _check_parameters(self) -> None:
@@ -343,15 +350,18 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         is_named = isinstance(self.conditional, str) and self.conditional == "markov"
         if not isinstance(self.conditional, bool) and not is_named:
             raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
-        one_of("context", self.context, ("pairs", "tags"))
+        one_of("context", self.context, ("pairs", "tags", "auto"))
         one_of("decoding", self.decoding, ("marginal", "viterbi"))
         one_of("refine", self.refine, (None, "em"))
         if self.refine and self.conditional:
             raise ValueError("refine='em' needs the joint model: EM maximises P(x, y); leave conditional at False")
         whole_number("size", self.size)
         whole_number("max_iter", self.max_iter)
-        for name in ("smoothing", "tol"):
-            number(name, getattr(self, name), "a number from 0", is_not_negative)
+        if isinstance(self.smoothing, str):
+            one_of("smoothing", self.smoothing, ("auto",))
+        else:
+            number("smoothing", self.smoothing, "a number from 0, or 'auto'", is_not_negative)
+        number("tol", self.tol, "a number from 0", is_not_negative)
         if self.vocabulary is not None and not (
             hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")
         ):
@@ -368,11 +378,10 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
 
 
 class Learned(NamedTuple):
-    """What one fit of one rank gives."""
+    """What one fit gives."""
 
-    counts: PairCounts
+    estimate: Estimate
     automaton: PairedAutomaton
-    singular_values: Array
     history: list[EMStep]
     status: Status
 

@@ -9,9 +9,17 @@ from scipy.special import expit
 from scipy.stats import norm, rankdata
 
 from tacit.arrays import Array
+from tacit.problems.motif.composition import count_shares, word_shares
+from tacit.ragged import Ragged
+
+LONGEST_SHARE = 3
+"""Letters of the longest words of the composition that a motif is tested given."""
 
 ROWS_PER_COVARIATE = 10
 """Held-out sequences of the smaller class per covariate of the test, at the least: longer words are left out before."""
+
+TOO_TELLING = 0.9
+"""Area under the ROC curve of the lengths from which on a reader is warned."""
 
 _RIDGE = 1e-3
 _STEPS = 50
@@ -52,6 +60,41 @@ def _placements(score: Array, is_positive: Array) -> tuple[float, tuple[Array, A
     up = (ranks[is_positive] - rankdata(positive)) / negative.size
     down = 1 - (ranks[~is_positive] - rankdata(negative)) / positive.size
     return float(up.mean()), (up, down)
+
+
+def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
+    """The p-value of a motif on sequences that it was not learned from, given other motifs, composition and lengths.
+
+    Parameters
+    ----------
+    score : (sequences,) of its best site
+    others : (sequences, motifs) the same of the motifs that it must add to
+    sequences, is_positive : held out
+    strands : 1 or 2
+    """
+    least = min(int(is_positive.sum()), int((~is_positive).sum()))
+    longest = LONGEST_SHARE
+    while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
+        longest -= 1
+    shares = word_shares(sequences, longest, strands)
+    squares = word_shares(sequences, 1, strands)[:, :-1] ** 2
+    lengths = np.log(sequences.lengths)[:, None]
+    return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
+
+
+def tell_lengths(area: float) -> str:
+    """What a reader should know where lengths tell the classes apart; nothing where they do not.
+
+    >>> tell_lengths(0.5)
+    ''
+    """
+    apart = max(area, 1 - area)
+    if apart < TOO_TELLING:
+        return ""
+    return (
+        f"the lengths of the sequences alone tell positive from negative ones (AUROC {apart:.2f}); motifs are tested "
+        "given the length, so that hardly any can be significant: cut all sequences to one length"
+    )
 
 
 def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:

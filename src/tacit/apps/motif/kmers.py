@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,15 +23,16 @@ STRENGTHS = (1e-3, 1e-2, 1e-1)
 MAX_LEARNED_FROM = 20_000
 """Sequences that it learns from: more change nothing but the time and memory."""
 
-_BLOCK_LETTERS = 1 << 21
+_BLOCK_LETTERS = 1 << 18
 """Letters whose words are counted at a time."""
 
 
 class KmerModel(NamedTuple):
-    """Weights of all words, and the intercept."""
+    """Weights of all words, the intercept, and the C that it was learned with."""
 
     weights: Array
     intercept: float
+    C: float = STRENGTHS[1]
 
     def score(self, sequences: Ragged, strands: int) -> Array:
         """The log-odds of the positive class, block by block."""
@@ -40,7 +42,9 @@ class KmerModel(NamedTuple):
         return scores
 
 
-def learn_kmers(sequences: Ragged, is_positive: Array, strands: int, seed: int) -> KmerModel:
+def learn_kmers(
+    sequences: Ragged, is_positive: Array, strands: int, seed: int, strengths: Sequence[float] = STRENGTHS
+) -> KmerModel:
     """A logistic regression with C by three-fold cross-validation; both classes have half of the weight."""
     rng = np.random.default_rng(seed)
     if len(sequences) > MAX_LEARNED_FROM:
@@ -48,16 +52,16 @@ def learn_kmers(sequences: Ragged, is_positive: Array, strands: int, seed: int) 
         sequences, is_positive = sequences[rows], is_positive[rows]
     table = count_kmers(sequences, strands)
     least = int(min(is_positive.sum(), (~is_positive).sum()))
-    strength = STRENGTHS[1]
-    if least >= 3:
+    strength = strengths[len(strengths) // 2]
+    if least >= 3 and len(strengths) > 1:
         folds = StratifiedKFold(3, shuffle=True, random_state=seed)
         quality = [
             cross_val_score(_regression(C), table, is_positive, cv=folds, scoring="neg_log_loss").mean()
-            for C in STRENGTHS
+            for C in strengths
         ]
-        strength = STRENGTHS[int(np.argmax(quality))]
+        strength = strengths[int(np.argmax(quality))]
     model = _regression(strength).fit(table, is_positive)
-    return KmerModel(model.coef_[0], float(model.intercept_[0]))
+    return KmerModel(model.coef_[0], float(model.intercept_[0]), strength)
 
 
 def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
@@ -69,6 +73,11 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
     >>> count_kmers(read_sequences(["AAAA", "TTTT"]), 2).toarray()[:, 0]
     array([2., 2.])
     """
+    blocks = _blocks(sequences)
+    return sparse.csr_array(sparse.vstack([_count_block(sequences[rows], strands) for rows in blocks]))
+
+
+def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
     n, parts = len(sequences), []
     owner = np.repeat(np.arange(n), sequences.lengths)
     ends = np.repeat(sequences.offsets[1:], sequences.lengths)
@@ -76,7 +85,8 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
         kept, place = kept_words(length, strands)
         ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
         usable = (np.arange(ids.size) + length <= ends) & (ids < 4**length)
-        cells = (np.ones(int(usable.sum())), (owner[usable], place[ids[usable]]))
+        places = (owner[usable].astype(np.int32), place[ids[usable]].astype(np.int32))
+        cells = (np.ones(int(usable.sum())), places)
         parts.append(sparse.coo_array(cells, shape=(n, kept.size)))
     return sparse.csr_array(sparse.hstack(parts))
 

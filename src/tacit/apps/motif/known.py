@@ -16,6 +16,9 @@ LEAST_OVERLAP = 5
 SHUFFLES = 4999
 """Shuffles of the columns of a found motif that its matches are compared with."""
 
+LIKENESS = 0.05
+"""Matches with a p-value below this are called alike."""
+
 
 class Match(NamedTuple):
     """The known motif that is most like a found one.

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tacit.apps.motif.evidence import tell_lengths
 from tacit.apps.motif.inputs import MotifInput
-from tacit.apps.motif.known import Match
+from tacit.apps.motif.known import LIKENESS, Match
 from tacit.apps.motif.logos import logo_svg
+from tacit.apps.motif.overlaps import tell_overlap
 from tacit.arrays import Array
 from tacit.report import (
     Code,
@@ -58,7 +60,7 @@ def motif_page(
     found = finder.motifs_
     subtitle = f"{data.told}; {len(found)} motif{'s' * (len(found) != 1)}"
     sections = [
-        Section("What was asked", [_asked(finder, data)]),
+        Section("What was asked", [_asked(finder, data), *_warn_of_lengths(finder)]),
         Section("What was found", _found(finder, sites, matches, data)),
         Section("How sure is it", _sure(finder)),
         Section("How it was learned", _learned(finder)),
@@ -85,6 +87,11 @@ def _asked(finder: Any, data: MotifInput) -> Facts:
     )
 
 
+def _warn_of_lengths(finder: Any) -> list[Any]:
+    told = tell_lengths(finder.length_area_)
+    return [Notice(told[0].upper() + told[1:] + ".", "warning")] if told else []
+
+
 def _found(
     finder: Any, sites: Sequence[tuple[Any, ...]], matches: Sequence[Sequence[Match]], data: MotifInput
 ) -> list[Any]:
@@ -96,13 +103,17 @@ def _found(
                 "warning",
             )
         ]
-    blocks: list[Any] = [_table_of_motifs(finder, matches)]
+    blocks: list[Any] = [_table_of_motifs(finder)]
+    if matches:
+        blocks.append(_table_of_matches(finder, matches))
     for number, motif in enumerate(finder.motifs_):
         own = [row for row in sites if row[0] == number + 1]
         p = motif.probabilities
         turned = p[::-1, ::-1]
         title = f"Motif {number + 1}: {motif.consensus}"
         blocks.append(Prose(f"{title}, p = {show_number(motif.p_value)}, {motif.sites:,} sites"))
+        if motif.overlap is not None:
+            blocks.append(Notice(f"Motif {number + 1} {tell_overlap(motif)}."))
         blocks.append(
             Row(
                 [
@@ -122,31 +133,42 @@ def _found(
     return blocks
 
 
-def _table_of_motifs(finder: Any, matches: Sequence[Sequence[Match]]) -> Table:
+def _table_of_motifs(finder: Any) -> Table:
     columns = [
         *(Column("motif", True), Column("consensus"), Column("p-value", True, "on held-out sequences")),
         *(Column("sites", True), Column("in positives", True), Column("in negatives", True)),
-        *(Column("bits", True), Column("starts that agree", True)),
+        *(Column("bits", True), Column("starts agree", True, "starts that ended at this motif")),
     ]
-    if matches:
-        columns += [Column("most like"), Column("correlation", True), Column("p of match", True)]
     rows = []
     for number, motif in enumerate(finder.motifs_):
         shares = (f"{motif.in_positives:.0%}", f"{motif.in_negatives:.0%}")
         row: list[Any] = [number + 1, motif.consensus, motif.p_value, motif.sites, *shares, motif.bits]
-        row.append(f"{motif.agreement:.0%}")
-        if matches:
-            best = matches[number][0] if matches[number] else None
-            row += ["–", None, None] if best is None else [best.name, best.correlation, best.p_value]
-        rows.append(row)
+        rows.append([*row, f"{motif.agreement:.0%}"])
     return Table(columns, rows, "The most significant first. A site is better than the best of nine in ten negatives.")
+
+
+def _table_of_matches(finder: Any, matches: Sequence[Sequence[Match]]) -> Table:
+    columns = [
+        *(Column("motif", True), Column("consensus"), Column("known motif most like it")),
+        *(Column("correlation", True), Column("p-value", True, "against shuffled columns, times the known motifs")),
+        *(Column("strand"), Column("letters in common", True)),
+    ]
+    rows = []
+    for number, (motif, found) in enumerate(zip(finder.motifs_, matches, strict=True)):
+        best = found[0]
+        strand = "+-"[best.strand]
+        row = (number + 1, motif.consensus, best.name, best.correlation, best.p_value, strand, best.overlap)
+        rows.append(row)
+    told = f"Known motifs: a p-value of {LIKENESS} or more is chance. matches.tsv has all of them."
+    return Table(columns, rows, told)
 
 
 def _aligned(own: Sequence[tuple[Any, ...]]) -> Code:
     widest = max((len(str(row[1])) for row in own[:SHOWN_SITES]), default=0)
-    names = min(widest, 24)
+    names = max(min(widest, 24), len("sequence"))
+    head = f"{'sequence':<{names}}  start    site"
     lines = [f"{str(row[1])[:names]:<{names}}  {row[2]:>5} {row[4]}  {row[6]}" for row in own[:SHOWN_SITES]]
-    return Code("\n".join(lines) or "no sites")
+    return Code("\n".join([head, *lines]) if lines else "no sites")
 
 
 def _positions(own: Sequence[tuple[Any, ...]], data: MotifInput) -> Figure:
@@ -203,7 +225,7 @@ def _learned(finder: Any) -> list[Any]:
     facts = Facts(
         [
             ("learner", finder.learner),
-            ("C", f"{finder.C_:g}" + (", by cross-validation" if finder.C == "auto" else "")),
+            ("C", f"{finder.C_:g}" + (", chosen from the data" if finder.C == "auto" else "")),
             ("width", finder.width_),
             ("why it stopped", finder.status_.value),
             ("objective", "½‖w‖² + C · mean loss; a motif is added, then all are refitted together"),

@@ -10,11 +10,15 @@ from tacit.apps.motif.descent import descend
 from tacit.apps.motif.seeds import with_word
 from tacit.arrays import Array
 from tacit.inputs.parameters import shorten, whole_number
+from tacit.problems import Motif
 from tacit.problems.motif.sequences import read_sequences
 from tacit.problems.motif.starts import enriched_words
 from tacit.ragged import Ragged
 from tacit.running import Status
 from tacit.running.deadline import Deadline
+
+MOST_MOTIFS = 5
+"""Motifs that ``n_motifs="auto"`` looks for."""
 
 STRENGTHS = (300.0, 1000.0, 3000.0)
 """C that are tried."""
@@ -45,6 +49,17 @@ def read_widths(width: Any) -> tuple[int, int]:
         return low, high
     one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="or a pair such as (6, 14)")
     return one, one
+
+
+def make_problem(finder: Any, n_motifs: int, width: int) -> Motif:
+    """What a finder learns: a model of so many motifs."""
+    overhang = min(int(finder.overhang), width - 1)
+    return Motif(width, int(finder.composition_), finder.strands, "sites", n_motifs=n_motifs, overhang=overhang)
+
+
+def count_strands(finder: Any) -> int:
+    """Strands that a finder reads: 1 or 2."""
+    return 1 if finder.strands == "one" else 2
 
 
 def check_flank(flank: Any) -> None:
@@ -98,13 +113,12 @@ def _fold_loss(
 ) -> float:
     """The mean loss on a fold of a motif learned from the others; infinite if there was no time."""
     train, test = np.flatnonzero(~is_out), np.flatnonzero(is_out)
-    problem = finder._problem(1, width)
+    problem = make_problem(finder, 1, width)
     own, own_labels = sequences[train], labels[train]
     schema = problem.schema(own, own_labels)
     oracle = problem.bind(own, own_labels, schema)
-    strands = 1 if finder.strands == "one" else 2
     found = []
-    for letters in enriched_words(own, own_labels, width, strands, STARTS):
+    for letters in enriched_words(own, own_labels, width, count_strands(finder), STARTS):
         w = np.zeros(schema.n_params)
         begin = with_word(w, letters, schema.views(w), 0)
         found.append(descend(oracle, own_labels, begin, C, max_iter=STEPS, deadline=deadline, n_jobs=finder.n_jobs))

@@ -13,7 +13,7 @@ from tacit.problems.motif.sequences import MEANING, SHARES
 from tacit.problems.motif.windows import COMPLEMENT
 from tacit.ragged import Ragged
 
-__all__ = ["FoundMotif"]
+__all__ = ["FoundMotif", "Overlap"]
 
 PSEUDOCOUNT = 1.0
 """Letters that are added to each position, shared by the four bases as they are in the sequences."""
@@ -21,6 +21,10 @@ PSEUDOCOUNT = 1.0
 
 NEGATIVES_WITH_SITE = 0.1
 """The share of negative sequences whose best site counts as a site."""
+
+
+LONGEST_OFFSET = 100
+"""Letters between two sites that overlap, at the most: motifs are shorter."""
 
 
 class Sites(NamedTuple):
@@ -31,6 +35,32 @@ class Sites(NamedTuple):
     strand: Array
     value: Array
     width: int
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Most sites of a motif lie on those of another one, at one distance.
+
+    Parameters
+    ----------
+    motif : the number of the other one, from 1
+    offset : letters from the beginning of its site to that of ours, along its strand, as it is most often
+    is_turned : whether ours is then on the other strand
+    share : of our sites at this distance, on whichever side
+    """
+
+    motif: int
+    offset: int
+    is_turned: bool
+    share: float
+
+    def check(self) -> None:
+        """Refuse what no fit could have made."""
+        whole_number("motif", self.motif, 1)
+        whole_number("offset", self.offset, -LONGEST_OFFSET, LONGEST_OFFSET)
+        number("share", self.share, "a number from 0 to 1", lambda share: 0 <= share <= 1)
+        if not isinstance(self.is_turned, bool):
+            raise ValueError(f"is_turned is {shorten(self.is_turned)}, neither True nor False")
 
 
 @dataclass(frozen=True)
@@ -48,6 +78,7 @@ class FoundMotif:
     sites : positive sequences with a site
     in_positives, in_negatives : shares of sequences with a site
     agreement : the share of starts that ended at this motif
+    overlap : the motif before it whose sites most of its own lie on; None if there is none
     """
 
     counts: Array
@@ -60,6 +91,7 @@ class FoundMotif:
     in_positives: float
     in_negatives: float
     agreement: float
+    overlap: Overlap | None = None
 
     @property
     def width(self) -> int:
@@ -72,10 +104,15 @@ class FoundMotif:
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
     @property
+    def bits_by_position(self) -> Array:
+        """(width,): information against the background."""
+        p = self.probabilities
+        return np.asarray((p * np.log2(p / np.maximum(self.background, 1e-9))).sum(axis=1))
+
+    @property
     def bits(self) -> float:
         """Information in all positions together."""
-        p = self.probabilities
-        return float((p * np.log2(p / np.maximum(self.background, 1e-9))).sum())
+        return float(self.bits_by_position.sum())
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
@@ -93,6 +130,10 @@ class FoundMotif:
         number("least_score", self.least_score, "a number from 0", lambda score: 0 <= score < np.inf)
         if not isinstance(self.is_significant, bool):
             raise ValueError(f"is_significant is {shorten(self.is_significant)}, neither True nor False")
+        if self.overlap is not None:
+            if not isinstance(self.overlap, Overlap):
+                raise ValueError(f"overlap is {shorten(self.overlap)}, no Overlap")
+            self.overlap.check()
 
 
 def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> Sites:
@@ -124,11 +165,11 @@ def describe_motif(
     m: int,
     is_positive: Array,
     *,
-    p_value: float,
-    agreement: float,
-    alpha: float,
+    p_value: float = 1.0,
+    agreement: float = 0.0,
+    alpha: float = 0.0,
 ) -> FoundMotif:
-    """A motif from its sites in the positive sequences."""
+    """A motif from its sites in the positive sequences; without p-value and agreement where nobody asks for them."""
     least = max(0.0, float(np.quantile(sites.value[~is_positive, m], 1 - NEGATIVES_WITH_SITE)))
     has_site = sites.value[:, m] > least
     rows = np.flatnonzero(has_site & is_positive)

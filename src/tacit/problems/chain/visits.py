@@ -211,7 +211,7 @@ def visit_chains(
 
             # which two taggings, and what a unit of weight gains
             is_forced = step == 0 and is_crowded and not may_widen
-            if is_forced:  # the least weight, all of it, moves to the new tagging, touched_features takes its slot
+            if is_forced:  # the least weight, all of it, moves to the new tagging, which takes its slot
                 low = slot
                 loss_of_up = 0.0
                 for t in range(size):

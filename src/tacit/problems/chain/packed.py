@@ -1,0 +1,245 @@
+"""Sequences packed for inference: token features, weights as tables, known tags and losses, linear maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tacit.arrays import Array, Rows, locate, smallest_integers, span
+from tacit.oracle import LossTable, Schema
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.losses import checked_losses
+from tacit.problems.chain.states import States
+from tacit.problems.chain.viterbi import add_pairs, path_scores
+from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
+from tacit.ragged import Ragged, states_of
+
+EXTRA = ("intercept", "start", "stop")
+"""Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
+
+
+class PackedChains:
+    """What inference reads: scores of tokens and pairs for any rows, and what is known of their tags and states.
+
+    Parameters
+    ----------
+    sequences : token features
+    schema : tags and dimensions
+    allowed : (K, K) which tag may follow which
+    labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when predicting
+    losses : ``table[state, column[token]]``, or ``table[state, token]`` where column is None
+    states : the states of the tags; None for one each
+    known_states : (tokens,) the true states, −1 where unknown; None where all are
+    """
+
+    block_cells = 1 << 18
+    """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
+
+    def __init__(
+        self,
+        sequences: Ragged,
+        schema: Schema,
+        *,
+        allowed: Array,
+        labels: Array | None = None,
+        losses: LossTable | None = None,
+        states: States | None = None,
+        known_states: Array | None = None,
+    ) -> None:
+        self.classes = schema.classes
+        self.n_labels = len(schema.classes)
+        self.states = States(np.ones(self.n_labels, dtype=np.int64)) if states is None else states
+        self.n_states = self.states.n
+        self.completes_labels = self.states.are_tags
+        self.n_samples = len(sequences)
+        self.n_params = schema.n_params
+        self.code_offsets: Array | None = sequences.offsets
+        self.offsets = sequences.offsets
+        self.table = _extended(sequences, schema)
+        self._sparse = sparse.issparse(self.table)
+        self._turned: dict[str, tuple[Array, Array]] = {}
+        self._precision = self.table.dtype
+        self._views = schema.views
+        self.allowed = allowed
+        self._labels = labels
+        self._known_states = known_states
+        self._losses = None if losses is None else self._checked(losses)
+        self._code_type = smallest_integers(self.n_states)
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        value, code = np.empty(self._starts(rows).size - 1), self._read(code, rows)
+        transition = self._transition(w)
+        for out, tokens, part, starts in self._blocks(rows):
+            path_scores(self._unary(w, part), starts, transition, code[tokens], value[out])
+        return value
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        rows_of_loss, column = self.loss_rows(rows)
+        return np.add.reduceat(rows_of_loss[column, self._read(code, rows)], self._starts(rows)[:-1])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        k = self.n_states
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        self._add_features(self._read(code, rows), coef, rows, emission, transition)
+        return self.flat(emission, transition)
+
+    def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
+        """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""
+        starts = self._starts(rows)
+        coef = one_coef_each(coef, starts.size - 1)
+        tokens = self.tokens(rows)
+        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
+        weights = np.repeat(coef, np.diff(starts))
+        if self._sparse:
+            table = self.table
+            add_sparse_rows(table.data, table.indices, table.indptr, code, places, weights, emission)
+        else:
+            add_rows(self.table, code, places, weights, emission)
+        add_pairs(code, starts, coef, transition)
+
+    def tokens(self, rows: Rows) -> Any:
+        """The tokens of the chosen sequences: a slice where they are consecutive, else an array."""
+        if rows is None:
+            return slice(0, int(self.offsets[-1]))
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            return slice(int(self.offsets[first]), int(self.offsets[last]))
+        chosen: Array = states_of(self.offsets, np.asarray(rows))[0]
+        return chosen
+
+    def parts(self, w: Array) -> tuple[Array, Array]:
+        """(K, features) weights of tokens, constant and boundary features last, and (K, K) of pairs."""
+        views = self._views(w)
+        extra = [views[name][:, None] for name in EXTRA if name in views]
+        return np.hstack([views["emission"], *extra]), views["transition"]
+
+    def flat(self, emission: Array, transition: Array) -> Array:
+        """The flat vector of these weights: the inverse of `parts`."""
+        out = np.empty(self.n_params)
+        views = self._views(out)
+        width = views["emission"].shape[1]
+        views["emission"][:] = emission[:, :width]
+        views["transition"][:] = transition
+        for place, name in enumerate([name for name in EXTRA if name in views]):
+            views[name][:] = emission[:, width + place]
+        return out
+
+    def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
+        """Losses by rows: ``table[column[token], tag]``, the column of each token of these rows."""
+        table, column = self._loss_table()
+        tokens = self.tokens(rows)
+        if column is None:
+            table = np.ascontiguousarray(table[:, tokens].T)
+            return table, np.arange(table.shape[0])
+        return np.ascontiguousarray(table.T), column[tokens]
+
+    def _loss_table(self) -> LossTable:
+        if self._losses is None:
+            raise ValueError("these sequences were bound without tags, so outputs have no loss: bind with y")
+        return self._losses
+
+    def _checked(self, losses: LossTable) -> LossTable:
+        tokens = int(self.offsets[-1])
+        return checked_losses(losses, self.n_states, tokens, tokens)
+
+    def _unary(self, w: Array, rows: Rows) -> Array:
+        """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
+        weights = self._columns(w)
+        tokens = self.tokens(rows)
+        table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
+        return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
+
+    def _columns(self, w: Array) -> Array:
+        """(features, K): the weights of tokens, in the precision of the scores.
+
+        A pass is made in blocks. For a sparse table the weights are turned round in memory, which takes as long as many
+        tokens, so those of the last w are kept; comparing is cheap beside.
+        """
+        if not self._sparse:
+            return self.parts(w)[0].astype(self._precision, copy=False).T
+        last = self._turned.get("last")
+        if last is not None and last[1].dtype == self._precision and np.array_equal(last[0], w):
+            return last[1]
+        columns = np.ascontiguousarray(self.parts(w)[0].T, dtype=self._precision)
+        self._turned["last"] = w.copy(), columns
+        return columns
+
+    def _transition(self, w: Array) -> Array:
+        return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
+
+    def _starts(self, rows: Rows) -> Array:
+        """Where the sequences begin in a code of these rows, and its length."""
+        if rows is None:
+            return np.asarray(self.offsets)
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
+        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
+
+    def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
+        """Consecutive sequences of about `block_cells` scores: their places in an answer, in a code, rows and cuts."""
+        starts = self._starts(rows)
+        room = max(1, self.block_cells // self.n_states)
+        first = 0 if rows is None else rows.indices(self.n_samples)[0] if isinstance(rows, slice) else None
+        i, n = 0, starts.size - 1
+        while i < n:
+            stop = int(np.searchsorted(starts, starts[i] + room, side="right")) - 1
+            stop = min(max(stop, i + 1), n)
+            part = rows[i:stop] if first is None else slice(first + i, first + stop)  # type: ignore[index]
+            yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
+            i = stop
+
+    def _known(self, rows: Rows, unseen: bool = False) -> Array:
+        if self._labels is None:
+            raise ValueError("these sequences were bound without tags: bind(X, y, ...) with y to impute or compare")
+        labels: Array = self._labels[self.tokens(rows)]
+        if not unseen and (labels >= self.n_labels).any():
+            t = int(np.argmax(self._labels >= self.n_labels))
+            i, place = locate(self.offsets, t)
+            raise ValueError(f"y[{i}][{place}] is a tag that training never saw; the tags are {self.classes.tolist()}")
+        return labels
+
+    def _given(self, rows: Rows, states: bool = True) -> Array:
+        """What is known of every token, as `States.known` writes it; without what is known of states, if so asked."""
+        labels = self._known(rows)
+        known = self._known_states if states else None
+        return self.states.known(labels, None if known is None else known[self.tokens(rows)])
+
+    def _is_single(self, given: Array) -> Array:
+        """Whether only one state is left of a token of which this is known."""
+        return (given >= 0) & (given < self.n_states)
+
+    def _clamp(self, unary: Array, given: Array) -> None:
+        """Rule out the states other than those that are possible."""
+        unary[(given[:, None] >= 0) & ~self.states.possible[given]] = -np.inf
+
+    def _read(self, code: Array, rows: Rows = None) -> Array:
+        """The tags of a code of these rows; kernels go where they say."""
+        code = np.asarray(code, dtype=np.int64)
+        tokens = self._starts(rows)[-1]
+        if code.shape != (tokens,):
+            raise ValueError(f"a code of shape {code.shape} for {tokens} tokens in all; it has one number per token")
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if code.size and code.max() >= self.n_states:
+            what = "tags" if self.states.are_tags else "states"
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {what}")
+        return code
+
+
+def _extended(sequences: Ragged, schema: Schema) -> Any:
+    """The token table, with the columns of the `EXTRA` blocks that the schema has."""
+    names = [name for name in EXTRA if name in schema.blocks]
+    if not names:
+        return sequences.values
+    values, offsets = sequences.values, sequences.offsets
+    extra = np.zeros((values.shape[0], len(names)), dtype=values.dtype)
+    places = {"intercept": slice(None), "start": offsets[:-1], "stop": offsets[1:] - 1}
+    for column, name in enumerate(names):
+        extra[places[name], column] = 1
+    if sparse.issparse(values):
+        return sparse.csr_array(sparse.hstack([values, sparse.csr_array(extra)], format="csr"))
+    return np.hstack([values, extra])

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
@@ -13,7 +14,9 @@ from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
 from tacit.solvers import Bundle, Status, WarmStart, minimise
+from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.bundle import MAX_PLANES
+from tacit.solvers.loop import MAX_IDLE_STEPS
 from tacit.solvers.simplex_qp import maximise_by_active_set, maximise_on_simplex
 from tacit.testing.reference_optimum import bracket_optimum
 
@@ -334,3 +337,35 @@ def test_the_small_program_equals_a_fine_grid():
         maximise_by_active_set(slopes, f, 0.1, 1e-12, np.zeros(2)),
     ):
         assert alpha[0] == pytest.approx(grid[values.argmax()], abs=1e-4)
+
+
+def test_a_run_that_only_rounding_moves_ends_soon():
+    """Features of 1e8: after some sixty steps neither model, best point nor bound change any more."""
+    X, y = load_iris(return_X_y=True)
+    problem = Multiclass()
+    oracle = problem.bind(1e8 * X, y, problem.schema(1e8 * X, y))
+    solution = minimise(Task(oracle, np.full(len(y), 1 / len(y)), oracle.encode(y)), Bundle(), tol=0.0)
+    assert solution.status is Status.STALLED
+    assert solution.history[-1].iteration < MAX_IDLE_STEPS
+
+
+def test_a_search_in_a_ball_that_only_rounding_moves_ends_soon():
+    rng = np.random.default_rng(0)
+    slopes, offsets = 1e18 * rng.standard_normal((8, 3)), rng.standard_normal(8)
+
+    def risk(w):
+        heights = slopes @ w + offsets
+        return float(heights.max()), slopes[np.argmax(heights)]
+
+    found = minimise_in_ball(risk, np.zeros(3), 1e-38, gap=0.0, max_iter=500)
+    assert found.evaluations < 100
+    with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="numbers overflow"):
+        minimise_in_ball(lambda w: (1.0, np.full(3, 1e200)), np.zeros(3), gap=0.0)
+
+
+def test_the_small_program_keeps_its_place_where_rounding_uses_up_every_weight():
+    V, f = np.full((3, 1), 1e160), np.zeros(3)
+    with np.errstate(all="ignore"):
+        alpha = maximise_by_active_set(V, f, 1e-300, 1e-12, np.array([0.5, 0.5, 0.0]))
+    assert np.isfinite(alpha).all()
+    assert alpha.sum() == pytest.approx(1)

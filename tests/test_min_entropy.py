@@ -271,6 +271,17 @@ def test_equal_scores_are_learned_from_without_a_nan():
         assert np.isfinite(model.entropy(X)).all()
 
 
+@pytest.mark.parametrize(("solver", "alpha"), [("trust-region", 0.25), ("cccp", 0.25)])
+def test_features_that_leave_no_digits_are_never_called_converged(solver, alpha):
+    """Features of 9e18: dual methods find no point better than zero, and cannot tell how good it is."""
+    X = Ragged(9.2e18 * np.array([[-0.5], [-1.0], [-1.0], [-1.0], [-0.9], [0.4], [0.3]]), [0, 2, 5, 7])
+    model = MinEntropySVM(Candidates(fit_intercept=False), alpha=alpha, solver=solver, C=89.0, max_iter=4)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, [1, 0, 1])
+    assert model.status_ is not Status.CONVERGED
+    assert np.isfinite(model.objective_)
+
+
 def test_motifs_are_found_by_every_order():
     rng = np.random.default_rng(0)
     letters = np.array(list("ACGT"))

@@ -238,3 +238,46 @@ def test_problems_that_need_memory_say_so_first(tmp_path):
         StructuredSVM(Chain()).fit(shards, [[0]] * 4)
     with pytest.raises(ValueError, match="these shards hold bags"):
         StructuredSVM(Multiclass()).fit(shards, [0, 1, 0, 1])
+
+
+def test_damaged_headers_and_odd_folders_are_told_in_words(tmp_path):
+    bags, _ = make_bags(n=4)
+    bags.to_shards(tmp_path / "s", shards=2)
+    values = tmp_path / "s" / "shard-00000.values.npy"
+    good = values.read_bytes()
+    for wrong in (good.replace(b"'shape': (", b"'shape': ((", 1), good.replace(b"{", b"[", 1), good[:20], b""):
+        values.write_bytes(wrong)
+        with pytest.raises(ValueError, match="shard-00000 is damaged"):
+            Shards.open(tmp_path / "s")
+    values.write_bytes(good)
+    for folder, told in (("\0", "holds a NUL"), ("\ud800", "holds what is no character"), (3, "folder must be a path")):
+        for use in (Shards, lambda folder: Shards.write(folder, bags)):
+            with pytest.raises((ValueError, TypeError), match=told):
+                use(folder)
+    with pytest.raises(OSError, match="no shards can be written to xxx"):
+        bags.to_shards("x" * 5000)
+    with pytest.raises(FileNotFoundError, match=r"^xxx.*\.\.\.xxx.* is no folder"):
+        Shards.open("x" * 5000)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dtype": "f8,,("},
+        {"dtype": "U3"},
+        {"width": -1},
+        {"width": "6"},
+        {"shards": [{"name": "shard-00000", "samples": -1, "rows": 0, "digests": {"values": "", "offsets": ""}}]},
+        {"shards": [{"name": "x" * 5000, "samples": 1, "rows": 1, "digests": {"values": "", "offsets": ""}}]},
+        {"shards": [{"name": "shard-00000", "samples": 1, "rows": 1, "digests": 3}]},
+        {"shards": 3},
+    ],
+    ids=repr,
+)
+def test_a_manifest_that_cannot_be_is_refused(tmp_path, change):
+    make_bags(n=4)[0].to_shards(tmp_path / "s", shards=2)
+    manifest = tmp_path / "s" / "shards.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
+    with pytest.raises(ValueError, match="is no manifest of shards") as caught:
+        Shards.open(tmp_path / "s")
+    assert len(str(caught.value)) < 1000

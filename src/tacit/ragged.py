@@ -326,8 +326,6 @@ class Ragged:
             return _from_arrow(samples)
         if hasattr(samples, "in_memory"):
             raise TypeError(f"bags in memory expected, got {samples!r}; write shards.in_memory()")
-        if not is_list(samples):
-            raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
         if isinstance(samples, np.ndarray) and samples.dtype != object and samples.ndim >= 2:
             n, rows = samples.shape[:2]
             return Ragged(samples.reshape(n * rows, *samples.shape[2:]), np.arange(n + 1) * rows)
@@ -336,6 +334,8 @@ class Ragged:
                 f"bags expected, got one {type(samples).__name__}; give a list of arrays, "
                 "Ragged(values, offsets) or Ragged.from_frame(df, bag=...)"
             )
+        if not is_list(samples):
+            raise TypeError(f"bags expected, got {shorten(samples)}; give a list of arrays, or Ragged(values, offsets)")
         return Ragged.from_list(samples)
 
 

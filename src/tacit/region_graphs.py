@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, first_non_finite, locate
-from tacit.inputs.parameters import is_list, is_whole, numbers, shorten
+from tacit.inputs.parameters import entries, even_table, is_whole, numbers, shorten
 from tacit.inputs.ragged_rows import read_ragged
 from tacit.ragged import Ragged, states_of
 
@@ -71,15 +71,13 @@ class RegionGraphs:
         >>> RegionGraphs.from_list([(np.ones((2, 3)), [5, 7], [[0, 1]], [[1.0]])])
         RegionGraphs(1 images, 2–2 regions each, 1 pairs of neighbours; 3 + 1 features)
         """
-        if isinstance(images, str | bytes | dict) or not is_list(images):
-            raise TypeError(f"a list of graphs expected, got {shorten(images)}")
-        graphs = list(images)
+        graphs = entries("images", images, "a list of graphs")
         for i, graph in enumerate(graphs):
             if not isinstance(graph, tuple | list) or len(graph) != 4:
                 raise ValueError(f"image {i} is {shorten(graph)}; a graph is (values, areas, edges, edge_values)")
         parts = [
-            RegionGraphs([own[0]], own[1], own[2], own[3] if np.size(own[3]) else None, [0, np.shape(own[2])[0]])
-            for own in graphs
+            RegionGraphs([values], areas, edges, None if _is_empty(edge_values) else edge_values)
+            for values, areas, edges, edge_values in graphs
         ]
         return RegionGraphs.concatenate(parts)
 
@@ -178,8 +176,7 @@ class RegionGraphs:
         one, whose regions get −1 each. Pixels of −1 are unknown: a region with any known pixel goes by those.
         """
         maps = self._maps("mark")
-        if not is_list(masks) or len(masks) != len(self):
-            raise ValueError(f"one mask per image is needed, for {len(self)} images, None where there is none")
+        masks = entries("masks", masks, f"a mask for each of {len(self)} images, None where there is none", len(self))
         return [
             _majorities(own, mask, i) if mask is not None else np.full(self.lengths[i], -1)
             for i, (own, mask) in enumerate(zip(maps, masks, strict=True))
@@ -188,11 +185,10 @@ class RegionGraphs:
     def paint(self, labels: Any) -> list[Array]:
         """The label of every pixel, one table per image, from those of the regions."""
         maps = self._maps("paint")
-        if not hasattr(labels, "__len__") or len(labels) != len(self):
-            raise ValueError(f"one list of labels per image is needed, for {len(self)} images")
+        listed = entries("labels", labels, f"a list of labels for each of {len(self)} images", len(self))
         painted = []
         for i, own in enumerate(maps):
-            values = np.asarray(labels[i])
+            values = even_table(f"labels[{i}]", listed[i])
             if values.shape != (self.lengths[i],):
                 raise ValueError(f"labels[{i}] has shape {values.shape}, image {i} has {self.lengths[i]} regions")
             painted.append(values[own])
@@ -226,7 +222,7 @@ def _inside(regions: Array, box: Array) -> Array:
 
 
 def _majorities(regions: Array, mask: Any, i: int) -> Array:
-    mask = np.asarray(mask)
+    mask = even_table(f"the mask of image {i}", mask)
     if mask.shape != regions.shape:
         raise ValueError(
             f"the mask of image {i} has shape {mask.shape}, the image has {regions.shape}; it must be the same"
@@ -257,7 +253,7 @@ def _read_areas(areas: Any, rows: int, offsets: Array) -> Array:
 
 
 def _read_edges(edges: Any) -> Array:
-    if edges is None or np.size(edges) == 0:
+    if edges is None or _is_empty(edges):
         return np.zeros((0, 2), dtype=np.int64)
     table = numbers("edges", edges, "pairs of whole numbers, the places of two neighbours in their image")
     if table.ndim != 2 or table.shape[1] != 2:
@@ -272,17 +268,16 @@ def _read_edge_offsets(offsets: Any, n: int, n_edges: int) -> Array:
         if n_edges and n > 1:
             raise ValueError(f"edge_offsets is missing: it says which of the {n_edges} pairs belong to which image")
         return np.append(np.zeros(n, dtype=np.int64), n_edges)
-    return Ragged(np.zeros(n_edges), offsets)[:].offsets if _has_length(offsets, n + 1) else _refuse_offsets(n)
+    meaning = f"{n + 1} numbers for {n} images: where the pairs of each begin, and the end"
+    return np.asarray(Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets)
 
 
-def _has_length(offsets: Any, n: int) -> bool:
-    return hasattr(offsets, "__len__") and len(offsets) == n
-
-
-def _refuse_offsets(n: int) -> Array:
-    raise ValueError(
-        f"edge_offsets must have {n + 1} numbers for {n} images: where the pairs of each begin, and the end"
-    )
+def _is_empty(values: Any) -> bool:
+    """Whether a list or an array has no entry; rows of several lengths have some."""
+    try:
+        return np.size(values) == 0
+    except ValueError:
+        return False
 
 
 def _read_edge_values(values: Any, n_edges: int) -> Array:
@@ -318,9 +313,8 @@ def _check_neighbours(edges: Array, offsets: Array, lengths: Array) -> None:
 
 
 def _read_maps(maps: Any, lengths: Array) -> tuple[Array, ...]:
-    if not is_list(maps) or len(list(maps)) != len(lengths):
-        raise ValueError(f"maps must hold one table of regions per image, for {len(lengths)} images")
-    tables = tuple(np.asarray(own) for own in maps)
+    listed = entries("maps", maps, f"one table of regions for each of {len(lengths)} images", len(lengths))
+    tables = tuple(even_table(f"maps[{i}]", own) for i, own in enumerate(listed))
     for i, own in enumerate(tables):
         if own.ndim != 2 or own.dtype.kind not in "iu" or not own.size:
             raise ValueError(f"maps[{i}] has shape {own.shape} of {own.dtype}; it holds the region of every pixel")

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, numbers, shorten
-from tacit.learners.folds import plain_labels, splits
+from tacit.inputs.parameters import numbers, shorten
+from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
 from tacit.learners.learner import Learner
 from tacit.running import Status
 
@@ -103,13 +102,9 @@ def fit_path(
     known = {"hidden": hidden, "sample_weight": sample_weight}
     scores = None
     if cv is not None:
-        if not hasattr(y, "__len__") or sparse.issparse(y) or getattr(y, "ndim", 1) == 0:
-            raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
-        n = len(y)
-        known = {name: None if values is None else _one_each(name, values, n) for name, values in known.items()}
-        size = X.shape[0] if getattr(X, "shape", ()) else len(X) if isinstance(X, list | tuple) else -1
-        if size != n:
-            raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+        n = count_labels(y)
+        known = {name: None if values is None else one_each(name, values, n) for name, values in known.items()}
+        check_size(X, n)
         folds = splits(cv, plain_labels(y), n)
         scores = np.array([_fold(estimator, X, y, Cs, known, *fold, largest_first) for fold in folds]).T
     return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
@@ -143,12 +138,6 @@ def _fold(
     models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside, largest_first)
     held_out = _safe_indexing(X, test), _safe_indexing(y, test)
     return [model.score(*held_out) for model in models]
-
-
-def _one_each(name: str, values: Any, n: int) -> Any:
-    if not is_list(values) or not hasattr(values, "__len__") or sparse.issparse(values) or len(values) != n:
-        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
-    return values
 
 
 def _read(estimator: Any, Cs: Any) -> Array:

@@ -10,10 +10,15 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from tacit.inputs.parameters import is_whole
+
 INTEGERS = (int, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 FLOATS = (float, np.float16, np.float32, np.float64, np.longdouble)
 TABLES = (np.float64, np.float64, np.float32, np.float16, np.int64, bool)
 LONG = "x" * 20_000
+
+MAX_STARTS_RUN = 5
+"""Starts of a fit, where an odd number asks for more: they are allowed, and each takes its time."""
 
 
 class Draw:
@@ -148,6 +153,8 @@ class Draw:
             for _ in range(self.between(1, most)):
                 name = self.pick(out)
                 out[name] = self.spoil(out[name])
+        if is_whole(out.get("n_init")) and MAX_STARTS_RUN < out["n_init"] < 10**4:
+            out["n_init"] = MAX_STARTS_RUN
         return out
 
     def table(self, n: int, d: int):

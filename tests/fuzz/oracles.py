@@ -8,9 +8,18 @@ from tests.fuzz.fits import PROBLEMS
 from tests.fuzz.registry import target
 
 from tacit.oracle import HiddenLoss, LossTable, Reference, Schema, check_hidden, read_hidden
+from tacit.problems import PerSample
+from tacit.testing.discovery import problems
+
+EXAMPLES = [problem for problem in problems() if not isinstance(problem, PerSample)]
+"""Every problem of tacit in all its variants, each with a tiny example; what a user's functions raise is theirs."""
 
 
 def bound(draw: Draw):
+    if draw.chance(0.4):
+        problem = draw.pick(EXAMPLES)
+        X, y = problem.example(draw.rng)[:2]
+        return problem, X, y, problem.schema(X, y)
     kind, parameters, X, y, _ = draw.pick(PROBLEMS)(draw)
     parameters.pop("loss", None)
     problem = kind(**parameters)

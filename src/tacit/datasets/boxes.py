@@ -25,7 +25,7 @@ from tacit.arrays import Array
 from tacit.datasets.location import find_file, find_place
 from tacit.datasets.reading import MAX_BYTES, named, read_bytes, read_text
 from tacit.inputs.lines import one_line
-from tacit.inputs.parameters import is_list, numbers, one_of, reason, shorten
+from tacit.inputs.parameters import has_length, is_list, numbers, one_of, reason, shorten
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
@@ -161,7 +161,7 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     table = checked_table(table)
     if not isinstance(files, list | tuple | np.ndarray):
         raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
-    if y is not None and not (is_list(y) and hasattr(y, "__len__")):
+    if y is not None and not has_length(y):
         raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
     labels = None if y is None else [str(label) for label in y]
     if labels is not None and len(labels) != len(files):
@@ -231,7 +231,7 @@ def checked_table(table: Any) -> BoxTable:
 
 def _as_names(name: str, part: Any) -> Array:
     """A vector of names, whatever they were written as."""
-    if isinstance(part, str | bytes | dict | set) or not isinstance(part, Iterable) or getattr(part, "ndim", 1) != 1:
+    if isinstance(part, str | bytes | dict | set) or not is_list(part) or getattr(part, "ndim", 1) != 1:
         raise TypeError(f"{name} of a table of boxes is a list of names, got {shorten(part)}")
     names = [str(entry) for entry in part]
     if len(names) * max(map(len, names), default=0) > MAX_BYTES:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.datasets.location import find_file, find_folder
 from tacit.datasets.reading import MAX_BYTES, named, read_text
-from tacit.inputs.parameters import file_path, one_of, shorten
+from tacit.inputs.parameters import entries, file_path, one_of, shorten
 
 CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
 """Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""
@@ -135,12 +135,7 @@ def two_columns(words: Sequence[Any], tags: Sequence[Any]) -> str:
 
 def _sentences(name: str, given: Any) -> list[list[Any]]:
     """Lists of lists, or what can be one: a Ragged, arrays."""
-    if isinstance(given, str | bytes | dict) or not hasattr(given, "__getitem__") or not hasattr(given, "__len__"):
-        raise ValueError(f"{name} is {shorten(given)}; give a list of sentences, each a list")
-    try:
-        sentences = list(given)
-    except TypeError as error:
-        raise ValueError(f"{name} is {shorten(given)}; give a list of sentences, each a list") from error
+    sentences = entries(name, given, "a list of sentences, each a list")
     for i, sentence in enumerate(sentences):
         is_list = isinstance(sentence, list | tuple) or (isinstance(sentence, np.ndarray) and sentence.ndim == 1)
         if not is_list:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sized
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,12 +117,44 @@ def numbers(name: str, values: Any, meaning: str = "an array of numbers") -> Arr
 
 
 def is_list(value: Any) -> bool:
-    """Whether one can go through the entries of a value: an array without dimensions says that it has some.
+    """Whether one can go through the entries of a value: arrays without dimensions and sparse tables only say so.
 
     >>> is_list([3]), is_list(np.array([3])), is_list(np.array(3)), is_list(3)
     (True, True, False, False)
     """
-    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0 and not hasattr(value, "tocsr")
+
+
+def has_length(value: Any) -> bool:
+    """Whether a value is a list whose entries can be counted before one goes through them: no iterator is.
+
+    >>> has_length([3]), has_length(iter([3])), has_length(np.array(3))
+    (True, False, False)
+    """
+    return is_list(value) and isinstance(value, Sized)
+
+
+def entries(name: str, values: Any, meaning: str, count: int | None = None) -> list[Any]:
+    """The entries of a list, of an array or of anything else that one can go through; text and dicts are refused.
+
+    Parameters
+    ----------
+    name, values : of the parameter
+    meaning : what it must be, in words
+    count : how many entries it must have; None for any number
+
+    >>> entries("gold", (3, None), "a list of links")
+    [3, None]
+    >>> entries("gold", np.array(3), "a list of links")
+    Traceback (most recent call last):
+    ...
+    ValueError: gold must be a list of links, got an array of shape () of int64
+    """
+    if is_list(values) and not isinstance(values, str | bytes | bytearray | dict):
+        listed = list(values)
+        if count is None or len(listed) == count:
+            return listed
+    raise ValueError(f"{name} must be {meaning}, got {shorten(values)}")
 
 
 def even_table(name: str, values: Any) -> Array:

@@ -24,6 +24,9 @@ from tacit.running import Status
 from tacit.scale import sharded
 
 NEEDS = ("predict", "impute", "loss", "features", "decode")
+MAX_EPOCHS = 10_000
+"""Passes over the samples, at the most: on samples that no weights separate every one of them is run."""
+
 MOST_BATCHES = 100
 """Batches per epoch where `batch_size` is None: updates are then frequent, and passes still few."""
 
@@ -42,7 +45,7 @@ class LatentPerceptron(Learner):
     Parameters
     ----------
     problem : what is predicted; any problem will do, since only maxima are needed
-    epochs : passes over the samples; it ends sooner if a pass makes no mistake
+    epochs : passes over the samples, at most 10,000; it ends sooner if a pass makes no mistake
     average : predict with the mean of the weights after every batch, which is far less noisy than the last ones
     shuffle : read the samples of every epoch in another order
     batch_size : samples per update; None for a hundredth of the samples, and for sequences (problems that learn
@@ -186,7 +189,7 @@ class LatentPerceptron(Learner):
         whole_number("n_averaged_", self.n_averaged_, 0)
 
     def _check(self) -> None:
-        whole_number("epochs", self.epochs)
+        whole_number("epochs", self.epochs, 1, MAX_EPOCHS, remedy="what is not separated by then never will be")
         whole_number("n_init", self.n_init, 1, MAX_STARTS)
         if number("margin", self.margin, "a number from 0", is_not_negative) and self.batch_size not in (None, 1):
             raise ValueError(f"margin={self.margin} learns from one sample at a time; leave batch_size at None")

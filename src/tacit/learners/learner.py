@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -139,8 +139,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         oracle = self._bind(X)
         way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
         require(f"{type(self).__name__}.predict_best", self.problem, oracle, ["best_outputs"], way_out)
-        with sharded(oracle, self.n_jobs) as shards:
-            codes, scores = shards.best_outputs(self.coef_, k)
+        codes, scores = self._asked(
+            oracle, lambda shards: shards.best_outputs(self.coef_, k), lambda found: ~np.isfinite(found[1][:, 0])
+        )
         counts = np.isfinite(scores).sum(axis=1)
         bounds = zip(oracle.offsets[:-1], oracle.offsets[1:], counts, strict=True)
         tags = [self.classes_[codes[first:last, :count].T] for first, last, count in bounds]
@@ -155,8 +156,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         calibrated.
         """
         oracle = self._bind(X)
-        with sharded(oracle, self.n_jobs) as shards:
-            return Ragged(shards.tag_posterior(self.coef_), oracle.offsets)
+        posterior = self._asked(
+            oracle,
+            lambda shards: shards.tag_posterior(self.coef_),
+            lambda found: np.logical_or.reduceat(np.isnan(found).any(axis=1), oracle.offsets[:-1]),
+        )
+        return Ragged(posterior, oracle.offsets)
 
     @available_if(_has_marginals)  # type: ignore[untyped-decorator]
     def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
@@ -192,9 +197,24 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         user = f"{type(self).__name__}.decision_function"
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, ["label_scores"], way_out)
-        with sharded(oracle, self.n_jobs) as shards:
-            scores = self._rule().label_scores(shards, self.coef_)
+        rule = self._rule()
+        scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), _overflows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _asked(self, oracle: Any, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
+        """The answer to a question about scores, in double precision where they overflow in single precision."""
+        with sharded(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
+            answer = question(shards)
+        if not overflows(answer).any():
+            return answer
+        with sharded(oracle.exact(), self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
+            answer = question(shards)
+        lost = np.flatnonzero(overflows(answer))
+        if lost.size:
+            raise FloatingPointError(
+                f"the scores of sample {lost[0]} are beyond double precision; scale the features (StandardScaler)"
+            )
+        return answer
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, hidden: Any = None) -> float:
         """1 − the mean loss of the predictions, per sample or per known tag: the accuracy where the loss is 0/1.
@@ -306,6 +326,11 @@ def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
     if "runs_" in kept:
         kept["runs_"] = type(kept["runs_"])(run._replace(history=[]) for run in kept["runs_"])
     return kept
+
+
+def _overflows(scores: Array) -> Array:
+    """Which samples have a score beyond the range of numbers; −inf is that of a label which a sample cannot have."""
+    return np.asarray(~(scores < np.inf).all(axis=1) | (scores == -np.inf).all(axis=1))
 
 
 def _is_same(found: Any, truth: Any) -> bool:

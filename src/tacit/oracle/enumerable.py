@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import find_labels, reject_unknown
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import even_table, shorten
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums
@@ -306,9 +306,7 @@ class EnumerableOracle(CellSums):
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.ScoresLabels`."""
         open_ = np.full(self._count(rows), -1)
-        labels = np.asarray(labels, dtype=np.int64)
-        if labels.shape != open_.shape or not ((labels >= 0) & (labels < self.n_labels)).all():
-            raise ValueError(f"labels are {open_.size} positions among {self.n_labels} classes, got {shorten(labels)}")
+        labels = label_positions(labels, open_.size, self.n_labels)
         state, value = np.empty(open_.size, np.int64), np.empty(open_.size)
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
@@ -512,6 +510,15 @@ def one_coef_each(coef: Any, n: int) -> Array:
     if each.shape != (n,):
         raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
     return each
+
+
+def label_positions(labels: Any, n: int, n_labels: int) -> Array:
+    """The positions of the labels of n samples among the classes, as kernels read them."""
+    places = even_table("labels", labels)
+    is_whole = places.dtype.kind in "iu" and places.shape == (n,)
+    if not is_whole or not ((places >= 0) & (places < n_labels)).all():
+        raise ValueError(f"labels are {n} positions among {n_labels} classes, got {shorten(labels)}")
+    return places.astype(np.int64)
 
 
 def _take(values: Array, rows: Rows) -> Array:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import shorten
+from tacit.inputs.parameters import reason, shorten
 from tacit.kernels import kernel
 
 MAX_PAIRS = 1 << 28
@@ -217,7 +217,12 @@ class CalledLoss:
         return tuple(self.table(n_labels, offsets, labels, Reference(h)) for h in (np.zeros_like(last), last))
 
     def _called(self, i: int, *outputs: Any) -> float:
-        answer = self.function(*outputs)
+        try:
+            answer = self.function(*outputs)
+        except TypeError as error:
+            if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+                raise  # from inside of the function
+            raise TypeError(f"loss cannot be called as loss(y, h, label, other): {reason(error)}") from error
         try:
             value = float(answer)
         except (TypeError, ValueError):

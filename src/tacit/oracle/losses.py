@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.parameters import even_table, numbers, shorten
 
 
 class LossTable(NamedTuple):
@@ -25,7 +26,9 @@ def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int)
 
     There is one column per state, or one of those that there are for each row.
     """
-    table = np.ascontiguousarray(losses.table, dtype=np.float64)
+    if not isinstance(losses, LossTable):
+        raise TypeError(f"losses are a tacit.oracle.LossTable, got {shorten(losses)}")
+    table = np.ascontiguousarray(numbers("the loss table", losses.table))
     if table.ndim != 2 or len(table) != n_labels or (losses.column is None and table.shape[1] != n_states):
         raise ValueError(f"a loss table of shape {table.shape} for {n_labels} labels and {n_states} states")
     wrong = ~np.isfinite(table) | (table < 0)
@@ -33,7 +36,8 @@ def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int)
         raise ValueError(f"a loss of {table[wrong][0]}: losses must be finite and not negative")
     if losses.column is None:
         return LossTable(table, None)
-    column = np.ascontiguousarray(losses.column, dtype=np.int64)
-    if column.shape != (n_rows,) or not ((column >= 0) & (column < table.shape[1])).all():
+    column = even_table("the columns of a loss table", losses.column)
+    is_whole = column.dtype.kind in "iu" and column.shape == (n_rows,)
+    if not is_whole or not ((column >= 0) & (column < table.shape[1])).all():
         raise ValueError(f"the columns of a loss table are {n_rows} numbers from 0 to {table.shape[1] - 1}")
-    return LossTable(table, column)
+    return LossTable(table, np.ascontiguousarray(column, dtype=np.int64))

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.inputs.labels import read_classes
-from tacit.inputs.parameters import one_of, shorten, whole_number
+from tacit.inputs.parameters import even_table, one_of, shorten, whole_number
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
@@ -91,7 +91,8 @@ class Transforms(ClassProblem):
         one_of("blocks", self.blocks, ("class", "class and state"))
         if self.n_components is not None:
             whole_number("n_components", self.n_components)
-        if np.asarray(self.null).dtype != bool or (np.any(self.null) and self.kept is None):
+        null = even_table("null", self.null)
+        if null.dtype != bool or (null.any() and self.kept is None):
             raise ValueError(f"null is False, or with kept= True or a boolean per class, got {shorten(self.null)}")
         if self.kept is not None and self.blocks != "class and state":
             raise ValueError("kept says which states each class has, so it needs blocks='class and state'")

@@ -216,7 +216,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         for family, columns in self.families.items():
             try:
                 part = table[:, columns if isinstance(columns, slice) else np.asarray(columns)]
-            except IndexError as error:
+            except (IndexError, ValueError, TypeError, OverflowError) as error:  # the columns may be anything
                 raise ValueError(f"family {shorten(family)}: {name} has no such columns: {shorten(columns)}") from error
             if part.ndim != 2 or not part.shape[1]:
                 raise ValueError(f"family {shorten(family)} has no columns: {shorten(columns)}")

@@ -22,6 +22,9 @@ from tacit.ranking.judgements import (
     tag_relevance,
 )
 
+MAX_QUERIES = 10**8
+"""Queries, at the most: each takes memory, and a number beyond is a mistake."""
+
 MAX_LISTED = 200_000_000
 """Triplets that `Triplets.to_array` lists at the most: 4.8 GB."""
 
@@ -76,7 +79,8 @@ class Triplets:
         """
         table = _whole_table(triplets)
         most = int(table[:, 0].max(initial=-1)) + 1
-        n = most if n_queries is None else whole_number("n_queries", n_queries, 0)
+        remedy = "number the queries from 0 without gaps"
+        n = whole_number("n_queries", most if n_queries is None else n_queries, 0, MAX_QUERIES, remedy=remedy)
         if most > n:
             raise ValueError(f"triplets name query {most - 1}, and there are {n} queries; they are counted from 0")
         same = np.flatnonzero(table[:, 1] == table[:, 2])

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, shorten, whole_number
+from tacit.inputs.parameters import file_path, is_list, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.shards.folder import (
     Manifest,
@@ -54,7 +54,7 @@ class Shards:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = file_path("folder", folder)
         self.manifest: Manifest = read_manifest(self.folder)
         self._checked: dict[Path, tuple[int, int]] = {}  # size and time of files whose contents were compared
         self._open()
@@ -186,7 +186,7 @@ class Shards:
         for shard in self.manifest.shards:
             for part, digest in shard.digests.items():
                 path = shard.path(self.folder, part)
-                if not path.is_file():
+                if not os.path.isfile(path):
                     raise FileNotFoundError(f"shard {shard.name} is missing: there is no file {path}")
                 facts = path.stat().st_size, path.stat().st_mtime_ns
                 if self._checked.get(path) == facts:
@@ -235,8 +235,8 @@ def read_parquet(path: Path) -> Any:
     """The samples of a parquet file with a single column of lists: bags, or a table where entries are rows."""
     from pyarrow import parquet, types
 
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {shorten(os.fspath(path))}")
     table = parquet.read_table(path)
     if table.num_columns != 1:
         raise ValueError(f"{path} has columns {shorten(table.column_names)}; one column of lists is needed")

@@ -13,13 +13,16 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import shorten
+from tacit.inputs.lines import one_line
+from tacit.inputs.parameters import file_path, reason, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.shards.mapped import MappedArray
 
 MANIFEST = "shards.json"
 FORMAT = "tacit shards 1"
 CHUNK_BYTES = 1 << 24
+MAX_NAME = 200
+"""Letters of the name of a shard: what most systems allow in that of a file, less what is added to it."""
 
 
 class Shard(NamedTuple):
@@ -58,12 +61,16 @@ class Manifest(NamedTuple):
 
 def new_folder(folder: Any) -> Path:
     """An empty folder to write to; one that holds anything is refused."""
-    if not isinstance(folder, str | os.PathLike):
-        raise TypeError(f"a folder expected, got {shorten(folder)}")
-    path = Path(folder)
-    if path.is_dir() and any(path.iterdir()):
-        raise FileExistsError(f"{path} is not empty; shards are written to a new folder")
-    path.mkdir(parents=True, exist_ok=True)
+    path = file_path("folder", folder)
+    try:
+        if path.is_dir() and any(path.iterdir()):
+            raise FileExistsError(f"{_told(path)} is not empty; shards are written to a new folder")
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        told = f"no shards can be written to {_told(path)}: {error.strerror}"
+        raise OSError(error.errno, told) from error
     return path
 
 
@@ -100,32 +107,36 @@ def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a folder, checked."""
     path = folder / MANIFEST
-    if not path.is_file():
-        why = "is no folder that this process sees" if not folder.is_dir() else f"has no {MANIFEST}"
-        raise FileNotFoundError(f"{folder} {why}; write shards with Ragged.to_shards(folder)")
+    if not os.path.isfile(path):
+        why = "is no folder that this process sees" if not os.path.isdir(folder) else f"has no {MANIFEST}"
+        raise FileNotFoundError(f"{_told(folder)} {why}; write shards with Ragged.to_shards(folder)")
     try:
         text = json.loads(path.read_text(encoding="utf-8"))
         if text["format"] != FORMAT or text["kind"] not in ("bags", "table"):
             raise ValueError(f"format {shorten(text['format'])}, kind {shorten(text['kind'])}")
         needed = {"values", "offsets"} if text["kind"] == "bags" else {"values"}
         shards = tuple(_read_line(line, needed) for line in text["shards"])
-        manifest = Manifest(text["kind"], np.dtype(str(text["dtype"])).str, int(text["width"]), shards)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is no manifest of shards ({error}); write the shards again") from error
+        manifest = Manifest(text["kind"], _read_type(text["dtype"]), whole_number("width", text["width"], 0), shards)
+    except Exception as error:  # NumPy reads the name of a type with a parser that raises what it likes
+        raise ValueError(f"{_told(path)} is no manifest of shards ({reason(error)}); write the shards again") from error
     if not manifest.shards:
-        raise ValueError(f"{path} lists no shards; write the shards again")
+        raise ValueError(f"{_told(path)} lists no shards; write the shards again")
     return manifest
 
 
 def open_part(folder: Path, shard: Shard, part: str) -> MappedArray:
     """A file of a shard, mapped; the error names the shard."""
     path = shard.path(folder, part)
-    if not path.is_file():
-        raise FileNotFoundError(f"shard {shard.name} is missing: there is no file {path}; write the shards again")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"shard {shard.name} is missing: there is no file {_told(path)}; write the shards again"
+        )
     try:
         return MappedArray(path)
-    except (ValueError, OSError) as error:
-        raise ValueError(f"shard {shard.name} is damaged: {path.name}: {error}; write the shards again") from error
+    except Exception as error:  # NumPy reads the header with Python's own parser, which raises what it likes
+        raise ValueError(
+            f"shard {shard.name} is damaged: {path.name}: {reason(error)}; write the shards again"
+        ) from error
 
 
 def digest_array(array: Array, look: Callable[[int, Array], None] = lambda first, rows: None) -> str:
@@ -169,9 +180,21 @@ def _in_words(found: tuple[str, str, int, bool]) -> str:
     return f"{kind} of {width} × {np.dtype(dtype)}{' with boxes' if has_boxes else ''}"
 
 
+def _told(path: Path) -> str:
+    return one_line(str(path), 300)
+
+
+def _read_type(name: Any) -> str:
+    dtype = np.dtype(str(name))
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"rows are of {shorten(name)}, and shards hold floats")
+    return dtype.str
+
+
 def _read_line(line: Any, needed: set[str]) -> Shard:
     digests = {str(name): str(digest) for name, digest in line["digests"].items()}
     name = str(line["name"])
-    if not needed <= set(digests) or Path(name).name != name:
+    if not needed <= set(digests) or Path(name).name != name or len(name) > MAX_NAME:
         raise ValueError(f"the line of {shorten(name)} is not complete")
-    return Shard(name, int(line["samples"]), int(line["rows"]), digests)
+    samples, rows = (whole_number(part, line[part], 0) for part in ("samples", "rows"))
+    return Shard(name, samples, rows, digests)

@@ -25,8 +25,8 @@ class MappedArray:
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, is_column_major, dtype = read(file)
             self._start = file.tell()
-            if is_column_major or dtype.hasobject:
-                raise ValueError("it holds objects, or its rows are not stored one after the other")
+            if is_column_major or dtype.hasobject or not shape:
+                raise ValueError("it holds objects or a single number, or its rows are not stored one after the other")
             size = int(np.prod(shape))
             if path.stat().st_size != self._start + size * dtype.itemsize:
                 raise ValueError(f"it has {path.stat().st_size} bytes, not those of shape {shape} of {dtype}")

@@ -8,11 +8,26 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.penalties import Quadratic
+from tacit.solvers.bundle import overflow_error
 from tacit.solvers.quasi_newton import Function
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MAX_HALVINGS = 40
 """Trials of the multiplier of the ball: each is one small quadratic program."""
+
+MULTIPLIER_PRECISION = 1e-6
+"""Once the multiplier is known so well and its solution still jumps past the rim, digits are missing."""
+
+MAX_ROUNDING = 1e-6
+"""What rounding may change on the rim of the ball, as a share of the first objective: a wider ball is made smaller."""
+
+MAX_UNCHANGED_STEPS = 20
+"""After this many steps that change neither model, best point nor bound, rounding is all that is left."""
+
+MAX_LOST_STEPS = 5
+"""After this many steps that miss the rim, while the gap shrinks by less than `MIN_SHRINKAGE`, too."""
+
+MIN_SHRINKAGE = 1e-3
 
 DROP_AFTER = 20
 """A plane that carried no weight for so many steps is dropped."""
@@ -25,6 +40,11 @@ class BallSolution(NamedTuple):
     objective: float
     bound: float
     evaluations: int
+
+    @property
+    def gap(self) -> float:
+        """How far the objective may be from the best one in the ball."""
+        return self.objective - self.bound
 
 
 def minimise_in_ball(
@@ -52,19 +72,31 @@ def minimise_in_ball(
     planes = _Planes(centre.size)
     w, best, bound = centre, (centre, np.inf), -np.inf
     kappa, first = 0.0, np.inf
-    evaluations = 0
+    evaluations = unchanged = lost = 0
     for evaluations in range(1, max_iter + 1):
         value, slope = risk(w)
-        planes.add(slope, value - float(slope @ w))
-        objective = 0.5 * float(w @ w) + value
-        first = objective if evaluations == 1 else first
+        is_new = planes.add(slope, value - float(slope @ w))
+        objective, before = 0.5 * float(w @ w) + value, (best[1], bound)
+        if evaluations == 1:
+            first, square = objective, min(square, _widest(objective, slope))
         if objective < best[1]:
             best = w, objective
-        w, kappa, lower = planes.minimise(centre, square, kappa, best[1], bound)
+        w, kappa, lower, is_lost = planes.minimise(centre, square, kappa, best[1], bound)
         bound = max(bound, lower)
         if best[1] - bound <= max(gap, share * (first - best[1])) or first - bound < needed:
             break
+        unchanged = 0 if is_new or (best[1], bound) != before else unchanged + 1
+        is_idle = best[1] - bound > (1 - MIN_SHRINKAGE) * (before[0] - before[1])
+        lost = lost + 1 if is_lost and is_idle else 0
+        if unchanged >= MAX_UNCHANGED_STEPS or lost >= MAX_LOST_STEPS:
+            break
     return BallSolution(*best, bound, evaluations)
+
+
+def _widest(objective: float, slope: Array) -> float:
+    """The squared radius up to which values along this slope keep enough digits; none for an unlimited search."""
+    steepness = float(np.linalg.norm(slope)) * np.finfo(np.float64).eps
+    return float(np.square(MAX_ROUNDING * abs(objective) / steepness)) if steepness > 0 else np.inf
 
 
 class _Planes:
@@ -74,7 +106,12 @@ class _Planes:
         self.slopes, self.offsets, self.gram = np.empty((0, d)), np.empty(0), np.empty((0, 0))
         self.ages = np.empty(0, dtype=np.int64)
 
-    def add(self, slope: Array, offset: float) -> None:
+    def add(self, slope: Array, offset: float) -> bool:
+        """Add a plane unless the model has the same one already: whether it was new."""
+        if not np.isfinite(slope @ slope):
+            raise overflow_error()
+        if ((self.offsets == offset) & (self.slopes == slope).all(axis=1)).any():
+            return False
         keep = self.ages < DROP_AFTER
         if not keep.all():
             self.slopes, self.offsets, self.gram = self.slopes[keep], self.offsets[keep], self.gram[np.ix_(keep, keep)]
@@ -88,26 +125,31 @@ class _Planes:
         self.gram = gram
         self.offsets = np.append(self.offsets, offset)
         self.ages = np.append(self.ages, 0)
+        return True
 
     def minimise(
         self, centre: Array, square: float, kappa: float, top: float, bound: float
-    ) -> tuple[Array, float, float]:
-        """The minimiser of the model in the ball, its multiplier, and a lower bound on the objective in the ball."""
+    ) -> tuple[Array, float, float, bool]:
+        """The minimiser of the model in the ball, its multiplier, a lower bound on the objective in the ball, and
+        whether the minimiser was lost: no multiplier puts it on the rim."""
         free = self._solve(centre, 0.0, top, bound)
         if float(np.sum((free[0] - centre) ** 2)) <= square * (1 + 1e-9):
-            return self._answer(free, 0.0, centre, square)
+            return *self._answer(free, 0.0, centre, square), False
         low, high = 0.0, max(kappa, 1e-3)
-        while float(np.sum((self._solve(centre, high, top, bound)[0] - centre) ** 2)) > square and high < 1e12:
+        # w − centre = −(slope + centre)/(1 + κ), so this κ is enough whatever planes are chosen
+        enough = (np.sqrt(self.gram.diagonal().max()) + np.linalg.norm(centre)) / np.sqrt(square)
+        while float(np.sum((self._solve(centre, high, top, bound)[0] - centre) ** 2)) > square and high < enough:
             low, high = high, 4 * high
-        found, kappa = free, high
+        found, kappa, is_lost = free, high, True
         for _ in range(MAX_HALVINGS):
             kappa = 0.5 * (low + high)
             found = self._solve(centre, kappa, top, bound)
             away = float(np.sum((found[0] - centre) ** 2))
-            if 0.9 * square <= away <= square * (1 + 1e-9):
+            is_lost = not 0.9 * square <= away <= square * (1 + 1e-9)
+            if not is_lost or high - low <= MULTIPLIER_PRECISION * high:
                 break
             low, high = (kappa, high) if away > square else (low, kappa)
-        return self._answer(found, kappa, centre, square)
+        return *self._answer(found, kappa, centre, square), is_lost
 
     def _solve(self, centre: Array, kappa: float, top: float, bound: float) -> tuple[Array, Array]:
         penalty = Quadratic(pull=kappa, centre=centre)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,7 +110,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         whole_number("drop_after", self.drop_after)
 
     def step(self, task: Task, state: BundleState) -> BundleState:
-        state = copy.copy(state)
+        before, state = state, copy.copy(state)
         penalty = task.penalty
         if self.proximal:
             penalty = penalty.near(state.best[0], state.proximal_weight)
@@ -123,7 +124,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.adapt_proximal_weight(w, task.penalty)
         state.drop(alpha, int(self.drop_after) + state.idle)
         state.evaluate(task, w)
-        state.note_progress()
+        state.note_progress(not task.penalty.is_quadratic or state.differs_from(before))
         return state
 
     def done(self, state: BundleState) -> bool:
@@ -238,6 +239,11 @@ class BundleState(StallCounter):
                 else {"slope": self.slope, "alpha": self.alphas[0], "bound_alpha": self.alphas[1]}
             ),
         }
+
+    def differs_from(self, before: BundleState) -> bool:
+        """Whether a step led to another model, a better point or a higher bound."""
+        is_same_model = len(self.codes) == len(before.codes) and all(map(operator.is_, self.codes, before.codes))
+        return not is_same_model or self.best is not before.best or self.bound != before.bound
 
     def evaluate(self, task: Task, w: Array) -> None:
         """Ask the oracle at ``w``: a new plane, and perhaps a better point."""

@@ -91,6 +91,9 @@ Warm = WarmStart
 MAX_IDLE_STEPS = 300
 """After this many steps without progress a solver is stuck."""
 
+MAX_UNCHANGED_STEPS = 50
+"""After this many steps that change nothing at all, not even the model, a solver is stuck: only rounding is left."""
+
 MIN_PROGRESS = 1e-9
 """The share of the objective by which the gap must shrink to count as progress. Rounding moves it by less."""
 
@@ -113,12 +116,13 @@ class StallCounter:
     def is_stuck(self) -> bool:
         return self.idle >= MAX_IDLE_STEPS
 
-    def note_progress(self) -> None:
+    def note_progress(self, has_changed: bool = True) -> None:
+        """Count a step; one after which nothing has changed counts for several."""
         gap = max(self.best[1] - self.bound, 0.0)
         if gap < self.gap_then - MIN_PROGRESS * abs(self.best[1]):
             self.gap_then, self.idle = gap, 0
         else:
-            self.idle += 1
+            self.idle += 1 if has_changed else MAX_IDLE_STEPS // MAX_UNCHANGED_STEPS
 
 
 class State(Protocol):

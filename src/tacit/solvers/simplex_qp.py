@@ -81,19 +81,22 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
     if len(waiting) > 1 and _are_independent(A[waiting]):
         face, waiting = waiting[:-1], waiting[-1:]
     barred = np.zeros(m, dtype=bool)
-    reached = -np.inf
+    reached, kept = -np.inf, alpha / alpha.sum()
     for _ in range(20 * m):
         entered = waiting.pop(0)
         _add_to_face(A, alpha, face, entered)
         if waiting:
             continue
         _maximise_on_face(A, f, alpha, face)
-        alpha /= alpha.sum()
+        total = float(alpha.sum())
+        if not 0 < total < np.inf:  # rounding has used up every weight: stay where it was
+            return np.asarray(kept)
+        alpha /= total
         w = alpha @ V
         heights = f - V @ w
         value = float(alpha @ f - 0.5 * (w @ w))
         barred[entered] = value <= reached  # all that this plane could add is rounding
-        reached = max(reached, value)
+        kept, reached = alpha.copy(), max(reached, value)
         excess = heights - alpha @ heights - 2e-16 * (alpha @ norms) * norms
         excess[barred | (alpha > 0)] = -np.inf
         best = int(np.argmax(excess))
@@ -125,7 +128,7 @@ def _are_independent(A: Array) -> bool:
 
 def _maximise_on_face(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
     """Move to the maximum over the hull of the face; planes whose weight is used up on the way leave."""
-    while True:
+    while face:
         best = _best_on_hull(A[face], f[face])
         if not np.isfinite(best).all() or _move_weights(alpha, face, best - alpha[face], 1.0) is None:
             return

@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.arrays import Array, is_table
 from tacit.inputs.parameters import (
+    entries,
     is_list,
     is_not_negative,
     is_whole,
@@ -175,6 +176,8 @@ class SpectralAutomaton(StringDensity):
         """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
         parts = []
         for name, part in zip(("prefixes", "suffixes"), self.basis, strict=True):
+            if not isinstance(part, Ragged):
+                part = entries(f"basis {name}", part, "a list of strings")
             if len(part) == 0:
                 raise ValueError(f"basis {name} is an empty list; give one string or more, or basis='frequent'")
             codes = encode(part, symbols)

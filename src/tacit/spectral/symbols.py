@@ -6,11 +6,10 @@ import itertools
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels
-from tacit.inputs.parameters import reason, shorten
+from tacit.inputs.parameters import has_length, is_list, reason, shorten
 from tacit.ragged import Ragged
 
 UNSEEN = -1
@@ -32,8 +31,7 @@ def read_sequences(sequences: Any) -> Ragged:
     else:
         if type(sequences).__module__.split(".")[0] == "pyarrow":
             sequences = sequences.to_pylist()
-        is_list = hasattr(sequences, "__iter__") and getattr(sequences, "ndim", 1) > 0
-        if isinstance(sequences, str | bytes | dict) or not is_list or sparse.issparse(sequences):
+        if isinstance(sequences, str | bytes | dict) or not is_list(sequences):
             raise TypeError(
                 f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
             )
@@ -110,8 +108,7 @@ def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
 def _one(sequence: Any, i: int) -> Any:
     if isinstance(sequence, str):
         return list(sequence)
-    is_list = hasattr(sequence, "__len__") and hasattr(sequence, "__iter__") and getattr(sequence, "ndim", 1) > 0
-    if isinstance(sequence, bytes | dict) or not is_list or sparse.issparse(sequence):
+    if isinstance(sequence, bytes | dict) or not has_length(sequence):
         raise TypeError(
             f"sequence {i} is {shorten(sequence)}; a sequence is a list of symbols: for a single one pass [sequence]"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_whole, shorten
+from tacit.inputs.parameters import entries, is_whole, shorten
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +88,7 @@ def read_documents(documents: Any) -> list[Document]:
     """Check that something is a list of documents; one alone counts as a list of one."""
     if isinstance(documents, Document):
         return [documents]
-    if isinstance(documents, str | bytes | dict) or not isinstance(documents, Iterable):
-        raise TypeError(f"documents are a list of tacit.text.Document, got {shorten(documents)}")
-    listed = list(documents)
+    listed = entries("documents", documents, "a list of tacit.text.Document")
     for i, document in enumerate(listed):
         if not isinstance(document, Document):
             raise TypeError(
@@ -100,24 +98,24 @@ def read_documents(documents: Any) -> list[Document]:
 
 
 def _read_sentences(sentences: Any, where: str) -> tuple[tuple[str, ...], ...]:
-    is_list = isinstance(sentences, Iterable) and not isinstance(sentences, str | bytes | dict)
-    listed = list(sentences) if is_list else [sentences]
-    for i, sentence in enumerate(listed):
-        if isinstance(sentence, str | bytes) or not isinstance(sentence, Iterable):
-            raise ValueError(f"sentence {i} of {where} is {shorten(sentence)}; a sentence is a list of tokens")
-        wrong = [token for token in sentence if not isinstance(token, str)]
+    listed = []
+    for i, sentence in enumerate(entries(f"the text of {where}", sentences, "a list of sentences")):
+        tokens = entries(f"sentence {i} of {where}", sentence, "a list of tokens")
+        wrong = [token for token in tokens if not isinstance(token, str)]
         if wrong:
             raise ValueError(f"sentence {i} of {where} holds {shorten(wrong[0])}, which is no text; tokens are strings")
-    return tuple(tuple(sentence) for sentence in listed)
+        listed.append(tuple(tokens))
+    return tuple(listed)
 
 
 def _read_spans(mentions: Any, n_tokens: int, where: str) -> Array:
+    listed = entries(f"mentions of {where}", mentions, "pairs (start, end) of tokens")
+    if not listed:
+        return np.zeros((0, 2), dtype=np.int64)
     try:
-        spans = np.asarray(list(mentions) if isinstance(mentions, Iterable) else mentions)
+        spans = np.asarray(listed)
     except ValueError:
         spans = np.empty(0)
-    if spans.size == 0 and spans.shape[:1] == (0,) and not len(list(mentions)):
-        return np.zeros((0, 2), dtype=np.int64)
     if spans.ndim != 2 or spans.shape[1] != 2 or spans.dtype.kind not in "iu":
         raise ValueError(f"mentions of {where} are pairs (start, end) of tokens, got {shorten(mentions)}")
     spans = spans.astype(np.int64)
@@ -144,7 +142,7 @@ def _read_clusters(clusters: Any, n: int, where: str) -> Array:
         numbers = np.empty(())
     if numbers.shape == (0,):
         numbers = numbers.astype(np.int64)
-    if numbers.shape != (n,) or (n and not all(is_whole(value) for value in numbers.tolist())):
+    if numbers.shape != (n,) or not all(is_whole(value) and -(2**63) <= value < 2**63 for value in numbers.tolist()):
         raise ValueError(
             f"clusters of {where} are {shorten(clusters)}, and it has {n} mentions; give one whole number per mention"
         )

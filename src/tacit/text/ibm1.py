@@ -13,6 +13,9 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import is_not_negative, number, whole_number
 from tacit.text.corpus import Cells, lay_out, number_types, read_pairs_of_sentences
 
+MAX_ROUNDS = 1000
+"""Rounds of EM, at the most: every one is run, and none changes anything after so many."""
+
 
 class IBM1(BaseEstimator):  # type: ignore[misc]
     """Translation probabilities t(target word | source word) by EM (Brown et al. 1993).
@@ -27,7 +30,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     diagonal : how much the prior prefers the diagonal; 0 is the plain model
     null : the share of target words that no source word produced
     alpha : the prior of every translation, above 0
-    n_iter : rounds of EM
+    n_iter : rounds of EM, at most 1,000: a few dozen settle it
 
     >>> model = IBM1(diagonal=0.0).fit(["la maison", "la fleur", "maison"], ["the house", "the flower", "house"])
     >>> model.posteriors(["la fleur"], ["the flower"])[0].argmax(axis=0)
@@ -44,7 +47,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         number("diagonal", self.diagonal, "a number from 0", is_not_negative)
         number("null", self.null, "a share from 0, below 1", lambda share: 0 <= share < 1)
         number("alpha", self.alpha, "a number above 0", lambda alpha: alpha > 0)
-        whole_number("n_iter", self.n_iter)
+        whole_number("n_iter", self.n_iter, 1, MAX_ROUNDS)
 
     def fit(self, source: Any, target: Any) -> IBM1:
         """Learn from sentence pairs: two lists of sentences, of which one translates the other."""

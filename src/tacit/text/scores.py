@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_whole, shorten
+from tacit.inputs.parameters import entries, has_length, is_whole, shorten
 from tacit.ragged import Ragged
 from tacit.text.documents import Document, first_occurrence
 
@@ -196,9 +196,7 @@ def _read_side(side: Any, name: str) -> list[Array | Clusters]:
         return [np.asarray(part) for part in side]
     if isinstance(side, np.ndarray) and side.dtype != object:
         return [_read_labels(part, name) for part in (side if side.ndim == 2 else [side])]
-    if isinstance(side, str | bytes | Mapping) or not isinstance(side, Iterable):
-        raise TypeError(f"{name} holds clusters of mentions, got {shorten(side)}")
-    listed = list(side)
+    listed = entries(name, side, "clusters of mentions")
     if all(isinstance(entry, Document) for entry in listed):
         return [_of_document(entry, name) for entry in listed]
     if listed and all(map(is_whole, listed)):
@@ -227,7 +225,7 @@ def _of_document(document: Document, name: str) -> Clusters:
 
 def _is_clustering(entry: Any) -> bool:
     """Whether an entry is a list of clusters: sets, or lists of tuples."""
-    if isinstance(entry, np.ndarray | str | bytes) or not isinstance(entry, Iterable):
+    if isinstance(entry, np.ndarray | str | bytes) or not has_length(entry):
         return False
     clusters = list(entry)
     return bool(clusters) and all(

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list_of_text, is_whole, shorten, whole_number
+from tacit.inputs.parameters import entries, is_list_of_text, is_whole, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.words.word_kinds import prefix, suffix, word_shape
 
@@ -118,8 +118,8 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.vocabularies_, dict) or list(self.vocabularies_) != expected:
             raise ValueError(f"vocabularies_ is {shorten(self.vocabularies_)}, not one per template")
         for vocabulary in self.vocabularies_.values():
-            columns = np.array([-1 if not is_whole(c) else c for c in vocabulary.values()], dtype=np.int64)
-            if columns.size and not (columns.min() >= 0 and columns.max() < width):
+            columns = vocabulary.values() if isinstance(vocabulary, dict) else [None]
+            if not all(is_whole(column) and 0 <= column < width for column in columns):
                 raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
 
     def _check(self) -> None:
@@ -172,9 +172,7 @@ def number_words(X: Any) -> tuple[list[str], Array, Array]:
     sentences begin."""
     if isinstance(X, Ragged):
         X = list(X)
-    if isinstance(X, str | bytes | dict) or not isinstance(X, Iterable):
-        raise ValueError(f"X is {shorten(X)}; give a list of sentences, each a list of words")
-    sentences = list(X)
+    sentences = entries("X", X, "a list of sentences, each a list of words")
     if not sentences:
         raise ValueError("X holds no sentence: there is nothing to make features of")
     numbers: dict[str, int] = {}

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.apps.application import Application
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_not_negative, is_positive, number, shorten, whole_number
+from tacit.inputs.parameters import entries, is_not_negative, is_positive, number, shorten, whole_number
 from tacit.learners import LatentSVM
 from tacit.links import Links
 from tacit.problems import Alignment
@@ -226,9 +226,10 @@ def _read_gold(gold: Any, source: list[list[str]], target: list[list[str]]) -> l
         raise ValueError(f"{len(source)} source and {len(target)} target sentences; give as many of each")
     if gold is None:
         return [None] * len(source)
-    links = list(gold)
-    if len(links) != len(source) or not all(entry is None or isinstance(entry, Links) for entry in links):
-        raise ValueError(f"gold holds Links or None, one for each of {len(source)} sentence pairs, got {shorten(gold)}")
+    meaning = f"Links or None for each of {len(source)} sentence pairs"
+    links = entries("gold", gold, meaning, len(source))
+    if not all(entry is None or isinstance(entry, Links) for entry in links):
+        raise ValueError(f"gold must be {meaning}, got {shorten(gold)}")
     check_links([Links([]) if entry is None else entry for entry in links], source, target)
     if not any(entry is not None for entry in links):
         return [None] * len(source)

@@ -19,10 +19,10 @@ from tacit.running.deadline import Deadline
 def check_settings(finder: Any) -> None:
     """Refuse invalid parameters of a finder."""
     longest = read_widths(finder.width)[1]
-    if finder.n_motifs != "auto":
+    if not isinstance(finder.n_motifs, str) or finder.n_motifs != "auto":
         whole_number("n_motifs", finder.n_motifs, 1, MOST_MOTIFS, remedy='or "auto"')
     one_of("learner", finder.learner, ("logistic", "latent svm"))
-    if finder.C != "auto":
+    if not isinstance(finder.C, str) or finder.C != "auto":
         number("C", finder.C, "a number above 0 or 'auto'", is_positive)
     one_of("strands", finder.strands, ("both", "one"))
     whole_number("overhang", finder.overhang, 0, longest - 1)

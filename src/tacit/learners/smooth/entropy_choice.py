@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import numbers, shorten
-from tacit.learners.folds import plain_labels, splits
+from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
 
 __all__ = ["CurvePoint", "choose_entropy", "read_grid"]
 
@@ -52,9 +52,10 @@ def choose_entropy(
     learner: Any, X: Any, y: Any, alphas: Array, Cs: Array, hidden: Any, sample_weight: Any
 ) -> list[CurvePoint]:
     """The curve: for every C and α the score of held-out folds; along α each fit starts from the last one's weights."""
-    n = len(y)
+    n = count_labels(y)
+    check_size(X, n)
     known = {"hidden": hidden, "sample_weight": sample_weight}
-    known = {name: values for name, values in known.items() if values is not None}
+    known = {name: one_each(name, values, n) for name, values in known.items() if values is not None}
     scores = np.empty((Cs.size, alphas.size, 0))
     for train, test in splits(learner.cv, plain_labels(y), n):
         inside = {name: _safe_indexing(values, train) for name, values in known.items()}

@@ -60,7 +60,7 @@ class TrustRegion:
         is_rim = float(np.sum((solution.w - now.w) ** 2)) >= 0.8 * square
         count: dict[str, Any] = {"iteration": now.iteration + 1, "evaluations": evaluations}
         if promised < self.significant and (not is_rim or square > 1.0):
-            return replace(now, **count, is_done=True)
+            return replace(now, **count, is_done=True, is_solved=solution.gap <= self.significant)
         objective = self.margins(solution.w)[0]
         kept = (now.objective - objective) / max(promised, 1e-300)
         if kept < 0.25:
@@ -69,9 +69,10 @@ class TrustRegion:
             square *= 4
         memory = {"square": np.array([square])}
         is_end = square < MIN_SQUARE
+        ending: dict[str, Any] = {**count, "memory": memory, "is_done": is_end, "is_solved": True}
         if kept <= 0.1:
-            return replace(now, **count, memory=memory, is_done=is_end)
-        return replace(now, **count, memory=memory, w=solution.w, objective=objective, is_done=is_end)
+            return replace(now, **ending)
+        return replace(now, **ending, w=solution.w, objective=objective)
 
     def check(self, memory: Mapping[str, Array]) -> None:
         check_shapes(memory, {"square": (1,)})
@@ -108,7 +109,7 @@ class KinkedDescent:
         found = self.region.step(now)
         square = float(found.memory["square"][0])
         if found.is_done:
-            return replace(found, is_solved=True, memory={**now.memory, "square": np.array([square])})
+            return replace(found, memory={**now.memory, "square": np.array([square])})
         if found.w is now.w:  # a smaller ball, next time
             return replace(found, memory={**now.memory, "square": np.array([square])})
         again = self.quick.begin(found.w)
@@ -159,9 +160,10 @@ class ConvexConcave:
         is_precise = gap <= 0.1 * self.significant
         memory = {"gap": np.array([0.3 * max(fall, 0.0) if not is_precise and fall > gap else 0.1 * gap])}
         is_done = is_precise and fall < self.significant
+        count |= {"is_done": is_done, "is_solved": not is_done or solution.gap <= self.significant, "memory": memory}
         if fall <= 0:
-            return replace(now, **count, is_done=is_done, memory=memory)
-        return replace(now, **count, w=solution.w, objective=objective, is_done=is_done, memory=memory)
+            return replace(now, **count)
+        return replace(now, **count, w=solution.w, objective=objective)
 
     def check(self, memory: Mapping[str, Array]) -> None:
         check_shapes(memory, {"gap": (1,)})

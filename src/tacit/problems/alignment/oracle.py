@@ -14,12 +14,12 @@ from scipy.optimize import linear_sum_assignment
 
 from tacit.arrays import Array, Rows, smallest_integers, span
 from tacit.inputs.labels import is_missing
-from tacit.inputs.parameters import is_list, shorten
+from tacit.inputs.parameters import is_list, is_not_negative, is_whole, number, shorten
 from tacit.links import read_pairs
 from tacit.oracle import TARGET, Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.problems.alignment.known_links import KnownLinks, read_known
 from tacit.problems.alignment.tables import PairTables
 from tacit.problems.shared.margins import require_margins
@@ -123,8 +123,9 @@ class AlignmentOracle:
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         best = self._match(self._scores(w, rows, self._cells(rows)), rows)
-        value = np.where(labels == 1, best.value + w[-1], -np.inf)
-        return self._against(value, np.where(labels == 1, -np.inf, 0.0), best.code, rows)
+        is_parallel = label_positions(labels, best.value.size, 2) == 1
+        value = np.where(is_parallel, best.value + w[-1], -np.inf)
+        return self._against(value, np.where(is_parallel, -np.inf, 0.0), best.code, rows)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The true labels, with random links where none are known: of every matching as many as there can be."""
@@ -168,7 +169,7 @@ class AlignmentOracle:
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         links = self._read(code, rows)
         table = self.tables.values[links.rows].astype(self._precision, copy=False)
-        scores = (table @ w[:-1].astype(self._precision, copy=False)).astype(np.float64)
+        scores = (table @ self._link_weights(w)).astype(np.float64)
         total = np.bincount(links.owner, scores, minlength=links.labels.size) * self.scale[self._chosen(rows)]
         return np.asarray(total + w[-1] * links.labels)
 
@@ -196,8 +197,9 @@ class AlignmentOracle:
         return view
 
     def with_loss(self, losses: Any) -> Self:
+        """The same sentence pairs under another cost of a link that is not possible."""
         view = copy.copy(self)
-        view.wrong_link = float(losses)
+        view.wrong_link = number("losses", losses, "a number from 0, what a wrong link costs", is_not_negative)
         return view
 
     def hidden_unknown(self) -> Array:
@@ -280,7 +282,7 @@ class AlignmentOracle:
         for place, (i, label, entry) in enumerate(zip(chosen.tolist(), labels, entries, strict=True)):
             if label not in (-1, 1):
                 raise ValueError(f"label {place} is {shorten(label)}; it is 1 for parallel sentences and -1 for others")
-            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or entry == -1))
+            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)))
             if label == -1:
                 continue
             if is_open:
@@ -332,11 +334,15 @@ class AlignmentOracle:
 
     # parts
 
-    def _scores(self, w: Array, rows: Rows, cells: Any) -> Array:
-        """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
+    def _link_weights(self, w: Array) -> Array:
+        """The weights of the features of a link: all but the last."""
         if w.shape != (self.n_params,):
             raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed")
-        weights = w[:-1].astype(self._precision, copy=False)
+        return w[:-1].astype(self._precision, copy=False)
+
+    def _scores(self, w: Array, rows: Rows, cells: Any) -> Array:
+        """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
+        weights = self._link_weights(w)
         tables = self.tables
         if rows is None or isinstance(rows, slice):
             first, last = span(rows or slice(None), self.n_samples)
@@ -400,8 +406,8 @@ class AlignmentOracle:
     def _fits(self, code: Array, rows: Rows) -> Array:
         """Which rows of a code have the true label, and links that agree with what is known."""
         chosen, starts = self._chosen(rows), self._starts(rows)
-        whole = np.minimum.reduceat(code, starts[:-1]) >= 0
         links = self._read(np.maximum(code, 0), rows)
+        whole = np.minimum.reduceat(code, starts[:-1]) >= 0
         fits = whole & (links.labels == self._truth(rows))
         sure = np.bincount(links.owner, self._known.is_sure[links.cells], minlength=chosen.size)
         every = np.bincount(links.owner, minlength=chosen.size)

@@ -6,11 +6,10 @@ import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import find_labels, is_missing, kind_of_label, read_listed
-from tacit.inputs.parameters import is_list, shorten
+from tacit.inputs.parameters import has_length, is_list, shorten
 from tacit.ragged import Ragged
 
 
@@ -82,8 +81,7 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
 
 
 def _sequence(tags: Any, i: int) -> Any:
-    is_listed = is_list(tags) and hasattr(tags, "__len__") and not sparse.issparse(tags)
-    if isinstance(tags, str | bytes | dict) or not is_listed:
+    if isinstance(tags, str | bytes | dict) or not has_length(tags):
         raise ValueError(f"y[{i}] is {shorten(tags)}; a sequence has one tag per token: write a list of them")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
         raise ValueError(f"y[{i}] has shape {tags.shape}; a sequence has one tag per token, so it has one dimension")

@@ -39,7 +39,8 @@ class ClassBlocks(EnumerableOracle):
         shape = (len(schema.classes), table.shape[1])
         if schema.blocks.get("weights") != shape or schema.blocks.get("intercept", shape[:1]) != shape[:1]:
             raise ValueError(
-                f"the schema's blocks {dict(schema.blocks)} do not fit {shape[0]} classes × {shape[1]} features"
+                f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {shape[0]} classes × {shape[1]} "
+                "features"
             )
         self._sparse = sparse.issparse(table)
         self._blocks_of = schema.views
@@ -172,5 +173,5 @@ def check_blocks(schema: Schema, needed: Blocks, optional: Blocks) -> None:
     if not fits:
         raise ValueError(
             f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {len(schema.classes)} classes × "
-            f"{schema.n_features} features: {needed}"
+            f"{shorten(schema.n_features)} features: {shorten(needed)}"
         )

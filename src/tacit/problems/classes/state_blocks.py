@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.parameters import shorten
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.digests import checksum
 from tacit.problems.shared.row_sums import add_rows
@@ -27,7 +28,8 @@ class StateBlocks(EnumerableOracle):
         shape = (len(schema.classes), T)
         if schema.blocks.get("weights") != (*shape, d) or schema.blocks.get("intercept", shape) != shape:
             raise ValueError(
-                f"the schema's blocks {dict(schema.blocks)} do not fit {shape[0]} classes × {T} states × {d} features"
+                f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {shape[0]} classes × {T} states × {d} "
+                "features"
             )
         self._rows = np.ascontiguousarray(views, dtype=np.float64).reshape(n * T, d)
         self._columns = np.ascontiguousarray(views.transpose(1, 2, 0), dtype=np.float64)

@@ -48,7 +48,7 @@ class ForestOracle(LinkOracle):
         code, value = best.code.astype(np.int64), best.value
         starts = self.starts(rows)
         if prefer is not None:
-            wished = np.asarray(prefer, dtype=np.int64)
+            wished = self.read_wishes(prefer, rows)
             fits = self._agrees(wished, rows)
             safe = np.where(np.repeat(fits, np.diff(starts)), wished, code)
             held = self.score(w, safe, rows)

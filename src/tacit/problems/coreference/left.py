@@ -32,7 +32,7 @@ class LeftOracle(LinkOracle):
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         self.known_clusters()
         bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
-        wished = NOTHING if prefer is None else np.asarray(prefer, dtype=np.int64)
+        wished = NOTHING if prefer is None else self.read_wishes(prefer, rows)
         return self._best(w, rows, bonus, known=self._known, prefer=wished)
 
     def _augmented(self, w: Array, rows: Rows) -> Assignment:

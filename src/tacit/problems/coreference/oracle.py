@@ -196,6 +196,8 @@ class LinkOracle(ABC):
 
     def padded(self, w: Array) -> Array:
         """The weights by value, 0 for the value 0 of every template."""
+        if np.shape(w) != (self.n_params,):
+            raise ValueError(f"w has shape {np.shape(w)}, and {self.n_params} weights are needed")
         out = np.zeros(self._places[-1] + 1)
         out[self._places] = w
         return out
@@ -233,6 +235,16 @@ class LinkOracle(ABC):
             m = int(np.argmax(code >= most))
             raise ValueError(f"code[{m}] is {code[m]}, and mention {m} has only {most[m]} ways to link")
         return code
+
+    def read_wishes(self, prefer: Any, rows: Rows) -> Array:
+        """Links that win ties, one number per mention; those that no mention has are left to who compares them."""
+        wished = np.asarray(prefer, dtype=np.int64)
+        if wished.shape != self.mentions(rows).shape:
+            raise ValueError(
+                f"prefer has shape {wished.shape} for documents of {self.mentions(rows).size} mentions; it has one "
+                "number per mention"
+            )
+        return wished
 
     @abstractmethod
     def _most(self, mentions: Array) -> Array:

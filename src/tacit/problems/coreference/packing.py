@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, locate
-from tacit.inputs.parameters import is_whole, shorten
+from tacit.inputs.parameters import is_list, is_whole, shorten
 from tacit.ragged import Ragged
 from tacit.text.documents import first_occurrence
 from tacit.text.pairs import FIRST_FEATURE, MentionPairs
@@ -153,7 +153,7 @@ def read_clusters(y: Any, offsets: Array) -> Array:
 
 def read_links(hidden: Any, offsets: Array) -> Array:
     """The known links of all mentions, −1 for unknown; a document may have −1 or None in place of its links."""
-    listed = list(hidden) if hasattr(hidden, "__len__") and hasattr(hidden, "__iter__") else [hidden]
+    listed = list(hidden) if is_list(hidden) else [hidden]
     sizes = np.diff(offsets)
     if len(listed) == sizes.size:
         listed = [
@@ -170,8 +170,7 @@ def read_links(hidden: Any, offsets: Array) -> Array:
 
 def _per_document(values: Any, offsets: Array, name: str, what: str) -> list[Array]:
     sizes = np.diff(offsets)
-    is_list = hasattr(values, "__len__") and hasattr(values, "__iter__") and not isinstance(values, str | bytes | dict)
-    listed = list(values) if is_list else []
+    listed = list(values) if is_list(values) and not isinstance(values, str | bytes | dict) else []
     if len(listed) != sizes.size:
         raise ValueError(f"X has {sizes.size} documents, {name} has {len(listed)}; give the {what} of each")
     parts = []

@@ -8,9 +8,9 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.boxes import overlap
+from tacit.inputs.parameters import has_length
 from tacit.oracle.hidden_loss import Reference
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
-from tacit.ragged import Ragged
 
 
 def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidden:
@@ -30,7 +30,7 @@ def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidde
     """
     if types == 1:
         return read_hidden(hidden, counts, "windows")
-    pairs = read_positions(hidden, (counts.size, 2)) if np.ndim(hidden) == 2 or _holds_pairs(hidden) else None
+    pairs = read_positions(hidden, (counts.size, 2)) if _holds_pairs(hidden) else None
     if pairs is None:
         alone = read_positions(hidden, (counts.size,))
         pairs = np.column_stack([alone, np.full(counts.size, -1)])
@@ -54,10 +54,10 @@ def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidde
 
 
 def _holds_pairs(hidden: Any) -> bool:
-    if isinstance(hidden, Ragged) or not hasattr(hidden, "__len__") or not len(hidden):
-        return False
-    first = hidden[0]
-    return hasattr(first, "__len__") and len(first) == 2
+    """Whether samples have a pair each; the shapes are checked by who reads them."""
+    if isinstance(hidden, list | tuple):
+        return any(has_length(entry) for entry in hidden)
+    return getattr(hidden, "ndim", 1) == 2
 
 
 def join_hidden(states: Array | None, types: int) -> Array | None:

@@ -110,9 +110,9 @@ class Motif(Problem):
         self.overhang = overhang
 
     def check(self) -> None:
+        one_of("features", self.features, ("full", "sites", "literature"))  # sizes depend on it
         self._sizes()
         one_of("strands", self.strands, ("one", "both"))
-        one_of("features", self.features, ("full", "sites", "literature"))
         n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
         overhang = whole_number("overhang", self.overhang, 0, self._sizes()[0] - 1)
         if self.features != "sites" and (n_motifs > 1 or overhang):

@@ -14,7 +14,7 @@ from tacit.inputs.parameters import shorten
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, read_positions
 from tacit.oracle.losses import checked_losses
 from tacit.problems.motif import site_kernels
@@ -148,7 +148,7 @@ class SiteOracle:
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         score, states = self._positive(w, rows)
-        is_positive = np.asarray(labels) == 1
+        is_positive = label_positions(labels, score.size, 2) == 1
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
@@ -235,11 +235,20 @@ class SiteOracle:
     def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         """Whether each output is positive, and the (n, motifs) states of its sites."""
         sizes = _take(self._sizes, rows)
-        rest = np.maximum(np.asarray(code, dtype=np.int64) - 1, 0)
+        code = np.asarray(code)
+        if code.shape != sizes.shape or code.dtype.kind not in "iu":
+            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        outside = code > sizes**self._layout.n_motifs
+        if outside.any():
+            i = int(np.argmax(outside))
+            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
+        rest = np.maximum(code.astype(np.int64) - 1, 0)
         states = np.empty((rest.size, self._layout.n_motifs), np.int64)
         for m in range(self._layout.n_motifs):
             rest, states[:, m] = np.divmod(rest, sizes)
-        return np.asarray(code) > 0, states
+        return code > 0, states
 
     def _join(self, is_positive: Array, states: Array, rows: Rows) -> Array:
         sizes = _take(self._sizes, rows)
@@ -285,7 +294,10 @@ class SiteOracle:
         if hidden is None:
             twin._hidden = self._free(None)
         elif isinstance(hidden, KnownHidden):  # states, as `split` gives them
-            states = np.asarray(hidden.states).reshape(self._hidden.shape)
+            states = np.asarray(hidden.states)
+            if states.size != self._hidden.size or states.dtype.kind not in "iu":
+                raise ValueError(f"known sites of shape {states.shape} for {self.n_samples} sequences")
+            states = states.reshape(self._hidden.shape)
             if not ((states >= -1) & (states < self._sizes[:, None])).all():
                 raise ValueError(f"known sites do not fit {self.n_samples} sequences of these lengths")
             twin._hidden = states

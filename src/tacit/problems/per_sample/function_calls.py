@@ -104,19 +104,25 @@ class FunctionCalls:
             return np.arange(*span(rows or slice(None), self.n_samples))
         return np.asarray(rows)
 
+    def _shown(self, w: Array) -> Array:
+        """The weights as the user's functions see them: as many as there are features, and not to be written to."""
+        if np.shape(w) != (self.n_params,):
+            raise ValueError(f"w has shape {np.shape(w)}, joint features have {self.n_params} numbers")
+        return _read_only(w)
+
     def _known_truth(self) -> list[Any]:
         if self._bound.labels is None:
             raise ValueError("these samples were bound without labels: bind(X, y, ...) with y to impute or compare")
         return self._bound.labels
 
     def _call_argmax(self, w: Array, rows: Rows) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, _read_only(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
         rows_ = self._indices(rows)
         code = [self._code("argmax", i, functions.argmax(first + i, samples[i], w)) for i in rows_.tolist()]
         return self._judged("argmax", w, np.array(code, np.int32), rows, augmented=False)
 
     def _call_augmented(self, w: Array, rows: Rows) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, _read_only(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
         truth = self._known_truth()
         rows_ = self._indices(rows)
         code = [
@@ -125,7 +131,7 @@ class FunctionCalls:
         return self._judged("augmented", w, np.array(code, np.int32), rows, augmented=True)
 
     def _call_impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, _read_only(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
         truth = self._known_truth()
         rows_ = self._indices(rows)
         code = self._truth[rows_].astype(np.int32)
@@ -191,6 +197,10 @@ def pairs_of(oracle: FunctionCalls, labels: Any, hidden: Any, rows: Rows) -> lis
     indices = oracle._indices(rows).tolist()
     labels = as_samples(labels, "labels")
     values = [None] * len(labels) if hidden is None else as_samples(hidden, "hidden")
+    if len(labels) != len(indices) or len(values) != len(indices):
+        raise ValueError(
+            f"{len(labels)} labels and {len(values)} hidden values for {len(indices)} samples; give one each"
+        )
     has_hidden = oracle._bound.functions.hidden
     if has_hidden and any(h is None for h in values):
         raise ValueError(f"hidden[{values.index(None)}] is unknown; only complete outputs have a code: give hidden=")

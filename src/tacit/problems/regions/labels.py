@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from tacit.arrays import Array
 from tacit.inputs.labels import find_labels, kind_of_label
-from tacit.inputs.parameters import numbers, shorten
+from tacit.inputs.parameters import entries, has_length, numbers, shorten
 from tacit.problems.chain.tags import Tags, read_tags
 from tacit.ragged import Ragged
 
@@ -97,13 +96,11 @@ def read_limits(y: Any, classes: Array, n: int) -> Array | None:
 
 
 def _as_ragged(labels: Any) -> Ragged:
-    if not hasattr(labels, "__len__") or isinstance(labels, str | bytes | dict) or sparse.issparse(labels):
-        raise TypeError(f"labels are a list with the labels of every image, got {shorten(labels)}")
-    own = list(labels)
+    own = entries("labels", labels, "a list with the labels of every image")
     if not own:
         raise ValueError("no images: labels is empty")
     for i, part in enumerate(own):
-        if isinstance(part, str | bytes | dict) or not hasattr(part, "__len__") or sparse.issparse(part):
+        if isinstance(part, str | bytes | dict) or not has_length(part):
             raise ValueError(f"labels[{i}] is {shorten(part)}; give one label per region")
     tags = read_tags(own, np.array([len(part) for part in own], dtype=np.int64))
     if tags.values.dtype.kind in "US" and tags.missing.any():

@@ -13,12 +13,12 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array, Rows, span
-from tacit.inputs.labels import find_labels
-from tacit.inputs.parameters import shorten
+from tacit.inputs.labels import find_labels, is_missing
+from tacit.inputs.parameters import entries, even_table, is_list, is_whole, shorten
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.problems.sentences import kernels
 from tacit.problems.shared.margins import require_margins
@@ -103,7 +103,7 @@ class SentencesOracle:
         value = self._scored(options.scores, code, rows)
         if prefer is not None:
             prefer = np.asarray(prefer)
-            read = np.maximum(prefer, 0).astype(np.int8)
+            read = self._read(np.maximum(prefer, 0), rows).astype(np.int8)
             agrees = (prefer >= 0) & ((known < 0) | (prefer == known))
             agrees[starts[:-1]] = prefer[starts[:-1]] == labels
             fits = np.logical_and.reduceat(agrees, starts[:-1]) & self._allowed(read, rows)
@@ -133,7 +133,8 @@ class SentencesOracle:
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         options = self._options(w, rows)
-        other = np.where(labels == np.arange(2)[:, None], options.value, -np.inf)
+        places = label_positions(labels, options.value.shape[1], 2)
+        other = np.where(places == np.arange(2)[:, None], options.value, -np.inf)
         return self._better(options._replace(value=other), rows)
 
     def draw(self, rng: np.random.Generator) -> Array:
@@ -261,14 +262,16 @@ class SentencesOracle:
         out = np.full(int(starts[-1]), -1, dtype=np.int8)
         if hidden is None:
             return out
-        entries = list(hidden)
-        if len(entries) != starts.size - 1:
-            raise ValueError(f"hidden has {len(entries)} entries for {starts.size - 1} documents; give one each")
-        for i, entry in enumerate(entries):
-            if entry is None or (np.ndim(entry) == 0 and entry == -1):
+        given = entries("hidden", hidden, "a list of the chosen sentences of every document, None if unknown")
+        if len(given) != starts.size - 1:
+            raise ValueError(f"hidden has {len(given)} entries for {starts.size - 1} documents; give one each")
+        for i, entry in enumerate(given):
+            if not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)):
                 continue
             n = int(starts[i + 1] - starts[i]) - 1
-            places = np.asarray(entry) if np.size(entry) else np.zeros(0, np.int64)
+            places = even_table(f"hidden[{i}]", entry)
+            if places.shape == (0,):
+                places = np.zeros(0, np.int64)
             if places.ndim != 1 or places.dtype.kind not in "iu" or ((places < 0) | (places >= n)).any():
                 raise ValueError(
                     f"hidden[{i}] is {shorten(entry)}; it lists chosen sentences of document {i}, from 0 to {n - 1}, "
@@ -280,7 +283,7 @@ class SentencesOracle:
         wrong = (np.maximum.reduceat(out, starts[:-1]) >= 0) & ~self._allowed(known, rows)
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise ValueError(f"hidden[{i}] chooses {shorten(entries[i])}: {self._told(rows, i)}")
+            raise ValueError(f"hidden[{i}] chooses {shorten(given[i])}: {self._told(rows, i)}")
         return out
 
     def _told(self, rows: Rows, i: int) -> str:

@@ -112,7 +112,7 @@ class Sentences(Problem):
             scale=scale,
             **facts,
         )
-        return oracle if hidden is None else oracle.with_hidden(_as_list(hidden))
+        return oracle if hidden is None else oracle.with_hidden(hidden)
 
     def _features(self, values: Any) -> Any:
         """The table without the column of lengths, if there is one."""
@@ -196,9 +196,3 @@ class Sentences(Problem):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
-
-
-def _as_list(hidden: Any) -> list[Any]:
-    if isinstance(hidden, str | bytes | dict) or not hasattr(hidden, "__len__"):
-        raise ValueError(f"hidden lists the chosen sentences of every document, None if unknown; got {shorten(hidden)}")
-    return [hidden[i] for i in range(len(hidden))] if isinstance(hidden, Ragged) else list(hidden)

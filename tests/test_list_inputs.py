@@ -4,16 +4,18 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit import LatentPerceptron, MinEntropySVM, RegionGraphs, RegionLabels, StructuredSVM, path
+from tacit import LatentPerceptron, MinEntropySVM, Ragged, RegionGraphs, RegionLabels, StructuredSVM, path
 from tacit.apps import MotifFinder, WordAligner
 from tacit.datasets import write_two_columns
 from tacit.inputs.parameters import entries, has_length
 from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
 from tacit.problems.detection.known_windows import read_windows_and_types
+from tacit.problems.per_sample.user_functions import is_scalar, key_of
 from tacit.ranking import Relevances, Triplets
 from tacit.spectral import SpectralAutomaton
 from tacit.testing.discovery import problems
 from tacit.text import IBM1, Document, coreference_scores, mention_pairs
+from tacit.text.pairs import read_pairs
 from tacit.words.features import number_words
 
 GRAPHS = RegionGraphs([[[1.0], [2.0]]], edges=[[0, 1]], maps=[[[0, 1]]])
@@ -192,3 +194,14 @@ def test_columns_and_folds_that_are_none_are_refused():
             Relevances(families={"left": columns}).table(np.ones((2, 3)), np.ones((2, 3)))
     with pytest.raises(ValueError, match="cv must be a number of folds"):
         path(StructuredSVM(Candidates()), np.ones((2, 1, 1)), [0, 1], [1.0], cv=sparse.eye_array(3, format="csr"))
+
+
+def test_records_are_labels_as_their_tuples_are():
+    record = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])[0]
+    assert key_of(record) == key_of((1, 2.0))
+    assert not is_scalar(record)
+
+
+def test_sparse_pairs_of_mentions_are_refused():
+    with pytest.raises(TypeError, match="toarray"):
+        read_pairs(Ragged(sparse.csr_array(np.ones((2, 3))), [0, 2]))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tacit.arrays import Array, locate
 from tacit.inputs.parameters import shorten
@@ -72,6 +73,8 @@ def read_pairs(X: Any) -> Ragged:
     if len(pairs) == 0:
         raise ValueError("no documents: X holds 0 samples, a minimum of 1 is required")
     values = pairs.values
+    if sparse.issparse(values):
+        raise TypeError("pairs of mentions are a table of whole numbers, got a sparse one; give X.toarray()")
     if values.ndim != 2 or values.shape[1] <= FIRST_FEATURE:
         raise ValueError(
             f"a pair is a later mention, an earlier one, and at least one feature, got rows of shape {values.shape[1:]}"

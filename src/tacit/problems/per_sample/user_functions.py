@@ -169,10 +169,10 @@ def key_of(value: Any) -> Any:
     >>> key_of(np.array([[1, 2], [3, 4]])) == key_of([(1, 2), (3, 4)])
     True
     """
+    if isinstance(value, np.ndarray | np.void):  # a record of named fields is a tuple of them
+        return key_of(value.tolist())
     if isinstance(value, _PLAIN):
         return value
-    if isinstance(value, np.ndarray):
-        return key_of(value.tolist())
     if isinstance(value, (list, tuple)):
         return tuple(map(key_of, value))
     if isinstance(value, (set, frozenset)):
@@ -191,7 +191,7 @@ def key_of(value: Any) -> Any:
 
 def is_scalar(value: Any) -> bool:
     """Whether a label is a single number or string."""
-    return isinstance(value, _PLAIN) and value is not None
+    return isinstance(value, _PLAIN) and value is not None and not isinstance(value, np.void)
 
 
 def as_samples(X: Any, what: str = "X") -> list[Any]:

@@ -8,6 +8,7 @@ from tacit import LatentPerceptron, MinEntropySVM, Ragged, RegionGraphs, RegionL
 from tacit.apps import MotifFinder, WordAligner
 from tacit.datasets import write_two_columns
 from tacit.inputs.parameters import entries, has_length
+from tacit.learners.folds import one_each
 from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
 from tacit.problems.detection.known_windows import read_windows_and_types
 from tacit.problems.per_sample.user_functions import is_scalar, key_of
@@ -205,3 +206,14 @@ def test_records_are_labels_as_their_tuples_are():
 def test_sparse_pairs_of_mentions_are_refused():
     with pytest.raises(TypeError, match="toarray"):
         read_pairs(Ragged(sparse.csr_array(np.ones((2, 3))), [0, 2]))
+
+
+def test_values_without_order_are_not_one_per_sample():
+    with pytest.raises(ValueError, match="one entry for each of the 2 samples"):
+        one_each("hidden", {0, 1}, 2)
+
+
+def test_a_label_that_cannot_be_looked_up_is_refused():
+    problem = PerSample(joint_feature=lambda x, y: np.ones(1), outputs=[np.timedelta64(5), 1])
+    with pytest.raises(ValueError, match="cannot be looked up"):
+        StructuredSVM(problem, verbose=0).fit([0.0, 1.0], [1, 1])

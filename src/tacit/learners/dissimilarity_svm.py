@@ -166,7 +166,7 @@ class DissimilaritySVM(LatentSVM):
             is_name or self.conditional is None or isinstance(self.conditional, Problem)
         ):
             raise ValueError(f"conditional must be None, 'delta' or a problem, got {shorten(self.conditional)}")
-        if self.rescaling != "margin":
+        if not isinstance(self.rescaling, str) or self.rescaling != "margin":
             raise ValueError("a loss that is averaged over hidden values is not zero on the truth: rescaling='margin'")
 
     def _check_loss(self, oracle: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,7 @@ def check_size(X: Any, n: int) -> None:
 
 def one_each(name: str, values: Any, n: int) -> Any:
     """The values, if there is one for each of n samples."""
-    if not has_length(values) or len(values) != n:
+    if not has_length(values) or isinstance(values, Set | dict) or len(values) != n:  # a set has no order
         raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
     return values
 

@@ -242,7 +242,11 @@ class PerSample(Problem):
         """All labels that occur, in y and in the lists; sorted."""
         found = set(labels)
         if self.outputs is not None:
-            found |= {y for i, x in enumerate(samples) for y, _ in functions.outputs(i, x) if is_scalar(y)}
+            listed = [y for i, x in enumerate(samples) for y, _ in functions.outputs(i, x) if is_scalar(y)]
+            try:
+                found |= set(listed)
+            except (TypeError, ValueError) as error:  # a time span without a unit, say
+                raise ValueError(f"outputs lists a label that cannot be looked up: {error}; use plain ones") from error
         if len({isinstance(label, str) for label in found}) > 1:
             raise ValueError(f"y and outputs mix kinds of labels: {sorted(map(str, found))[:5]}; use one kind")
         if len(found) < 2:

@@ -29,10 +29,14 @@ from tacit.apps.locator.detectors import (
     best_windows,
     boxes_of,
     centre_boxes,
+    find_boxes,
     learn_components,
     learn_latent,
     learn_shared,
+    measure_temperature,
     nearest_windows,
+    settle_boxes,
+    window_scores,
 )
 from tacit.apps.locator.recipe import choose_detector, mean_length
 from tacit.boxes import overlap
@@ -149,8 +153,7 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
     right = float(np.mean(found.y == y[test]))
     add("**Locator, labels alone**", found.boxes, right, seconds)
     said = np.searchsorted(np.unique(y), found.y)
-    if features == "net":
-        _run_parts(add, data, locator, train, test, said)
+    _run_parts(add, data, locator, train, test, said, features)
     reduced, unseen = _reduced(data, locator, train), _reduced(data, locator, test)
     for share in SHARES if features == "net" else (1.0,):
         some = np.sort(order[: round(share * len(train))])
@@ -160,22 +163,43 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
         chosen = choose_detector(reduced, y[train], np.unique(y), drawn, LATENT_C, QUIET | {"random_state": 0})
         seconds = time.process_time() - began
         told = f"boxes of {share:.0%}" if share < 1 else "all boxes"
-        boxes = boxes_of(unseen, best_windows(unseen, (chosen.own + chosen.shared)[said]))
+        weights = chosen.own + chosen.shared
+        temperature = measure_temperature(reduced, window_scores(reduced, weights[data.labels[train]]))
+        boxes = settle_boxes(unseen, window_scores(unseen, weights[said]), temperature)[0]
         add(f"**Locator, {told}**", boxes, right, seconds)
+        add(f"{told}, the best window alone", boxes_of(unseen, best_windows(unseen, weights[said])))
         if share < 1:
             _run_latent_with_boxes(add, reduced, unseen, y[train], said, some, drawn, share)
 
 
-def _run_parts(add: Any, data: Data, locator: Locator, train: np.ndarray, test: np.ndarray, said: np.ndarray) -> None:
-    """What needs labels alone, and no latent learning or no contrast."""
+def _run_parts(
+    add: Any,
+    data: Data,
+    locator: Locator,
+    train: np.ndarray,
+    test: np.ndarray,
+    said: np.ndarray,
+    features: str,
+) -> None:
+    """What needs labels alone: one of the two methods that Locator compares, or none of what it adds."""
     maps, new = (_reduced(data, locator, rows).with_windows(**LABEL_WINDOWS) for rows in (train, test))
     labels, k = data.labels[train], data.labels.max() + 1
     start = nearest_windows(maps, centre_boxes(maps.sizes))
+    began = time.process_time()
+    latent = learn_latent(maps, data.y[train], start, **QUIET)
+    seconds = time.process_time() - began
+    right = float(np.mean(latent.model.predict(new) == data.y[test]))
+    name = "LatentSVM, contrast, centre start"
+    add(f"{name}, best window", boxes_of(new, best_windows(new, latent.weights[said])), right, seconds)
+    add(f"{name}, mean of windows", find_boxes(new, latent.weights[said]), right, seconds)
+    if features != "net":
+        return
     mean = LatentSVM(Detection(contrast=None), C=LATENT_C, init=start, tol=1e-2, **QUIET).fit(maps, data.y[train])
     right = float(np.mean(mean.predict(new) == data.y[test]))
     add("LatentSVM, windows pooled by their mean", boxes_of(new, mean.impute(new, np.unique(data.y)[said])), right)
     components = learn_components(maps, labels, k)
     add("principal component of the class, best window", boxes_of(new, best_windows(new, components[said])))
+    add("principal component of the class, mean of windows", find_boxes(new, components[said]))
     of_cell = np.repeat(labels, maps.lengths)
     middles = np.array([maps.values[of_cell == c].mean(axis=0) @ components[c] for c in range(k)])
     add("principal component of the class, threshold", threshold_boxes(new, components[said], middles[said]))
@@ -200,8 +224,7 @@ def _run_latent_with_boxes(
     shared = learn_shared(maps[some], windows[some], 10.0, **QUIET)
     begin = np.where(windows >= 0, windows, best_windows(maps, shared))
     latent = learn_latent(maps, y, begin, known=windows, **QUIET)
-    found = boxes_of(new, best_windows(new, latent.weights[said]))
-    add(f"boxes of {share:.0%}, latent SVM on the labels of the rest", found)
+    add(f"boxes of {share:.0%}, latent SVM on the labels of the rest", find_boxes(new, latent.weights[said]))
 
 
 def _reduced(data: Data, locator: Locator, rows: np.ndarray) -> WindowMaps:

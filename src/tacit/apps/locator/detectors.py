@@ -23,6 +23,12 @@ LATENT_C = 10.0
 """Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
 SHARED_C = (3.0, 10.0, 30.0, 100.0)
 TOLERANCE = 1e-2
+TEMPERATURE = 0.25
+"""Of the probability of windows, as a share of the usual spread of their scores."""
+NEAR = 0.25
+"""Windows that overlap the best one by so much have a say in where the box is."""
+SAME = 0.5
+"""Windows that overlap by so much show the same thing."""
 LABEL_WINDOWS: dict[str, Any] = {
     "sizes": (0.22, 0.3, 0.42, 0.6, 0.8),
     "aspects": (0.75, 1.0, 1.33),
@@ -120,7 +126,10 @@ def window_scores(maps: WindowMaps, weights: Array) -> Array:
 
 def best_windows(maps: WindowMaps, weights: Array) -> Array:
     """(n,) the window of the highest score in every image."""
-    scores = window_scores(maps, weights)
+    return _first_top(maps, window_scores(maps, weights))
+
+
+def _first_top(maps: WindowMaps, scores: Array) -> Array:
     tops = np.maximum.reduceat(scores, maps.window_offsets[:-1])
     is_top = scores == np.repeat(tops, maps.window_counts)
     places = np.flatnonzero(is_top)
@@ -131,6 +140,45 @@ def best_windows(maps: WindowMaps, weights: Array) -> Array:
 def boxes_of(maps: WindowMaps, windows: Array) -> Array:
     """(n, 4) the boxes of chosen windows."""
     return np.asarray(maps.windows[maps.window_offsets[:-1] + windows])
+
+
+def measure_temperature(maps: WindowMaps, scores: Array) -> float:
+    """The difference of scores that makes a window e times as likely as another: a share of their usual spread."""
+    spread = np.sqrt(np.add.reduceat(scores**2, maps.window_offsets[:-1]) / maps.window_counts)
+    return float(max(TEMPERATURE * spread.mean(), 1e-12))
+
+
+def settle_boxes(maps: WindowMaps, scores: Array, temperature: float) -> tuple[Array, Array]:
+    """The box of every image, (n, 4), and how sure it is, (n,) from 0 to 1.
+
+    Windows come in a few sizes and steps, and the object lies between them. So the box is the mean of the best window
+    and of those around it, each weighted by its probability. How sure it is, is the share of probability on windows
+    that overlap the best one by half or more.
+
+    Parameters
+    ----------
+    maps : with windows
+    scores : (m,) of all windows
+    temperature : of `measure_temperature`
+
+    >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20], [4, 0, 24, 20]]])
+    >>> settle_boxes(maps, np.array([1.0, 1.0]), 0.5)
+    (array([[ 2.,  0., 22., 20.]]), array([1.]))
+    """
+    starts, counts = maps.window_offsets[:-1], maps.window_counts
+    tops = np.repeat(np.maximum.reduceat(scores, starts), counts)
+    best = np.repeat(boxes_of(maps, _first_top(maps, scores)), counts, axis=0)
+    shared = overlap(best, maps.windows)
+    chance = np.exp((scores - tops) / temperature)
+    near = chance * (shared >= NEAR)
+    boxes = np.add.reduceat(near[:, None] * maps.windows, starts) / np.add.reduceat(near, starts)[:, None]
+    return np.asarray(boxes), np.add.reduceat(chance * (shared >= SAME), starts) / np.add.reduceat(chance, starts)
+
+
+def find_boxes(maps: WindowMaps, weights: Array) -> Array:
+    """(n, 4) the boxes by weights (n, d) or (d,) of windows, of many images at once."""
+    scores = window_scores(maps, weights)
+    return settle_boxes(maps, scores, measure_temperature(maps, scores))[0]
 
 
 def mean_overlap(found: Array, drawn: Array) -> float:
@@ -144,10 +192,13 @@ __all__ = [
     "best_windows",
     "boxes_of",
     "centre_boxes",
+    "find_boxes",
     "learn_components",
     "learn_latent",
     "learn_shared",
     "mean_overlap",
+    "measure_temperature",
     "nearest_windows",
+    "settle_boxes",
     "window_scores",
 ]

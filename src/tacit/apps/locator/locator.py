@@ -13,10 +13,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit import StructuredSVM
 from tacit.apps.application import Application
-from tacit.apps.locator.detectors import LABEL_WINDOWS, LATENT_C, boxes_of, window_scores
+from tacit.apps.locator.detectors import (
+    LABEL_WINDOWS,
+    LATENT_C,
+    boxes_of,
+    measure_temperature,
+    settle_boxes,
+    window_scores,
+)
 from tacit.apps.locator.recipe import Recipe, choose_detector
 from tacit.arrays import Array, is_table
-from tacit.boxes import FoundBoxes, overlap
+from tacit.boxes import FoundBoxes
 from tacit.images.map_making import read_features, window_maps
 from tacit.images.maps import handmade_maps
 from tacit.images.window_maps import WindowMaps
@@ -31,8 +38,6 @@ LABEL_C = (10.0, 100.0, 1000.0)
 """Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
 MIN_BOXES = 2
 """Drawn boxes from which on a detector is learned from them."""
-SURE_OVERLAP = 0.5
-"""Windows that overlap the best one by so much speak for it, the others against."""
 
 
 class Locator(Application):
@@ -167,9 +172,8 @@ class Locator(Application):
             self.status_ = Status.INTERRUPTED
         labels = find_labels(self.classes_, y)
         scores = window_scores(reduced, (recipe.own + recipe.shared)[labels])
-        spread = np.sqrt(np.add.reduceat(scores**2, reduced.window_offsets[:-1]) / reduced.window_counts)
-        self.temperature_ = float(max(spread.mean() / 4, 1e-12))
-        self.found_boxes_, self.found_scores_ = self._pick(reduced, scores)
+        self.temperature_ = measure_temperature(reduced, scores)
+        self.found_boxes_, self.found_scores_ = settle_boxes(reduced, scores, self.temperature_)
         self.found_labels_ = y
         self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
         self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
@@ -206,19 +210,7 @@ class Locator(Application):
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
         parts = self.schema_.views(self.coef_)
         scores = window_scores(reduced, (parts["window"][:, 0, 0] + parts["shared"][0])[labels])
-        return FoundBoxes(y, *self._pick(reduced, scores))
-
-    def _pick(self, maps: WindowMaps, scores: Array) -> tuple[Array, Array]:
-        """The best box of every image, and the share of probability on windows that overlap it well."""
-        boxes, sure = np.empty((len(maps), 4)), np.empty(len(maps))
-        for i, (a, b) in enumerate(zip(maps.window_offsets[:-1], maps.window_offsets[1:], strict=True)):
-            own = scores[a:b]
-            best = int(np.argmax(own))
-            boxes[i] = maps.windows[a + best]
-            chance = np.exp((own - own[best]) / self.temperature_)
-            near = overlap(boxes[i], maps.windows[a:b]) >= SURE_OVERLAP
-            sure[i] = chance[near].sum() / chance.sum()
-        return boxes, sure
+        return FoundBoxes(y, *settle_boxes(reduced, scores, self.temperature_))
 
     def _fit_labeller(self, maps: WindowMaps, y: Array) -> None:
         from sklearn.base import clone

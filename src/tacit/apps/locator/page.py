@@ -87,6 +87,8 @@ def locator_page(
 def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) -> Section:
     names = {
         "latent": "a latent SVM on the labels",
+        "agreed": "one detector for all classes, from boxes on which two methods agree",
+        "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",
         "shared": "one detector for all classes, from drawn boxes",
         "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
     }

@@ -7,15 +7,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.apps.locator.detectors import (
+    SAME,
     SHARED_C,
     best_windows,
     boxes_of,
     centre_boxes,
+    find_boxes,
     learn_components,
     learn_latent,
     learn_shared,
     mean_overlap,
+    measure_temperature,
     nearest_windows,
+    window_scores,
 )
 from tacit.arrays import Array
 from tacit.boxes import overlap
@@ -23,6 +27,11 @@ from tacit.images.window_maps import WindowMaps
 from tacit.inputs.labels import find_labels
 from tacit.running import Status
 
+MIN_AGREEMENT = 0.5
+"""Share of the photos of a class in which two methods must place the same box for the class to be trusted."""
+MIN_AGREED = 8
+"""Photos in which two methods agree from which on a detector is learned from them."""
+AGREED_C = 3.0
 MIN_DRAWN = 4
 """Drawn boxes from which on some are held out to choose by."""
 FOLDS = 4
@@ -74,7 +83,7 @@ def choose_detector(
     unit = mean_length(maps)  # C means the same for any features, then
     maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
     if known.size < 2:
-        found = _from_labels(maps, y, labels, len(classes), latent_C, settings)
+        found = _from_labels(maps, y, labels, classes, latent_C, settings)
     else:
         found = _from_boxes(maps, y, labels, len(classes), drawn, known, latent_C, settings)
     return found._replace(own=found.own / unit, shared=found.shared / unit)
@@ -86,33 +95,57 @@ def mean_length(maps: WindowMaps) -> float:
 
 
 def _from_labels(
-    maps: WindowMaps, y: Array, labels: Array, n_classes: int, latent_C: float, settings: dict[str, Any]
+    maps: WindowMaps, y: Array, labels: Array, classes: Array, latent_C: float, settings: dict[str, Any]
 ) -> Recipe:
-    """The latent SVM, and the principal component of every class beside it: where they disagree, look.
+    """Two methods side by side, and a detector that is learned from the boxes on which they agree.
 
-    The component finds what the photos of a class share, the latent SVM what tells classes apart.
+    The principal component finds what the photos of a class share, the latent SVM what tells classes apart. Where both
+    say the same, the box counts as drawn, and one detector for all classes is learned from such boxes: a label
+    cannot teach what all classes have in common, and the detector makes up for errors of both. Classes in
+    which the two mostly disagree keep the latent SVM, which stays near the middle of the photo.
     """
+    n_classes = len(classes)
     components = learn_components(maps, labels, n_classes)
     start = nearest_windows(maps, centre_boxes(maps.sizes))
     latent = learn_latent(maps, y, start, C=latent_C, **settings)
     by_component = best_windows(maps, components[labels])
     by_latent = best_windows(maps, latent.weights[labels])
-    agreement = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent))
-    share = float(np.mean(agreement >= 0.5))
+    agrees = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent)) >= SAME
+    by_class = np.bincount(labels, agrees, n_classes) / np.maximum(np.bincount(labels, minlength=n_classes), 1)
+    is_trusted = by_class >= MIN_AGREEMENT
+    agreed = np.flatnonzero(agrees & is_trusted[labels])
+    own, shared, method = latent.weights, np.zeros(maps.values.shape[1]), "latent"
+    if agreed.size >= MIN_AGREED:
+        shared = learn_shared(maps[agreed], by_component[agreed], AGREED_C, **(settings | {"verbose": 0}))
+        own = np.where(is_trusted[:, None], 0.0, _as_sharp(maps, latent.weights, shared, labels) - shared)
+        method = "agreed" if is_trusted.all() else "agreed and latent"
+    share = float(np.mean(agrees))
+    doubtful = ", ".join(map(str, classes[~is_trusted]))
     advice = (
         f"learned from labels alone; two methods agree in {share:.0%} of the photos. Draw boxes in a dozen of those "
         "that the report lists: that helps more than anything else"
     )
+    evidence: dict[str, Any] = {
+        "agreement of component and latent SVM": share,
+        "boxes taken for drawn": int(agreed.size),
+    }
+    evidence |= {"classes in which they disagree": doubtful} if doubtful else {}
     return Recipe(
-        latent.weights,
-        np.zeros(maps.values.shape[1]),
-        "latent",
-        {"agreement of component and latent SVM": share},
+        own,
+        shared,
+        method,
+        evidence,
         advice,
         dict(zip(("first", "middle", "last"), latent.windows, strict=True)),
-        {"component": by_component},
+        {"component": by_component, "latent SVM": by_latent},
         latent.model.status_ is Status.INTERRUPTED,
     )
+
+
+def _as_sharp(maps: WindowMaps, weights: Array, shared: Array, labels: Array) -> Array:
+    """Weights (K, d), scaled so that their scores spread as much as those of the shared ones do."""
+    theirs = measure_temperature(maps, window_scores(maps, weights[labels]))
+    return np.asarray(weights * measure_temperature(maps, window_scores(maps, shared)) / theirs)
 
 
 def _from_boxes(
@@ -169,11 +202,11 @@ def _choose_C(
     for train, test in folds:
         for j, C in enumerate(SHARED_C):
             u = learn_shared(maps[train], windows[train], C, **quiet)
-            by_C[j] += mean_overlap(boxes_of(maps[test], best_windows(maps[test], u)), drawn[test]) / len(folds)
+            by_C[j] += mean_overlap(find_boxes(maps[test], u), drawn[test]) / len(folds)
     best = int(np.argmax(by_C))
     for train, test in folds:
         u = learn_shared(maps[train[::2]], windows[train[::2]], SHARED_C[best], **quiet)
-        by_half += mean_overlap(boxes_of(maps[test], best_windows(maps[test], u)), drawn[test]) / len(folds)
+        by_half += mean_overlap(find_boxes(maps[test], u), drawn[test]) / len(folds)
     return SHARED_C[best], {
         "C of the shared detector": SHARED_C[best],
         "held-out mean IoU": float(by_C[best]),
@@ -202,10 +235,9 @@ def _held_out_latent(
     given = np.full(len(maps), -1)
     given[train] = windows[train]
     latent = learn_latent(maps, y, np.where(given >= 0, given, by_shared), known=given, C=latent_C, **quiet)
-    by_latent = best_windows(maps[test], latent.weights[labels[test]])
     return (
-        mean_overlap(boxes_of(maps[test], by_shared[test]), drawn[test]),
-        mean_overlap(boxes_of(maps[test], by_latent), drawn[test]),
+        mean_overlap(find_boxes(maps[test], u), drawn[test]),
+        mean_overlap(find_boxes(maps[test], latent.weights[labels[test]]), drawn[test]),
     )
 
 

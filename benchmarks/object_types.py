@@ -25,8 +25,8 @@ from tacit.problems import Detection
 from tacit.problems.detection.problem import nearest_windows
 from tacit.problems.detection.types import start_types
 
-SPLITS = {"caltech": 10, "pets": 5}
-PARTS, C, TOLERANCE = 4, 10.0, 1e-2
+SPLITS = {"caltech": 10, "pets": 4}
+PARTS, C, LARGE_C, TOLERANCE = 4, 300.0, 1000.0, 1e-2
 
 
 def run() -> Page:
@@ -46,6 +46,11 @@ def run() -> Page:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name in SPLITS:
             _measure(page, name)
+    page.notes.append(
+        f"C = {C:g} and the pieces were chosen on one other split of caltech: with C of 1 and 10 the types are not "
+        "recovered, with 300 and 1000 they are. One type with a larger C is in the table, because a single block of "
+        "weights might need one. No test photo was looked at for any choice on pets."
+    )
     return page
 
 
@@ -57,7 +62,8 @@ def _measure(page: Page, name: str) -> None:
     truth = np.clip(truth, 0, np.tile(maps.sizes, 2))
     classes = np.unique(y, return_inverse=True)[1]
     k = int(classes.max()) + 1
-    ways = [(1, "–"), (k, "types given"), *((t, "clusters") for t in (2, 3, 4, 6)), (k, "aspect"), (k, "random")]
+    ways: list[tuple[int, str]] = [(1, "–"), (1, f"C = {LARGE_C:g}"), (k, "types given")]
+    ways += [*((t, "clusters") for t in (2, 3, 4, 6)), (k, "aspect"), (k, "random")]
     rows: dict[Any, list[tuple[float, ...]]] = {}
     for train, test in StratifiedShuffleSplit(SPLITS[name], test_size=0.4, random_state=0).split(y, y):
         for types, start in ways:
@@ -72,7 +78,7 @@ def _measure(page: Page, name: str) -> None:
     for (types, start), values in rows.items():
         hits, shared, learned, new, seconds = np.array(values).T
         is_one = types == 1
-        p = "–" if is_one else f"{stats.ttest_rel(shared, single).pvalue:.2g}"
+        p = "–" if start == "–" else f"{stats.ttest_rel(shared, single).pvalue:.2g}"
         rand = ("–", "–") if is_one else (interval(learned, 2), interval(new, 2))
         page.rows.append(
             (name, types, start, interval(100 * hits), interval(shared, 3), p, *rand, f"{seconds.mean():.1f}")
@@ -88,7 +94,7 @@ def _fit(
     problem = Detection(
         parts=PARTS, types=types, loss="overlap", classes=[0], shared=types > 1, fit_intercept=types > 1
     )
-    settings: dict[str, Any] = {"C": C, "tol": TOLERANCE, "verbose": 0}
+    settings: dict[str, Any] = {"C": LARGE_C if start.startswith("C") else C, "tol": TOLERANCE, "verbose": 0}
     if types == 1:
         model: Any = StructuredSVM(problem, **settings).fit(some, one, hidden=windows)
     elif start == "types given":

@@ -39,7 +39,7 @@ def test_every_photo_has_one_box_in_coco_and_csv(place):
 def test_labels_alone_place_the_boxes_of_an_easy_object(place):
     record = json.loads((place / "out" / "run.json").read_text())
     assert record["evaluation"]["IoU of 0.5 or more"] > 0.5
-    assert record["method"] == "latent"
+    assert record["method"] == "agreed"
     assert record["left_out"] == []
 
 

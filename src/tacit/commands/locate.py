@@ -26,6 +26,7 @@ ANYTHING = click.Path(exists=True, path_type=Path)
 @click.option("--boxes", type=ANYTHING, help="Drawn boxes to learn from, for some or all photos: CSV, COCO, VOC.")
 @click.option("--evaluate", type=ANYTHING, help="Drawn boxes to compare with, and not to learn from.")
 @click.option("--features", type=INPUT_FILE, metavar="NET.onnx", help="A network whose output is a map.")
+@click.option("--types", default=1, show_default=True, help="Hidden types of the object, learned from --boxes.")
 @click.option("--model", type=INPUT_FILE, help="A model.tacit of a former run: label and locate new photos.")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps feature maps.")
 @run_options(out="located")
@@ -35,6 +36,7 @@ def locate(
     boxes: Path | None,
     evaluate: Path | None,
     features: Path | None,
+    types: int,
     model: Path | None,
     cache: Path | None,
 ) -> None:
@@ -49,6 +51,8 @@ def locate(
             raise click.UsageError("--boxes is for learning, and --model has learned: leave one of them out")
         _locate_new(run, images, evaluate, features, model, cache)
         return
+    if types > 1 and boxes is None:
+        raise click.UsageError("--types are learned from drawn boxes: give --boxes too")
     if len(images) > 1:
         raise click.UsageError("one folder of photos, with a subfolder per class; several IMAGES only with --model")
     from tacit.apps import Locator
@@ -57,6 +61,7 @@ def locate(
 
     locator = Locator(
         features="handmade" if features is None else str(features),
+        types=types,
         cache=None if cache is None else str(cache),
         random_state=run.seed,
         n_jobs=run.jobs,

@@ -16,6 +16,7 @@ from tacit.arrays import Array
 from tacit.boxes import overlap
 from tacit.images.window_maps import WindowMaps
 from tacit.problems.detection.problem import Detection, nearest_windows
+from tacit.problems.detection.types import start_types
 
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
@@ -113,6 +114,22 @@ def learn_shared(maps: WindowMaps, windows: Array, C: float, **settings: Any) ->
     return np.asarray(model.weights_["window"][0, 0, 0])
 
 
+def learn_types(
+    maps: WindowMaps, boxes: Array, windows: Array, types: int, C: float, **settings: Any
+) -> tuple[Array, Array]:
+    """(T, d) and (d,): weights of hidden types of the object and those that they share, from drawn boxes.
+
+    A latent SVM whose windows are known and whose types are not; it starts from clusters of the boxes.
+    """
+    start = start_types(maps, boxes, types, random_state=settings.get("random_state", 0))
+    problem = Detection(types=types, loss="overlap", classes=[0], shared=True, fit_intercept=False)
+    model = LatentSVM(problem, C=C, init=np.column_stack([windows, start]), tol=TOLERANCE, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(maps, np.zeros(len(maps), int), hidden=windows)
+    return np.asarray(model.weights_["window"][0, :, 0]), np.asarray(model.weights_["shared"][0])
+
+
 def window_scores(maps: WindowMaps, weights: Array) -> Array:
     """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
     from tacit.images.pooling import plan_pooling, pool
@@ -135,6 +152,12 @@ def _first_top(maps: WindowMaps, scores: Array) -> Array:
     places = np.flatnonzero(is_top)
     first = np.searchsorted(places, maps.window_offsets[:-1])
     return np.asarray(places[first] - maps.window_offsets[:-1])
+
+
+def best_types(maps: WindowMaps, scores: Array) -> Array:
+    """(n,) the type of the object in every image, by scores (m, T): that of its best window."""
+    best = maps.window_offsets[:-1] + _first_top(maps, scores.max(axis=1))
+    return np.asarray(scores[best].argmax(axis=1))
 
 
 def boxes_of(maps: WindowMaps, windows: Array) -> Array:
@@ -189,6 +212,7 @@ def mean_overlap(found: Array, drawn: Array) -> float:
 
 __all__ = [
     "LatentWindows",
+    "best_types",
     "best_windows",
     "boxes_of",
     "centre_boxes",
@@ -196,6 +220,7 @@ __all__ = [
     "learn_components",
     "learn_latent",
     "learn_shared",
+    "learn_types",
     "mean_overlap",
     "measure_temperature",
     "nearest_windows",

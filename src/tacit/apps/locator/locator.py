@@ -16,6 +16,7 @@ from tacit.apps.application import Application
 from tacit.apps.locator.detectors import (
     LABEL_WINDOWS,
     LATENT_C,
+    best_types,
     boxes_of,
     measure_temperature,
     settle_boxes,
@@ -38,6 +39,7 @@ LABEL_C = (10.0, 100.0, 1000.0)
 """Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
 MIN_BOXES = 2
 """Drawn boxes from which on a detector is learned from them."""
+MAX_TYPES = 50
 
 
 class Locator(Application):
@@ -53,6 +55,8 @@ class Locator(Application):
         map of `tacit.images.maps`
     n_components : principal components of the cells that windows see
     latent_C : weight of the loss of the latent SVM; small, see the docs
+    types : hidden types of the object, each with weights of its own: kinds that look different, learned from drawn
+        boxes; one detector with types is then shared by all classes
     cache : a folder that keeps feature maps
     random_state : seed
     n_jobs : threads
@@ -61,8 +65,11 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : "latent", "shared", or "shared and latent": how windows are weighed
+    method_ : how windows are weighed. From labels: "agreed" (a detector learned from boxes on which two methods agree),
+        "latent", or "agreed and latent" (the latter for classes in which they do not); from drawn boxes: "shared",
+        "shared and latent", or "types"
     found_ : the boxes of the training photos, under their known labels, and how sure they are
+    found_types_ : (n,) the types of the objects in them, from 0
     evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
     advice_ : one sentence on how sure this is, and what would help
     accuracy_ : share of right labels in cross-validation on the training photos
@@ -74,6 +81,7 @@ class Locator(Application):
         features: Any = "handmade",
         n_components: int = 96,
         latent_C: float = LATENT_C,
+        types: int = 1,
         cache: str | os.PathLike[str] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
@@ -82,6 +90,7 @@ class Locator(Application):
         self.features = features
         self.n_components = n_components
         self.latent_C = latent_C
+        self.types = types
         self.cache = cache
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -93,6 +102,7 @@ class Locator(Application):
         whole_number("n_components", self.n_components)
         whole_number("random_state", self.random_state, 0, 2**32 - 1)
         number("latent_C", self.latent_C, "a number above 0", is_positive)
+        whole_number("types", self.types, 1, MAX_TYPES)
         if self.n_jobs is not None:
             whole_number("n_jobs", self.n_jobs, 1, 1024)
         if not isinstance(self.features, str) or self.features != "handmade":
@@ -148,7 +158,13 @@ class Locator(Application):
         drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
         if drawn.shape != (len(maps), 4):
             raise ValueError(f"boxes have shape {drawn.shape} for {len(maps)} photos; give one each, NaN for none")
-        self.has_boxes_ = int(np.sum(~np.isnan(drawn).any(axis=1))) >= MIN_BOXES
+        count = int(np.sum(~np.isnan(drawn).any(axis=1)))
+        self.has_boxes_ = count >= MIN_BOXES
+        if self.types > 1 and count < max(int(self.types), MIN_BOXES):
+            raise ValueError(
+                f"types={self.types} are learned from drawn boxes, and {count} were given; draw one per type at the "
+                "least, or leave types at 1"
+            )
         maps = self._placed(maps)
         self.status_ = Status.CONVERGED
         kept = min(int(self.n_components), *maps.values.shape)
@@ -158,23 +174,27 @@ class Locator(Application):
         self._fit_labeller(maps, y)
         reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
-        recipe = choose_detector(reduced, y, self.classes_, drawn, float(self.latent_C), settings)
+        recipe = choose_detector(
+            reduced, y, self.classes_, drawn, float(self.latent_C), settings, types=int(self.types)
+        )
         self._keep(recipe, reduced, y, drawn)
         return self
 
     def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)
         parts = self.schema_.views(self.coef_)
-        parts["window"][:, 0, 0] = recipe.own
+        parts["window"][:, :, 0] = recipe.own
         parts["shared"][0] = recipe.shared
         self.method_, self.evidence_, self.advice_ = recipe.method, recipe.evidence, recipe.advice
         if recipe.is_interrupted:
             self.status_ = Status.INTERRUPTED
         labels = find_labels(self.classes_, y)
-        scores = window_scores(reduced, (recipe.own + recipe.shared)[labels])
+        by_type = self._score_types(reduced, labels)
+        scores = by_type.max(axis=1)
         self.temperature_ = measure_temperature(reduced, scores)
         self.found_boxes_, self.found_scores_ = settle_boxes(reduced, scores, self.temperature_)
         self.found_labels_ = y
+        self.found_types_ = best_types(reduced, by_type)
         self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
         self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
         is_open = np.asarray(np.isnan(drawn).any(axis=1))
@@ -208,9 +228,14 @@ class Locator(Application):
         if (labels < 0).any():
             raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is no class that was learned")
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
-        parts = self.schema_.views(self.coef_)
-        scores = window_scores(reduced, (parts["window"][:, 0, 0] + parts["shared"][0])[labels])
+        scores = self._score_types(reduced, labels).max(axis=1)
         return FoundBoxes(y, *settle_boxes(reduced, scores, self.temperature_))
+
+    def _score_types(self, reduced: WindowMaps, labels: Array) -> Array:
+        """(m, T) the score of every window as every type."""
+        parts = self.schema_.views(self.coef_)
+        weights = parts["window"][:, :, 0] + parts["shared"][0]
+        return np.column_stack([window_scores(reduced, weights[labels, t]) for t in range(weights.shape[1])])
 
     def _fit_labeller(self, maps: WindowMaps, y: Array) -> None:
         from sklearn.base import clone
@@ -236,7 +261,8 @@ class Locator(Application):
         return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
 
     def _problem(self) -> Detection:
-        return Detection(n_components=getattr(self, "n_components_", None), shared=True, fit_intercept=False)
+        kept = getattr(self, "n_components_", None)
+        return Detection(n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
 
     def _fit_maps(self, photos: Any) -> WindowMaps:
         if isinstance(photos, WindowMaps):

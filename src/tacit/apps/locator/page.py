@@ -14,11 +14,14 @@ from tacit.arrays import Array
 from tacit.boxes import FoundBoxes, overlap
 from tacit.datasets.images import pillow, read_photo
 from tacit.images.scaling import scale_image
+from tacit.problems.detection.types import mean_type_images
 from tacit.report import Code, Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, histogram
 
 SHOWN = 8
 """Photos per section."""
 THUMBNAIL = 200
+TYPE_SIDE, TYPE_EXAMPLES = 96, 4
+"""Pixels of the mean image of a type, and photos shown beside it."""
 BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
 
 
@@ -74,7 +77,12 @@ def locator_page(
     sections.append(Section("The surest boxes", [Prose(f"{legend}."), show(order[:SHOWN])]))
     sections.append(Section("The least sure boxes", [show(order[::-1][:SHOWN])]))
     if is_training:
-        sections += [*_next_boxes(locator, photos, show), *_disagreement(locator, photos), *_confusion(locator)]
+        sections += [
+            *_types(locator, photos, found, show),
+            *_next_boxes(locator, photos, show),
+            *_disagreement(locator, photos),
+            *_confusion(locator),
+        ]
     if photos.left_out:
         rows = [(name, why) for name, why in photos.left_out]
         sections.append(Section("Left out", [Table([Column("file"), Column("why")], rows)]))
@@ -91,6 +99,7 @@ def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) ->
         "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",
         "shared": "one detector for all classes, from drawn boxes",
         "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
+        "types": f"a detector of {locator.types} hidden types of the object, from drawn boxes",
     }
     pairs: list[tuple[str, Any]] = [("photos", len(photos.files)), ("classes", ", ".join(map(str, locator.classes_)))]
     pairs.append(("boxes by", names[locator.method_]))
@@ -101,7 +110,7 @@ def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) ->
     blocks: list[Any] = [Facts(pairs)]
     if is_training:
         blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))
-    if locator.words_ is not None and "shared" not in locator.method_:
+    if locator.words_ is not None and not locator.has_boxes_:
         told = (
             "No network was given. Hand-made features tell classes apart, but from labels alone they seldom find where "
             "the object is: give a network (--features), or draw boxes (--boxes)."
@@ -120,6 +129,26 @@ def _evaluation(found: FoundBoxes, truth: Array | None) -> list[Section]:
     shared = overlap(found.boxes[known], truth[known])
     chart = Figure(histogram({"photos": shared}, "IoU", bins=20), "Intersection over union with the drawn boxes.")
     return [Section("Compared with drawn boxes", [Row([Facts(list(scores.items())), chart])])]
+
+
+def _types(locator: Any, photos: Any, found: FoundBoxes, show: _Gallery) -> list[Section]:
+    """What each hidden type of the object looks like: the mean of its boxes, and the photos that are surest of it."""
+    if locator.types == 1:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pixels = [read_photo(file) for file in photos.files]
+    k, kinds = int(locator.types), locator.found_types_
+    means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
+    order = np.argsort(-found.scores, kind="stable")
+    blocks: list[Any] = [Prose("The mean of all boxes of a type, cut out and scaled, and the photos with its surest.")]
+    for kind in range(k):
+        own = order[kinds[order] == kind]
+        names, counts = np.unique(found.y[own], return_counts=True)
+        told = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True)) or "no photo"
+        mean = Picture(encode_jpeg(means[kind]), f"mean of type {kind + 1}", f"type {kind + 1}: {told}", "image/jpeg")
+        blocks.append(Row([mean, *show(own[:TYPE_EXAMPLES]).blocks]))
+    return [Section("Types of the object", blocks)]
 
 
 def _next_boxes(locator: Any, photos: Any, show: _Gallery) -> list[Section]:
@@ -194,6 +223,11 @@ def draw_boxes(pixels: Array, boxes: Sequence[tuple[Array, tuple[int, int, int],
     for box, colour, width in boxes:
         corners = np.clip(np.asarray(box) * factor, 0, limit)
         draw.rectangle(corners.tolist(), outline=colour, width=width)
+    return encode_jpeg(np.asarray(image))
+
+
+def encode_jpeg(pixels: Array) -> bytes:
+    """A JPEG of pixels (height, width, 3)."""
     stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=80)
+    pillow().fromarray(np.ascontiguousarray(pixels)).save(stream, "JPEG", quality=80)
     return stream.getvalue()

@@ -16,6 +16,7 @@ from tacit.apps.locator.detectors import (
     learn_components,
     learn_latent,
     learn_shared,
+    learn_types,
     mean_overlap,
     measure_temperature,
     nearest_windows,
@@ -46,7 +47,7 @@ class Recipe(NamedTuple):
 
     Attributes
     ----------
-    own, shared : (K, d) and (d,) weights of windows
+    own, shared : (K, T, d) and (d,) weights of windows, by class and type of the object
     method : how they were learned
     evidence : numbers behind the choice, by name
     advice : one sentence
@@ -66,7 +67,13 @@ class Recipe(NamedTuple):
 
 
 def choose_detector(
-    maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any]
+    maps: WindowMaps,
+    y: Array,
+    classes: Array,
+    drawn: Array,
+    latent_C: float,
+    settings: dict[str, Any],
+    types: int = 1,
 ) -> Recipe:
     """The detector for these photos.
 
@@ -77,6 +84,7 @@ def choose_detector(
     drawn : (n, 4) drawn boxes, NaN where there is none
     latent_C : weight of the loss of the latent SVM
     settings : verbose, n_jobs and random_state of learners
+    types : hidden types of the object; more than one needs drawn boxes
     """
     labels = find_labels(classes, y)
     known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
@@ -85,7 +93,7 @@ def choose_detector(
     if known.size < 2:
         found = _from_labels(maps, y, labels, classes, latent_C, settings)
     else:
-        found = _from_boxes(maps, y, labels, len(classes), drawn, known, latent_C, settings)
+        found = _from_boxes(maps, y, labels, len(classes), drawn, known, latent_C, settings, types)
     return found._replace(own=found.own / unit, shared=found.shared / unit)
 
 
@@ -131,7 +139,7 @@ def _from_labels(
     }
     evidence |= {"classes in which they disagree": doubtful} if doubtful else {}
     return Recipe(
-        own,
+        own[:, None],
         shared,
         method,
         evidence,
@@ -157,8 +165,9 @@ def _from_boxes(
     known: Array,
     latent_C: float,
     settings: dict[str, Any],
+    types: int,
 ) -> Recipe:
-    """The shared detector first; the latent step only where it helps on held-out boxes."""
+    """The shared detector first; the latent step only where it helps on held-out boxes, and never with types."""
     quiet = settings | {"verbose": 0}
     windows = nearest_windows(maps, drawn)
     start = nearest_windows(maps, centre_boxes(maps.sizes))
@@ -168,6 +177,7 @@ def _from_boxes(
         some = known[:: -(-known.size // MAX_CHOOSING)]
         C, by_C = _choose_C(maps, drawn, windows, some, quiet)
         evidence |= by_C
+    if known.size >= MIN_DRAWN and types == 1:
         helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
         evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
         takes_latent = helped[1] > helped[0] + ENOUGH_GAIN
@@ -175,6 +185,10 @@ def _from_boxes(
     by_shared = best_windows(maps, shared)
     own, method, others, cut = np.zeros((n_classes, shared.size)), "shared", {}, False
     steps = {"first": start, "middle": by_shared, "last": by_shared}
+    if types > 1:
+        of_types, shared = learn_types(maps[known], drawn[known], windows[known], types, C, **quiet)
+        advice = _advise(evidence, known.size, len(maps))
+        return Recipe(np.repeat(of_types[None], n_classes, axis=0), shared, "types", evidence, advice, steps, {}, False)
     if takes_latent:
         begin = np.where(windows >= 0, windows, by_shared)
         latent = learn_latent(maps, y, begin, known=windows, C=latent_C, **settings)
@@ -183,7 +197,7 @@ def _from_boxes(
         steps = dict(zip(("first", "middle", "last"), latent.windows, strict=True))
         cut = latent.model.status_ is Status.INTERRUPTED
     advice = _advise(evidence, known.size, len(maps))
-    return Recipe(own, shared, method, evidence, advice, steps, others, cut)
+    return Recipe(own[:, None], shared, method, evidence, advice, steps, others, cut)
 
 
 def _folds(known: Array) -> list[tuple[Array, Array]]:

@@ -38,6 +38,7 @@ from tacit.apps.locator.detectors import (
     settle_boxes,
     window_scores,
 )
+from tacit.apps.locator.locator import HANDMADE_PARTS
 from tacit.apps.locator.recipe import choose_detector, mean_length
 from tacit.boxes import overlap
 from tacit.datasets import boxes_csv, find_folder
@@ -67,8 +68,9 @@ def run() -> Page:
         "480 photos of six breeds (a box around the head) and 300 of planes, faces and motorbikes; splits of 60 % to "
         f"learn from and 40 % to test on, stratified: {SPLITS['net']} with a network, {SPLITS['hand-made']} without. "
         "*net*: EfficientNet-Lite0, trained on ImageNet (which holds some of the breeds, planes and motorbikes), "
-        "photos scaled to 480 pixels, stride 32. *hand-made*: gradients, textures, colours and visual words. Some "
-        "430 windows per photo where boxes are given, some 600 where there are labels alone. Boxes are found "
+        "photos scaled to 480 pixels, stride 32. *hand-made*: gradients, textures, colours and visual words, "
+        f"with boxes in {HANDMADE_PARTS} × {HANDMADE_PARTS} pieces per window. Some 430 windows "
+        "per photo where boxes are given, some 600 where there are labels alone. Boxes are found "
         "under the predicted label. Mean ± half of a 95 % interval (Student's t over the splits), on test photos.",
         ["data", "features", "method", "IoU ≥ 0.5, %", "mean IoU", "class accuracy, %", "CPU seconds per fit"],
     )
@@ -163,12 +165,13 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
     said = np.searchsorted(np.unique(y), found.y)
     _run_parts(add, data, locator, train, test, said, features)
     reduced, unseen = _reduced(data, locator, train), _reduced(data, locator, test)
+    settings = QUIET | {"random_state": 0, "parts": 1 if features == "net" else HANDMADE_PARTS}
     for share in SHARES if features == "net" else (1.0,):
         some = np.sort(order[: round(share * len(train))])
         drawn = np.full((len(train), 4), np.nan)
         drawn[some] = data.truth[train][some]
         began = time.process_time()
-        chosen = choose_detector(reduced, y[train], np.unique(y), drawn, LATENT_C, QUIET | {"random_state": 0})
+        chosen = choose_detector(reduced, y[train], np.unique(y), drawn, LATENT_C, settings)
         seconds = time.process_time() - began
         told = f"boxes of {share:.0%}" if share < 1 else "all boxes"
         weights = chosen.own[:, 0] + chosen.shared

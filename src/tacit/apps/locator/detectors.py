@@ -1,10 +1,12 @@
 """The ways to weigh windows: the principal component of a class, a latent SVM on labels, a detector from boxes.
 
-Each returns weights of `Detection` (K, d) by class, or (d,) shared by all, on maps that are reduced already.
+Each returns weights of `Detection` on maps that are reduced already: (K, d) by class, or (d,) shared by all. Where
+windows have ``parts × parts`` pieces, d counts the features of all pieces.
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -91,54 +93,65 @@ class LatentWindows(NamedTuple):
 
 
 def learn_latent(
-    maps: WindowMaps, y: Array, start: Array, *, known: Array | None = None, C: float = LATENT_C, **settings: Any
+    maps: WindowMaps,
+    y: Array,
+    start: Array,
+    *,
+    known: Array | None = None,
+    C: float = LATENT_C,
+    parts: int = 1,
+    **settings: Any,
 ) -> LatentWindows:
     """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
-    model = LatentSVM(Detection(), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
+    model = LatentSVM(Detection(parts=parts), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=known)
     history = model.history_
     first, middle = (np.asarray(history[i].hidden) for i in (0, len(history) // 2))
-    return LatentWindows(model.weights_["window"][:, 0, 0], (first, middle, np.asarray(model.hidden_)), model)
+    weights = model.weights_["window"]
+    return LatentWindows(weights.reshape(len(weights), -1), (first, middle, np.asarray(model.hidden_)), model)
 
 
-def learn_shared(maps: WindowMaps, windows: Array, C: float, **settings: Any) -> Array:
+def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> Array:
     """(d,): one detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
     y = np.zeros(len(maps), int)
-    problem = Detection(loss="overlap", classes=[0], fit_intercept=False)
+    problem = Detection(parts=parts, loss="overlap", classes=[0], fit_intercept=False)
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=windows)
-    return np.asarray(model.weights_["window"][0, 0, 0])
+    return np.asarray(model.weights_["window"].ravel())
 
 
 def learn_types(
-    maps: WindowMaps, boxes: Array, windows: Array, types: int, C: float, **settings: Any
+    maps: WindowMaps, boxes: Array, windows: Array, types: int, C: float, parts: int = 1, **settings: Any
 ) -> tuple[Array, Array]:
     """(T, d) and (d,): weights of hidden types of the object and those that they share, from drawn boxes.
 
     A latent SVM whose windows are known and whose types are not; it starts from clusters of the boxes.
     """
     start = start_types(maps, boxes, types, random_state=settings.get("random_state", 0))
-    problem = Detection(types=types, loss="overlap", classes=[0], shared=True, fit_intercept=False)
+    problem = Detection(parts=parts, types=types, loss="overlap", classes=[0], shared=True, fit_intercept=False)
     model = LatentSVM(problem, C=C, init=np.column_stack([windows, start]), tol=TOLERANCE, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, np.zeros(len(maps), int), hidden=windows)
-    return np.asarray(model.weights_["window"][0, :, 0]), np.asarray(model.weights_["shared"][0])
+    return model.weights_["window"].reshape(types, -1), np.asarray(model.weights_["shared"].ravel())
 
 
 def window_scores(maps: WindowMaps, weights: Array) -> Array:
     """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
     from tacit.images.pooling import plan_pooling, pool
 
-    if weights.ndim == 1:
-        weights = np.broadcast_to(weights, (len(maps), weights.size))
-    cells = np.einsum("cd,cd->c", maps.values, np.repeat(weights, maps.lengths, axis=0))
-    plan = plan_pooling(maps.windows, maps.window_offsets, maps.sizes, maps.strides, "ring")
-    return pool(cells[:, None, None], maps.offsets, maps.grids, plan, maps.window_offsets)[:, 0]
+    features = maps.values.shape[1]
+    kinds, which = np.unique(np.atleast_2d(weights), axis=0, return_inverse=True)  # one per class, not per image
+    pieces = kinds.shape[1] // features
+    cells = maps.values @ kinds.reshape(-1, features).T.astype(maps.values.dtype)
+    own = np.repeat(np.broadcast_to(which.ravel(), (len(maps),)), maps.lengths)
+    cells = cells.reshape(-1, len(kinds), pieces)[np.arange(len(cells)), own]
+    plan = plan_pooling(maps.windows, maps.window_offsets, maps.sizes, maps.strides, "ring", math.isqrt(pieces))
+    return pool(cells[:, :, None], maps.offsets, maps.grids, plan, maps.window_offsets)[:, 0]
 
 
 def best_windows(maps: WindowMaps, weights: Array) -> Array:

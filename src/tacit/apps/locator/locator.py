@@ -40,6 +40,7 @@ LABEL_C = (10.0, 100.0, 1000.0)
 MIN_BOXES = 2
 """Drawn boxes from which on a detector is learned from them."""
 MAX_TYPES = 50
+HANDMADE_PARTS = 4
 
 
 class Locator(Application):
@@ -55,6 +56,8 @@ class Locator(Application):
         map of `tacit.images.maps`
     n_components : principal components of the cells that windows see
     latent_C : weight of the loss of the latent SVM; small, see the docs
+    parts : pieces of a window across, and down, each with weights of its own, where boxes are drawn; None for 4 with
+        hand-made features, which see no layout of their own, and 1 with others. From labels alone it is 1
     types : hidden types of the object, each with weights of its own: kinds that look different, learned from drawn
         boxes; one detector with types is then shared by all classes
     cache : a folder that keeps feature maps
@@ -81,6 +84,7 @@ class Locator(Application):
         features: Any = "handmade",
         n_components: int = 96,
         latent_C: float = LATENT_C,
+        parts: int | None = None,
         types: int = 1,
         cache: str | os.PathLike[str] | None = None,
         random_state: int = 0,
@@ -90,6 +94,7 @@ class Locator(Application):
         self.features = features
         self.n_components = n_components
         self.latent_C = latent_C
+        self.parts = parts
         self.types = types
         self.cache = cache
         self.random_state = random_state
@@ -103,6 +108,8 @@ class Locator(Application):
         whole_number("random_state", self.random_state, 0, 2**32 - 1)
         number("latent_C", self.latent_C, "a number above 0", is_positive)
         whole_number("types", self.types, 1, MAX_TYPES)
+        if self.parts is not None:
+            whole_number("parts", self.parts, 1, 8)
         if self.n_jobs is not None:
             whole_number("n_jobs", self.n_jobs, 1, 1024)
         if not isinstance(self.features, str) or self.features != "handmade":
@@ -165,6 +172,7 @@ class Locator(Application):
                 f"types={self.types} are learned from drawn boxes, and {count} were given; draw one per type at the "
                 "least, or leave types at 1"
             )
+        self.parts_ = self._choose_parts() if self.has_boxes_ else 1
         maps = self._placed(maps)
         self.status_ = Status.CONVERGED
         kept = min(int(self.n_components), *maps.values.shape)
@@ -174,17 +182,23 @@ class Locator(Application):
         self._fit_labeller(maps, y)
         reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
+        settings["parts"] = self.parts_
         recipe = choose_detector(
             reduced, y, self.classes_, drawn, float(self.latent_C), settings, types=int(self.types)
         )
         self._keep(recipe, reduced, y, drawn)
         return self
 
+    def _choose_parts(self) -> int:
+        if self.parts is not None:
+            return int(self.parts)
+        return HANDMADE_PARTS if isinstance(self.features, str) and self.features == "handmade" else 1
+
     def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)
         parts = self.schema_.views(self.coef_)
-        parts["window"][:, :, 0] = recipe.own
-        parts["shared"][0] = recipe.shared
+        parts["window"][:] = recipe.own.reshape(parts["window"].shape)
+        parts["shared"][:] = recipe.shared.reshape(parts["shared"].shape)
         self.method_, self.evidence_, self.advice_ = recipe.method, recipe.evidence, recipe.advice
         if recipe.is_interrupted:
             self.status_ = Status.INTERRUPTED
@@ -234,7 +248,7 @@ class Locator(Application):
     def _score_types(self, reduced: WindowMaps, labels: Array) -> Array:
         """(m, T) the score of every window as every type."""
         parts = self.schema_.views(self.coef_)
-        weights = parts["window"][:, :, 0] + parts["shared"][0]
+        weights = (parts["window"] + parts["shared"]).reshape(*parts["window"].shape[:2], -1)
         return np.column_stack([window_scores(reduced, weights[labels, t]) for t in range(weights.shape[1])])
 
     def _fit_labeller(self, maps: WindowMaps, y: Array) -> None:
@@ -262,7 +276,8 @@ class Locator(Application):
 
     def _problem(self) -> Detection:
         kept = getattr(self, "n_components_", None)
-        return Detection(n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
+        parts = whole_number("parts_", getattr(self, "parts_", 1), 1, 8)
+        return Detection(parts=parts, n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
 
     def _fit_maps(self, photos: Any) -> WindowMaps:
         if isinstance(photos, WindowMaps):

@@ -83,7 +83,7 @@ def choose_detector(
     y, classes : the class of every photo, and all classes
     drawn : (n, 4) drawn boxes, NaN where there is none
     latent_C : weight of the loss of the latent SVM
-    settings : verbose, n_jobs and random_state of learners
+    settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
     types : hidden types of the object; more than one needs drawn boxes
     """
     labels = find_labels(classes, y)
@@ -167,7 +167,11 @@ def _from_boxes(
     settings: dict[str, Any],
     types: int,
 ) -> Recipe:
-    """The shared detector first; the latent step only where it helps on held-out boxes, and never with types."""
+    """The shared detector first; the latent step only where it helps on held-out boxes.
+
+    It is never tried with types, nor with windows of several pieces, which are for hand-made features: labels teach
+    these nothing about places.
+    """
     quiet = settings | {"verbose": 0}
     windows = nearest_windows(maps, drawn)
     start = nearest_windows(maps, centre_boxes(maps.sizes))
@@ -177,7 +181,7 @@ def _from_boxes(
         some = known[:: -(-known.size // MAX_CHOOSING)]
         C, by_C = _choose_C(maps, drawn, windows, some, quiet)
         evidence |= by_C
-    if known.size >= MIN_DRAWN and types == 1:
+    if known.size >= MIN_DRAWN and types == 1 and settings.get("parts", 1) == 1:
         helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
         evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
         takes_latent = helped[1] > helped[0] + ENOUGH_GAIN

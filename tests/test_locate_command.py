@@ -61,6 +61,20 @@ def test_some_boxes_make_a_detector_that_all_classes_share(place, tmp_path):
     assert record["evaluation"]["mean IoU"] > 0.5
 
 
+def test_types_of_the_object_are_shown_as_mean_images(place, tmp_path, capsys):
+    arguments = [str(place / "photos"), "--features", str(place / "net.onnx"), "--types", "2"]
+    assert main(["locate", *arguments, "--out", str(tmp_path / "none")]) == 2
+    assert "give --boxes" in capsys.readouterr().err
+    arguments += ["--boxes", str(place / "photos.csv"), "--out", str(tmp_path / "o"), "--quiet"]
+    assert main(["locate", *arguments]) == 0
+    report = (tmp_path / "o" / "report.html").read_text()
+    assert "Types of the object" in report
+    assert report.count('alt="mean of type') == 2
+    model = load(tmp_path / "o" / "model.tacit")
+    by_class = [np.bincount(model.found_types_[model.found_labels_ == name], minlength=2) for name in model.classes_]
+    assert np.max(by_class, axis=1).sum() >= 16  # of 20: the types are the two ways of hatching
+
+
 def test_a_model_labels_and_locates_new_photos(place, tmp_path):
     table = write_photos(tmp_path / "new", n=4, seed=77)
     arguments = ["--model", str(place / "out" / "model.tacit"), str(tmp_path / "new"), "--out", str(tmp_path / "found")]

@@ -20,7 +20,7 @@ from tacit.report import Code, Column, Facts, Figure, Notice, Page, Picture, Pro
 SHOWN = 8
 """Photos per section."""
 THUMBNAIL = 200
-TYPE_SIDE, TYPE_EXAMPLES = 96, 4
+TYPE_SIDE, TYPE_EXAMPLES = 96, 5
 """Pixels of the mean image of a type, and photos shown beside it."""
 BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
 
@@ -141,7 +141,7 @@ def _types(locator: Any, photos: Any, found: FoundBoxes, show: _Gallery) -> list
     k, kinds = int(locator.types), locator.found_types_
     means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
     order = np.argsort(-found.scores, kind="stable")
-    blocks: list[Any] = [Prose("The mean of all boxes of a type, cut out and scaled, and the photos with its surest.")]
+    blocks: list[Any] = [Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")]
     for kind in range(k):
         own = order[kinds[order] == kind]
         names, counts = np.unique(found.y[own], return_counts=True)

@@ -141,7 +141,9 @@ def _types(locator: Any, photos: Any, found: FoundBoxes, show: _Gallery) -> list
     k, kinds = int(locator.types), locator.found_types_
     means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
     order = np.argsort(-found.scores, kind="stable")
-    blocks: list[Any] = [Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")]
+    blocks: list[Any] = [
+        Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")
+    ]
     for kind in range(k):
         own = order[kinds[order] == kind]
         names, counts = np.unique(found.y[own], return_counts=True)

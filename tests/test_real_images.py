@@ -32,7 +32,9 @@ def test_mammals_are_all_there():
 def test_mammals_end_where_they_are_reported_to():
     data = mammals()
     train = ~data.is_test[:, 0]
-    model = LatentSVM(Candidates(fit_intercept=False), C=10.0, random_state=0).fit(data.X[train], data.y[train])
+    model = LatentSVM(Candidates(fit_intercept=False), C=10.0, tol=1e-2, random_state=0).fit(
+        data.X[train], data.y[train]
+    )
     assert abs(model.objective_ - 4.70) < 0.33  # Kumar (2013), table 2.2: 4.70 with a standard deviation of 0.11
     assert model.score(data.X[train], data.y[train]) > 0.98
 

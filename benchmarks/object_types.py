@@ -25,7 +25,9 @@ from tacit.problems import Detection
 from tacit.problems.detection.problem import nearest_windows
 from tacit.problems.detection.types import start_types
 
-SPLITS = {"caltech": 10, "pets": 4}
+SPLITS = {"caltech": 10, "pets": 3}
+EVERY = {"caltech": 1, "pets": 2}
+"""Every such photo is taken: six breeds take long."""
 PARTS, C, LARGE_C, TOLERANCE = 4, 300.0, 1000.0, 1e-2
 
 
@@ -33,12 +35,12 @@ def run() -> Page:
     page = Page(
         "Hidden types of an object",
         "All photos are one object, its box is drawn in training, and its type is hidden: caltech's planes, faces and "
-        f"motorbikes as one, six breeds of pets as one. HOG maps, {PARTS} × {PARTS} pieces per window, a weight block "
-        f"per type beside a shared one, loss 1 − IoU, C = {C:g}; 60 % to learn from and 40 % to test on, "
-        f"{SPLITS['caltech']} and {SPLITS['pets']} splits, stratified. *Types given*: a structured SVM whose types in "
-        "training are the classes; otherwise a latent SVM learns them, from clusters of boxes, from aspect ratios, or "
-        "at random. Adjusted Rand index of types and classes. Mean ± half of a 95 % interval over the splits; p of a "
-        "paired t-test of the mean IoU against one type.",
+        f"motorbikes as one, six breeds of pets as one (every second photo). HOG maps, {PARTS} × {PARTS} pieces per "
+        f"window, a weight block per type beside a shared one, loss 1 − IoU, C = {C:g}; 60 % to learn from and 40 % to "
+        f"test on, {SPLITS['caltech']} and {SPLITS['pets']} splits, stratified. *Types given*: a structured SVM whose "
+        "types in training are the classes; otherwise a latent SVM learns them, from clusters of boxes, from aspect "
+        "ratios, or at random. Adjusted Rand index of types and classes. Mean ± half of a 95 % interval over the "
+        "splits; p of a paired t-test of the mean IoU against one type.",
         ["data", "types", "start", "IoU ≥ 0.5, %", "mean IoU", "p", "Rand, training", "Rand, test", "CPU seconds"],
     )
     real_data()
@@ -47,9 +49,11 @@ def run() -> Page:
         for name in SPLITS:
             _measure(page, name)
     page.notes.append(
-        f"C = {C:g} and the pieces were chosen on one other split of caltech: with C of 1 and 10 the types are not "
-        "recovered, with 300 and 1000 they are. One type with a larger C is in the table, because a single block of "
-        "weights might need one. No test photo was looked at for any choice on pets."
+        f"C = {C:g} and the pieces were chosen on one other split of caltech (another seed, so its photos are in these "
+        "splits too): with C of 1 and 10 the types are not recovered, with 300 and 1000 they are. One type with a "
+        "larger C is in the table, because a single block of weights might need one. Nothing was chosen on pets. No "
+        "type has to be told from the others for a good box, so types of test photos follow the classes less than "
+        "those of photos whose boxes are known."
     )
     return page
 
@@ -57,6 +61,7 @@ def run() -> Page:
 def _measure(page: Page, name: str) -> None:
     folder = find_folder(None, name)
     files, y, truth, _ = boxes_csv(folder / "boxes.csv")
+    files, y, truth = files[:: EVERY[name]], y[:: EVERY[name]], truth[:: EVERY[name]]
     cache = Path(tempfile.gettempdir()) / "tacit-maps"
     maps = window_maps([folder / file for file in files], GradientMap(), cache=cache, verbose=0)
     truth = np.clip(truth, 0, np.tile(maps.sizes, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dgeqrf, dtrtrs
 
 from tacit.arrays import Array
 
@@ -58,7 +58,7 @@ def maximise_on_simplex(
     V = slopes / root
     with np.errstate(all="ignore"):  # what overflows is compared, and left
         return maximise_by_active_set(
-            _triangular_factor(V.T).T if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
+            np.tril(_triangular_factor(V.T).T) if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
         )
 
 
@@ -74,9 +74,12 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
     m = len(f)
     A = np.hstack([np.full((m, 1), np.sqrt(scale)), V])
     norms = np.linalg.norm(V, axis=1)
-    alpha = start.copy()
-    if not alpha.sum() > 0:
-        alpha[np.argmax(f - 0.5 * norms**2)] = 1.0
+    alone = f - 0.5 * norms**2
+    alpha, single = start.copy(), int(np.argmax(alone))
+    w = alpha @ V
+    if not alpha.sum() > 0 or alpha @ f - 0.5 * (w @ w) <= alone[single]:  # one plane is as good as the start
+        alpha[:] = 0.0
+        alpha[single] = 1.0
     face, waiting = [], np.flatnonzero(alpha).tolist()
     if len(waiting) > 1 and _are_independent(A[waiting]):
         face, waiting = waiting[:-1], waiting[-1:]
@@ -113,7 +116,7 @@ def _add_to_face(A: Array, alpha: Array, face: list[int], j: int) -> None:
         R = _triangular_factor(A[[*face, j]].T)
         if k < A.shape[1] and abs(R[k, k]) > 1e-12 * np.linalg.norm(A[j]):
             break
-        share = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+        share = dtrtrs(R[:k, :k], R[:k, k])[0]
         alpha[j] += _move_weights(alpha, face, -share, np.inf) or 0.0
         face[:] = [i for i in face if alpha[i] > 0]
     face.append(j)
@@ -140,15 +143,18 @@ def _best_on_hull(A: Array, f: Array) -> Array:
     R = _triangular_factor(A.T)
     if not R.diagonal().all():
         return np.full(len(f), np.nan)
-    both = solve_triangular(R, np.column_stack([f, np.ones(len(f))]), trans="T", check_finite=False)
-    a, one = solve_triangular(R, both, check_finite=False).T
+    both = dtrtrs(R, np.column_stack([f, np.ones(len(f))]), trans=1)[0]
+    a, one = dtrtrs(R, both)[0].T
     return np.asarray(a + (1.0 - a.sum()) / one.sum() * one)
 
 
 def _triangular_factor(A: Array) -> Array:
-    """R of a QR factorisation."""
-    R: Array = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
-    return R
+    """R of a QR factorisation; below its diagonal stands what LAPACK left there.
+
+    Faces are small and factored thousands of times, so this calls LAPACK without the checks around it.
+    """
+    factored = dgeqrf(A)[0]
+    return np.asarray(factored[: min(A.shape)])
 
 
 def _move_weights(alpha: Array, face: list[int], direction: Array, limit: float) -> float | None:

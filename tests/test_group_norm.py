@@ -241,6 +241,11 @@ def test_a_budget_keeps_so_many_states_per_label(turned, model):
     assert small.score(X, y) > 0.95
 
 
+def test_a_budget_beyond_all_states_keeps_them_all(turned, model):
+    X, y, _ = turned
+    assert model.budget(10**30, X, y).problem.kept.all()
+
+
 def test_states_leave_one_at_a_time_and_end_no_worse_than_at_once(turned, model):
     X, y, _ = turned
     by_turns, at_once = model.budget(1, X, y), model.budget(1, X, y, at_once=True)

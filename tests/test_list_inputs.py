@@ -217,3 +217,8 @@ def test_a_label_that_cannot_be_looked_up_is_refused():
     problem = PerSample(joint_feature=lambda x, y: np.ones(1), outputs=[np.timedelta64(5), 1])
     with pytest.raises(ValueError, match="cannot be looked up"):
         StructuredSVM(problem, verbose=0).fit([0.0, 1.0], [1, 1])
+
+
+def test_families_that_cannot_be_looked_up_are_refused():
+    with pytest.raises(ValueError, match="families are columns by name, or names of tables"):
+        Relevances(families=["left", []]).read({"left": [[1.0]]})

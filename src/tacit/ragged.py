@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array, as_csr, find_uneven, locate
-from tacit.inputs.parameters import is_list, is_whole, numbers, reason, shorten
+from tacit.inputs.parameters import is_hashable, is_list, is_whole, numbers, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -301,7 +301,7 @@ class Ragged:
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "groupby"):
             raise TypeError(f"a pandas table expected, got {shorten(frame)}; use Ragged.of for lists")
-        if not _is_hashable(bag) or bag not in frame.columns:
+        if not is_hashable(bag) or bag not in frame.columns:
             raise ValueError(f"no column {shorten(bag)} in the frame; its columns are {shorten(list(frame.columns))}")
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
         if missing.size:
@@ -450,15 +450,6 @@ def _stack(parts: list[Any], word: str) -> Any:
 
 def _row(part: Any) -> str:
     return "one number" if part.ndim == 1 else f"{'×'.join(map(str, part.shape[1:]))} numbers"
-
-
-def _is_hashable(value: Any) -> bool:
-    """Whether a value can be looked up; a span of time without a unit has a hash method, which raises."""
-    try:
-        hash(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _column(series: Any, name: Any) -> Array:

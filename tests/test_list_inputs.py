@@ -6,7 +6,7 @@ from scipy import sparse
 
 from tacit import LatentPerceptron, MinEntropySVM, Ragged, RegionGraphs, RegionLabels, StructuredSVM, path
 from tacit.apps import MotifFinder, WordAligner
-from tacit.datasets import write_two_columns
+from tacit.datasets import BoxTable, join_boxes, write_two_columns
 from tacit.inputs.parameters import entries, has_length
 from tacit.learners.folds import one_each
 from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
@@ -20,6 +20,7 @@ from tacit.text.pairs import read_pairs
 from tacit.words.features import number_words
 
 GRAPHS = RegionGraphs([[[1.0], [2.0]]], edges=[[0, 1]], maps=[[[0, 1]]])
+BOXES = BoxTable(np.array(["a.jpg"]), np.array([""]), np.array([[0, 0, 1.0, 1]]), [])
 WORDS = [["a", "b"], ["c"], ["d"], ["a"]]
 
 READERS = {
@@ -222,3 +223,9 @@ def test_a_label_that_cannot_be_looked_up_is_refused():
 def test_families_that_cannot_be_looked_up_are_refused():
     with pytest.raises(ValueError, match="families are columns by name, or names of tables"):
         Relevances(families=["left", []]).read({"left": [[1.0]]})
+
+
+@pytest.mark.parametrize("odd", [3, np.array("a.jpg"), sparse.csr_array(np.eye(2))])
+def test_files_of_boxes_that_are_no_list_are_refused(odd):
+    with pytest.raises(TypeError, match="files is a list of paths"):
+        join_boxes(BOXES, odd)

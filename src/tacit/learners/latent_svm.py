@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -402,7 +403,7 @@ class LatentSVM(Learner):
     def _summary(self) -> str:
         """Where the starts ended. The objective is not convex, so no more is known."""
         ends = sorted(run.objective for run in self.runs_)
-        if np.isfinite(self.bound_):
+        if math.isfinite(self.bound_):
             return super()._summary()  # every hidden value was given
         if len(ends) == 1:
             return f"objective {ends[0]:.6g}, one start; it is not convex, so other starts (n_init) may end lower"

@@ -276,3 +276,11 @@ def test_a_bound_of_many_digits_is_described():
     model = LatentSVM(Multiclass(), max_iter=1, tol=1.0, verbose=0).fit([[0.0], [1.0]], [0, 1])
     model.bound_ = -(10**30)
     assert "lower bound -1e+30" in model._summary()
+
+
+def test_long_labels_are_shortened_in_messages():
+    long = "x" * 20_000
+    model = LatentSVM(PerSample(lambda x, y: x, outputs=["a", "b"]), max_iter=1, verbose=0)
+    with pytest.raises(ValueError, match="outputs does not list") as told:
+        model.fit([[1.0], [2.0]], ["a", long])
+    assert len(str(told.value)) < 500

@@ -158,7 +158,9 @@ class Quadratic:
             if not np.isfinite(table).all():
                 raise ValueError(f"{name} of the penalty holds NaN or infinity")
         if self.centre is not None and np.ndim(self.centre) == 0:
-            raise ValueError(f"centre of the penalty is one number for each of {n_params} weights, got {self.centre!r}")
+            raise ValueError(
+                f"centre of the penalty is one number for each of {n_params} weights, got {shorten(self.centre)}"
+            )
         if not np.all(np.asarray(self.metric) > 0):
             raise ValueError(f"the metric of a penalty is positive, got metric={shorten(self.metric)}")
         number("pull", self.pull, "a number from 0", is_not_negative)
@@ -202,9 +204,9 @@ def _raise_by_block(bounds: Array, schema: Any, given: Mapping[str, Any]) -> Non
             raise ValueError(
                 f"lower names the block {shorten(name)} of weights, and there are {', '.join(map(repr, views))}"
             )
-        table = numbers(f"lower[{name!r}]", value, "a number, or one for each weight of the block")
+        table = numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block")
         if table.ndim and table.shape != views[name].shape:
-            raise ValueError(f"lower[{name!r}] has shape {table.shape}, the block has {views[name].shape}")
+            raise ValueError(f"lower[{shorten(name)}] has shape {table.shape}, the block has {views[name].shape}")
         views[name][:] = np.maximum(views[name], table)
 
 

@@ -307,7 +307,8 @@ class Ragged:
         if missing.size:
             raise ValueError(f"column {shorten(bag)} is missing in row {missing[0]}: every row belongs to a bag")
         if not frame.columns.is_unique:
-            raise ValueError(f"two columns are named {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
+            twice = frame.columns[frame.columns.duplicated()][0]
+            raise ValueError(f"two columns are named {shorten(twice)}; rename one")
         table = frame.drop(columns=bag)
         columns = [_column(table[name], name) for name in table.columns]
         codes = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
@@ -455,10 +456,10 @@ def _row(part: Any) -> str:
 def _column(series: Any, name: Any) -> Array:
     """A pandas column of numbers, nullable or not, as an array."""
     if getattr(series.dtype, "kind", "O") not in "biuf":
-        raise ValueError(f"column {name!r} holds {series.dtype}, not numbers; encode it or drop it")
+        raise ValueError(f"column {shorten(name)} holds {series.dtype}, not numbers; encode it or drop it")
     missing = np.flatnonzero(series.isna().to_numpy())
     if missing.size:
-        raise ValueError(f"column {name!r} is missing in row {missing[0]}; drop the row or fill the gap")
+        raise ValueError(f"column {shorten(name)} is missing in row {missing[0]}; drop the row or fill the gap")
     plain = series.to_numpy()
     return np.asarray(plain if plain.dtype.kind in "biuf" else plain.astype(np.float64))
 

@@ -358,7 +358,8 @@ class LatentSVM(Learner):
             if descent.start < len(proposed):
                 return self._begin_at(procedure, proposed[descent.start])
         if isinstance(self.init, str):
-            require(f"{type(self).__name__}(init={self.init!r})", self.problem, oracle, ["draw"], "use init='weights'")
+            who = f"{type(self).__name__}(init={shorten(self.init)})"
+            require(who, self.problem, oracle, ["draw"], "use init='weights'")
             return self._begin_at(procedure, oracle.draw(rng))
         try:
             prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
@@ -374,10 +375,10 @@ class LatentSVM(Learner):
         if set(views) != set(self.init):
             raise ValueError(f"init gives weights of {shorten(list(self.init))}, the problem has {sorted(views)}")
         for name, values in self.init.items():
-            table = numbers(f"init[{name!r}]", values, f"an array of shape {views[name].shape}")
+            table = numbers(f"init[{shorten(name)}]", values, f"an array of shape {views[name].shape}")
             if table.shape != views[name].shape or not np.isfinite(table).all():
                 raise ValueError(
-                    f"init[{name!r}] has shape {table.shape}; weights to begin with are finite numbers of shape "
+                    f"init[{shorten(name)}] has shape {table.shape}; weights to begin with are finite numbers of shape "
                     f"{views[name].shape}"
                 )
             views[name][:] = table

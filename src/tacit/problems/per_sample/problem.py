@@ -248,10 +248,10 @@ class PerSample(Problem):
             except (TypeError, ValueError) as error:  # a time span without a unit, say
                 raise ValueError(f"outputs lists a label that cannot be looked up: {error}; use plain ones") from error
         if len({isinstance(label, str) for label in found}) > 1:
-            raise ValueError(f"y and outputs mix kinds of labels: {sorted(map(str, found))[:5]}; use one kind")
+            raise ValueError(f"y and outputs mix kinds of labels: {shorten(sorted(map(str, found))[:5])}; use one kind")
         if len(found) < 2:
             raise ValueError(
-                f"there is only one label, {labels[0]!r}: nothing to tell apart; add samples of another label"
+                f"there is only one label, {shorten(labels[0])}: nothing to tell apart; add samples of another label"
                 + ("" if self.outputs is not None else ", or list all labels with outputs=")
             )
         try:

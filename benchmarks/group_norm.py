@@ -82,7 +82,7 @@ def run() -> Page:
         "raises the objective least, 97.0; exchanging states as long as the objective falls by .3 %, 96.9 and "
         "97.2 from two starts, with 97.5 and 97.6 on what they learn from (all states: 98.2). So seven states "
         "cost about .4 points there, however they are chosen. They do match the group norm's own model of 12 "
-        "states at C = 100, which is how the paper compares."
+        "states at C = 100."
     )
     page.notes.append(f"The page took {(time.process_time() - began) / 60:.0f} CPU minutes.")
     return page

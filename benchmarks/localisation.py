@@ -103,7 +103,7 @@ NOTES = [
     "`Locator` does not compare the two yet.",
     "Mammals, the images of Kumar (2013), are another problem (`Candidates`) and have a page of their own, `mammals`. "
     "The objective and the accuracies of two of its fits were the same to the last bit before feature maps were added "
-    "and after this table was made.",
+    "and afterwards.",
     "Looks at boxes. The ring, C = 10 of the latent SVM on features of mean length one, and the sizes and shapes of "
     "windows were chosen on 120 photos of pets and 75 of caltech, some twenty looks; a first version of this table was "
     "then made with eight splits of pets. Learning from agreed boxes, means of windows, their temperature, the C of "

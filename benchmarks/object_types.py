@@ -50,10 +50,10 @@ def run() -> Page:
             _measure(page, name)
     page.notes.append(
         f"C = {C:g} and the pieces were chosen on one other split of caltech (another seed, so its photos are in these "
-        "splits too): with C of 1 and 10 the types are not recovered, with 300 and 1000 they are. One type with a "
-        "larger C is in the table, because a single block of weights might need one. Nothing was chosen on pets. No "
-        "type has to be told from the others for a good box, so types of test photos follow the classes less than "
-        "those of photos whose boxes are known."
+        "splits too), where three types from clusters had a Rand index in training of 0.00 with C = 1, 0.75 with 10, "
+        "0.89 with 100, 0.94 with 300 and 0.95 with 1000. One type with a larger C is in the table, because a single "
+        "block of weights might need one. Nothing was chosen on pets. No type has to be told from the others for a "
+        "good box, so types of test photos follow the classes less than those of photos whose boxes are known."
     )
     return page
 

@@ -66,6 +66,25 @@ def test_other_images_are_predicted(folder, tmp_path):
     assert sorted(file.name for file in (out / "masks").iterdir()) == ["p10.png", "p9.png"]
 
 
+def test_what_was_drawn_comes_out_to_the_pixel(folder, tmp_path):
+    """Regions lie across the border of a drawn mask and of a box; the masks that are written do not."""
+    odd = np.zeros((36, 44), bool)
+    odd[5:23:2, 3:30] = True  # no cut into regions follows these stripes
+    Image.fromarray(np.where(odd, 255, 0).astype(np.uint8)).save(folder / "masks" / "p0.png")
+    text = (folder / "boxes.csv").read_text()
+    assert "\np4.png," in text
+    rows = [row for row in text.splitlines() if not row.startswith("p4.png")]
+    (folder / "boxes.csv").write_text("\n".join([*rows, "p4.png,thing,44,36,9,7,23,21"]) + "\n")
+    out = tmp_path / "out"
+    assert main(["segment", str(folder), "--out", str(out), "--c", "10"]) == 0
+    assert (read_mask(out / "masks" / "p0.png") == odd).all()
+    inside = np.zeros((36, 44), bool)
+    inside[7:21, 9:23] = True
+    found = read_mask(out / "masks" / "p4.png")
+    assert found.any()
+    assert not (found & ~inside).any()
+
+
 def lonely_mask(folder):
     Image.new("L", (44, 36)).save(folder / "masks" / "nobody.png")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +70,21 @@ def image_files(folder: Path) -> list[Path]:
             )
         stems[file.stem] = file
     return files
+
+
+def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
+    """Masks of these images, to the pixel what is known of them: a drawn mask as it was drawn, nothing outside a box.
+
+    Regions lie across both, so labels of regions alone may differ from them by a few pixels.
+    """
+    kept = []
+    for drawn, box, mask in zip(data.masks, data.boxes, masks, strict=True):
+        if drawn is None and not np.isnan(box).any():
+            left, top, right, bottom = box
+            columns, rows = np.arange(mask.shape[1]) + 0.5, np.arange(mask.shape[0]) + 0.5
+            mask = mask & ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+        kept.append(mask if drawn is None else drawn)
+    return kept
 
 
 def write_mask(path: Path, mask: Array) -> None:

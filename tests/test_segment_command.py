@@ -116,6 +116,32 @@ def unknown_word(folder):
     (folder / "labels.csv").write_text("file,contains\np8.png,perhaps\n")
 
 
+def words_without_a_header(folder):
+    (folder / "labels.csv").write_text("p8.png,yes\n")
+
+
+def two_words(folder):
+    (folder / "labels.csv").write_text("file,contains\np8.png,yes\np8.png,no\n")
+
+
+def word_against_a_box(folder):
+    (folder / "labels.csv").write_text("file,contains\np4.png,no\n")
+
+
+def word_against_a_mask(folder):
+    (folder / "labels.csv").write_text("file,contains\np0.png,no\n")
+
+
+def box_of_another_size(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,88,72,3,3,30,30\n")
+
+
+def tiny_box(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,44,36,1,1,2,2\n")
+
+
 def same_stem(folder):
     Image.new("L", (44, 36)).save(folder / "images" / "p8.jpg")
 
@@ -130,6 +156,12 @@ def same_stem(folder):
         (box_outside, "leaves its image"),
         (broken_image, "p8.png"),
         (unknown_word, "write yes or no"),
+        (words_without_a_header, "its first line must be file,contains"),
+        (two_words, "line 3: p8.png has both yes and no"),
+        (word_against_a_box, "p4.png does not contain the object, and it has a box"),
+        (word_against_a_mask, "p0.png does not contain the object, and it has a mask"),
+        (box_of_another_size, "88 × 72 pixels, and this one has 44 × 36"),
+        (tiny_box, "of p8.png has no region inside"),
         (same_stem, "same stem"),
     ],
 )

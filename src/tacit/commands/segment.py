@@ -42,7 +42,7 @@ def segment(
 ) -> None:
     """Masks of all images from the masks of a few, boxes and labels of others."""
     from tacit.apps.segmenter import Segmenter
-    from tacit.apps.segmenter.folder import image_files, keep_known, read_folder, write_mask
+    from tacit.apps.segmenter.folder import image_files, keep_known, read_folder, refuse_small_boxes, write_mask
     from tacit.apps.segmenter.page import segment_page
     from tacit.images.weak_labels import weak_labels
     from tacit.report import render
@@ -57,6 +57,7 @@ def segment(
         app = Segmenter(n_jobs=run.jobs, verbose=run.verbose, **given)
         run.note(f"cutting {len(data.files)} images into regions")
         graphs = app.cut(data.files)
+        refuse_small_boxes(data, graphs)
         y = weak_labels(graphs, data.masks, data.boxes, data.contains)
         app.fit_regions(graphs, y, data.masks)
         if app.model_.status_ is Status.INTERRUPTED:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import load
-from tacit.apps.segmenter.folder import read_mask
+from tacit.apps.segmenter.folder import read_folder, read_mask
 from tacit.cli import main
 
 pytest.importorskip("skimage")
@@ -85,6 +85,12 @@ def test_what_was_drawn_comes_out_to_the_pixel(folder, tmp_path):
     assert not (found & ~inside).any()
 
 
+def test_two_boxes_of_an_image_are_one_around_both(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,44,36,3,4,10,11\np8.png,thing,44,36,20,2,31,9\n")
+    assert read_folder(folder).boxes[8].tolist() == [3, 2, 31, 11]
+
+
 def lonely_mask(folder):
     Image.new("L", (44, 36)).save(folder / "masks" / "nobody.png")
 
@@ -142,6 +148,11 @@ def tiny_box(folder):
     (folder / "boxes.csv").write_text(text + "p8.png,thing,44,36,1,1,2,2\n")
 
 
+def boxes_of_two_kinds(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,zebra,44,36,3,3,30,30\n")
+
+
 def same_stem(folder):
     Image.new("L", (44, 36)).save(folder / "images" / "p8.jpg")
 
@@ -162,6 +173,7 @@ def same_stem(folder):
         (word_against_a_mask, "p0.png does not contain the object, and it has a mask"),
         (box_of_another_size, "88 × 72 pixels, and this one has 44 × 36"),
         (tiny_box, "of p8.png has no region inside"),
+        (boxes_of_two_kinds, "boxes of 'thing' and 'zebra'"),
         (same_stem, "same stem"),
     ],
 )

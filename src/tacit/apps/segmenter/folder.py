@@ -45,7 +45,8 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
     table, source = _read_boxes(place)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
-        rows = match_rows(table, files, several="largest")
+        table = _one_box_each(table)
+        rows = match_rows(table, files)
         boxes = np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
         for file, box, row in zip(files, boxes, rows, strict=True):
             if row >= 0:
@@ -143,6 +144,21 @@ def _read_boxes(place: Path) -> tuple[BoxTable | None, Path | None]:
     if not found:
         return None, None
     return readers[found[0]](place / found[0]), place / found[0]
+
+
+def _one_box_each(table: BoxTable) -> BoxTable:
+    """The box around all boxes of an image: what lies outside of every one of them is background."""
+    kinds = sorted({str(kind) for kind in table.y} - {""})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"there are boxes of {shorten(kinds[0])} and {shorten(kinds[1])}, and masks have one kind of object; keep "
+            "the rows of one class"
+        )
+    names, first, owner = np.unique(table.files, return_index=True, return_inverse=True)
+    boxes = np.asarray(table.boxes, dtype=np.float64)[first]
+    np.minimum.at(boxes[:, :2], owner, table.boxes[:, :2])
+    np.maximum.at(boxes[:, 2:], owner, table.boxes[:, 2:])
+    return BoxTable(names, table.y[first], boxes, table.sizes[first])
 
 
 def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:

@@ -83,7 +83,8 @@ def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[
     pictures = []
     for i in chosen[:MAX_PICTURES]:
         overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
-        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", files[i].name))
+        words = f"{files[i].name}, as it was drawn" if files[i] in drawn else files[i].name
+        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", words))
     is_short = len(files) > len(pictures)
     left = f" {len(files)} masks are in the folder; those that were drawn are shown last." if is_short else ""
     return [Prose(f"The object in orange, a given box in blue.{left}"), Row(pictures)]

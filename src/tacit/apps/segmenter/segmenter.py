@@ -16,6 +16,7 @@ from tacit.images.weak_labels import weak_labels
 from tacit.inputs.parameters import is_list, is_not_negative, is_positive, number, one_of, shorten, whole_number
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.problems import Regions
+from tacit.problems.regions import RegionLabels
 from tacit.ragged import Ragged
 from tacit.region_graphs import RegionGraphs
 
@@ -122,6 +123,9 @@ class Segmenter(Application):
     def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any]) -> Segmenter:
         """`fit` from regions and what is known of them, for those who cut images themselves."""
         self.check_parameters()
+        y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+        if not len(graphs) == len(y) == len(masks):
+            raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
         known = np.array([i for i, own in enumerate(y) if (np.asarray(own) >= 0).all() and masks[i] is not None])
         if not known.size:
             raise ValueError("no image has a complete mask, and a few are needed to know what to look for: draw one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,6 +34,20 @@ class TaskPart(NamedTuple):
     target: Array
 
 
+class Question(NamedTuple):
+    """A method that an actor is to answer for all blocks of a call.
+
+    ``names`` are the oracle that is asked, and perhaps the task; ``shared`` and ``calls`` arguments of all blocks, and
+    of each; ``sent`` what names stand for, as far as the worker may not know it.
+    """
+
+    names: Sequence[str]
+    method: str
+    shared: Any
+    calls: Any
+    sent: Mapping[str, Any]
+
+
 class Answer(NamedTuple):
     """``status`` is "ok", "unknown" (``value`` lists the names that must be sent) or "error" (``value`` says why)."""
 
@@ -56,15 +71,14 @@ class ShardActor:
         except Exception as error:  # an error here would be reported as a lost worker
             self._error = f"{type(error).__name__}: {error}"
 
-    def answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
-        """Answer a method for all blocks of a call.
+    def answer(self, question: bytes) -> bytes:
+        """Answer a `Question`, both as one string of bytes: Dask sends every array of a message for itself, and a
+        message of a hundred small ones took 20 ms."""
+        from distributed.protocol.pickle import loads
 
-        Parameters
-        ----------
-        names : the oracle that is asked, and perhaps the task
-        shared, calls : arguments of all blocks, and of each
-        sent : what names stand for, as far as this worker may not know it
-        """
+        return pickle.dumps(self._answer(*loads(question)), protocol=5)
+
+    def _answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
         if self._error:
             return Answer("error", self._error)
         for name, value in sent.items():
@@ -89,19 +103,22 @@ class ShardActor:
 
 def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
-    target, weights = task.target[rows], task.weights[rows]
-    asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
+    asked = {} if rescaling == "margin" else {"target": task.target[rows], "rescaling": rescaling}
     code, value = oracle.augmented(w, rows, **asked)
+    return code, value, *_sums(oracle, task, code, rescaling, rows)
+
+
+def slopes(oracle: Any, task: TaskPart, codes: Array, rescaling: str, rows: slice) -> list[tuple[Array, Array]]:
+    """The two sums of features of several planes."""
+    return [_sums(oracle, task, code, rescaling, rows) for code in codes]
+
+
+def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice) -> tuple[Array, Array]:
+    """What `tacit.oracle.Task.plane` subtracts from each other: sums of features of the outputs, and of the targets."""
+    target, weights = task.target[rows], task.weights[rows]
     coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
     coef = coef * (code != target)
-    return code, value, oracle.features(code, coef, rows), oracle.features(target, coef, rows)
-
-
-def slopes(oracle: Any, task: TaskPart, codes: Array, coefs: Array, rows: slice) -> list[tuple[Array, Array]]:
-    """The two sums of features of several planes."""
-    target = task.target[rows]
-    pairs = zip(codes, coefs, strict=True)
-    return [(oracle.features(code, coef, rows), oracle.features(target, coef, rows)) for code, coef in pairs]
+    return oracle.features(code, coef, rows), oracle.features(target, coef, rows)
 
 
 WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}

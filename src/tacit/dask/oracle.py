@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.dask.actor import Answer, Span, TaskPart
+from tacit.dask.actor import Answer, Question, Span, TaskPart
 from tacit.dask.cluster import Actors
 from tacit.dask.sources import Description, Source
 from tacit.oracle import Assignment, CapabilityError
@@ -39,6 +40,9 @@ class RemoteTable(ShardedTable):
 
     def give_back(self, first: int, last: int) -> None:
         """There is nothing here to give back."""
+
+    def fetch_behind(self, last: int) -> None:
+        """There is nothing here to fetch."""
 
     def add_to_checksum(self, total: int) -> int:
         for part in self._found:
@@ -125,15 +129,12 @@ class Distributed(Sharded):
         )
         return Assignment(join_arrays(code), join_arrays(value)), add_in_order(best) - add_in_order(own)
 
-    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
+    def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
         """See `tacit.oracle.capabilities.FusesPlanes`."""
         names = [self._name, self._name_task(weights, target)]
-        tables = np.array(codes), np.array(coefs)
-        blocks = [
-            {"rows": slice(a, b), "codes": tables[0][:, a:b], "coefs": tables[1][:, a:b]}
-            for a, b in pairwise(self._cuts)
-        ]
-        parts = self._ask(names, "slopes", {}, blocks)
+        table = np.array(codes)
+        blocks = [{"rows": slice(a, b), "codes": table[:, a:b]} for a, b in pairwise(self._cuts)]
+        parts = self._ask(names, "slopes", {"rescaling": rescaling}, blocks)
         return [
             add_in_order([part[k][0] for part in parts]) - add_in_order([part[k][1] for part in parts])
             for k in range(len(codes))
@@ -154,6 +155,8 @@ class Distributed(Sharded):
         """The answers for all blocks, in order."""
         actors, cuts = self._table.actors, self._table.cuts
         assert actors is not None
+        from distributed.protocol.pickle import dumps  # functions of users are sent by value
+
         firsts = [block["rows"].start for block in blocks]
         calls: list[list[dict[str, Any]]] = [[] for _ in cuts[:-1]]
         for first, block in zip(firsts, blocks, strict=True):
@@ -166,8 +169,8 @@ class Distributed(Sharded):
         answers: dict[int, Answer] = {}
         waiting = list(range(len(calls)))
         while waiting:  # a worker that does not know a name, because it is new, gets what it stands for
-            asked = {k: _question(names, method, shared, calls[k], sent[k]) for k in waiting}
-            answers |= actors.call(asked)
+            asked = {k: dumps(tuple(Question(names, method, shared, calls[k], sent[k]))) for k in waiting}
+            answers |= {k: Answer(*pickle.loads(answer)) for k, answer in actors.call(asked).items()}
             waiting = [k for k in waiting if answers[k].status == "unknown"]
             for k in waiting:
                 sent[k] = {name: self._part(name, k) for name in names}
@@ -184,7 +187,3 @@ class Distributed(Sharded):
             return self.oracle.part(first, last)
         weights, target, _ = next(task for task in self._tasks if task[2] == name)
         return TaskPart(weights[first:last], target[first:last])
-
-
-def _question(names: list[str], method: str, shared: Any, own: Any, sent: Any) -> Callable[[Any], Any]:
-    return lambda actor: actor.answer(names, method, shared, own, sent)

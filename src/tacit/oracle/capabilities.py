@@ -205,8 +205,8 @@ class FusesPlanes(Protocol):
     def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
         """What `augmented` answers for all rows, and the gradient of the plane of that answer."""
 
-    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
-        """``Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for several codes."""
+    def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
+        """The gradients of the planes of several codes, without `TARGET`."""
 
 
 class KeepsDual(Protocol):

@@ -68,8 +68,11 @@ class ShardedClassBlocks(ClassBlocks):
         return view
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
+        states = self.states(rows)
+        if isinstance(states, slice):
+            self._rows.fetch_behind(states.stop)
         scores = super().scores(w, rows)
-        self._give_back(self.states(rows))
+        self._give_back(states)
         return scores
 
     def _columns_of(self, states: Any) -> Array:

@@ -66,15 +66,15 @@ def run() -> Page:
     last = 2 * max(paying) if paying else PREDICTED[0]
     page.notes += [
         f"Measured: c = {1e6 * c:.1f} µs of CPU per bag and round on a worker; s = {1e6 * s:.2f} µs per bag and round "
-        f"in the process that calls fit, which takes all codes in; L(p) = {1e3 * start:.1f} + {1e3 * slope:.2f} · p ms. "
-        f"Assumed: {8 * BANDWIDTH / 1e9:.0f} Gbit/s into that process, {BYTES_HOME} bytes per bag and round.",
-        f"{N_LARGE:,} bags are {N_LARGE * 20e-6:.0f} GB. Twice as many workers shorten a round by a tenth or more up to "
-        f"{last} workers; from there on codes that come home are what a round waits for: "
+        f"in the process that calls fit, which takes all codes in; L(p) = {1e3 * start:.1f} + {1e3 * slope:.2f} · p "
+        f"ms. Assumed: {8 * BANDWIDTH / 1e9:.0f} Gbit/s into that process, {BYTES_HOME} bytes per bag and round.",
+        f"{N_LARGE:,} bags are {N_LARGE * 20e-6:.0f} GB. Twice as many workers shorten a round by a tenth or more up "
+        f"to {last} workers; from there on codes that come home are what a round waits for: "
         f"{1e3 * N_LARGE * (s + BYTES_HOME / BANDWIDTH):.0f} ms that no worker takes over.",
         f"A worker holds at least one block of rows, and a pass over {N_LARGE:,} bags has "
         f"{int(N_LARGE * 50 * 100 * 2 // MAX_OPERATIONS):,}.",
-        f"On 4 workers the model counts {cores} cores, because there are no more here. Clusters of several machines were "
-        "not measured.",
+        f"On 4 workers the model counts {cores} cores, because there are no more here. Clusters of several machines "
+        "were not measured.",
     ]
     return page
 

@@ -22,7 +22,7 @@ def run() -> Page:
     page = Page(
         "Beyond memory and beyond one machine",
         f"Bags of {BAG} candidates of {WIDTH} features in single precision (where ten times as many are compared, 10 "
-        "candidates of 50 features), in files of NumPy; margin learners with Bundle. Peaks are those of a whole process, "
+        "candidates of 50 features), in NumPy files; margin learners with Bundle. Peaks are those of a whole process, "
         "libraries included, each fit in a process of its own. Clusters are local, with workers of one thread. Other "
         "programs ran on the two cores at the same time: times are the best of several, CPU times and ratios are what "
         "counts.",
@@ -43,7 +43,7 @@ def run() -> Page:
             measure_kills(page, client, few, N_KILLED)
     page.notes += [
         "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
-        "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were not "
-        "measured.",
+        "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were "
+        "not measured.",
     ]
     return page

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.harness import Page
 from benchmarks.scale.bags import RIGHT, in_gigabytes, labels, write
-from tacit import LatentSVM, Shards
+from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.problems import Candidates
 from tacit.scale import sharded
 
@@ -30,23 +30,25 @@ REPEATS = 3
 
 
 def fit_here(folder: str, way: str, n: int, steps: int) -> None:
-    """A fit in this process; prints what it took. ``way`` is "shards" or "memory"."""
+    """A fit in this process; prints what it took. ``way`` is "shards", "memory", or "bundle": shards, and one task."""
     shards = Shards.open(folder)
     shards.verify()
     X: Any = shards.in_memory() if way == "memory" else shards
-    model = LatentSVM(
-        Candidates(), C=10.0, init=np.full(n, RIGHT), tol=1e-12, max_iter=2, max_inner=steps, n_jobs=1, verbose=0
-    )
+    common: dict[str, Any] = {"C": 10.0, "tol": 1e-12, "n_jobs": 1, "verbose": 0}
+    hidden = np.full(n, RIGHT)
+    model: Any = LatentSVM(Candidates(), init=hidden, max_iter=2, max_inner=steps, **common)
+    if way == "bundle":
+        model = StructuredSVM(Candidates(), max_iter=steps, **common)
     began = time.process_time(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.fit(X, labels(n))
+        model.fit(X, labels(n), hidden=hidden if way == "bundle" else None)
     assert model.coef_.any(), "w = 0 needs no rows"
     took = {
         "cpu": time.process_time() - began[0],
         "wall": time.perf_counter() - began[1],
         "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        "steps": sum(line.get("inner_iter", 1) for line in model.history_),
+        "steps": model.n_iter_,
         "model": model.coef_.tobytes().hex(),
     }
     print(json.dumps(took), flush=True)
@@ -91,7 +93,7 @@ def forget(files: list[Path]) -> None:
 def alone(call: str, *arguments: Any) -> dict[str, Any]:
     """What a function of this module prints, called in a process of its own."""
     code = f"from benchmarks.scale.disk import {call}; {call}(*{arguments!r})"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     return found
 
@@ -134,7 +136,7 @@ def measure_growth(page: Page, top: Path, n: int = N_FEW) -> None:
     for size in (n, 10 * n):
         folder = top / f"bags-{size}"
         write(folder, size, 8, FEW, NARROW)
-        runs = [alone("fit_here", str(folder), "shards", size, 6) for _ in range(2)]
+        runs = [alone("fit_here", str(folder), "bundle", size, 12) for _ in range(2)]
         found.append(min(runs, key=lambda took: took["cpu"]))
     few, many = found
     page.rows += [

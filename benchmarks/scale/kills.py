@@ -111,7 +111,8 @@ def measure_kills(page: Page, client: Any, folder: Path, n: int) -> None:
         [f"workers killed during the fit, {done} of {KILLS} fits", f"{same} of {KILLS} bit-identical", "all"],
         [
             f"recovery, {n:,} bags: the longest round less that of a fit without a kill",
-            f"median {np.median(recovery):.1f} s, at the most {max(recovery):.1f} s; loading a shard takes {load:.1f} s",
+            f"median {np.median(recovery):.1f} s, at the most {max(recovery):.1f} s; loading the rows of a worker "
+            f"takes {load:.1f} s",
             f"≤ {load + 2:.1f} s",
         ],
     ]

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,7 +157,7 @@ def pass_here(folder: str, n: int, first: int, last: int) -> None:
                 print("ready", flush=True)
                 sys.stdin.readline()
             for _ in range(PASSES if k else 1):
-                for a, b in zip(cuts[:-1], cuts[1:], strict=True):
+                for a, b in pairwise(cuts):
                     tangent(oracle, task, w, "margin", slice(a, b))
             if k:
                 print(json.dumps(time.perf_counter()), flush=True)
@@ -176,7 +177,7 @@ def plain_passes(folder: Path, n: int, processes: int) -> float:
             stdout=subprocess.PIPE,
             text=True,
         )
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        for a, b in pairwise(cuts)
     ]
     times = []
     for _ in range(REPEATS):

@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.dask.sources import Source, walk
+from tacit.oracle.contracts import take_code
 from tacit.scale.threads import one_blas_thread
 from tacit.shards import ShardedTable
 
@@ -28,10 +29,16 @@ class Span(NamedTuple):
 
 
 class TaskPart(NamedTuple):
-    """The weights and targets of a convex task, of the samples of one actor."""
+    """The weights and targets of a convex task, of the samples of one actor.
+
+    ``is_masked`` says whether samples at their target are left out of sums: where a sample has one code. ``kept`` has
+    sums of features of the targets of blocks, which stay the same where none is left out.
+    """
 
     weights: Array
     target: Array
+    is_masked: bool
+    kept: dict[int, Array]
 
 
 class Question(NamedTuple):
@@ -103,7 +110,8 @@ class ShardActor:
 
 def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
-    asked = {} if rescaling == "margin" else {"target": task.target[rows], "rescaling": rescaling}
+    target = take_code(oracle, task.target, rows)
+    asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
     code, value = oracle.augmented(w, rows, **asked)
     return code, value, *_sums(oracle, task, code, rescaling, rows)
 
@@ -115,10 +123,18 @@ def slopes(oracle: Any, task: TaskPart, codes: Array, rescaling: str, rows: slic
 
 def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice) -> tuple[Array, Array]:
     """What `tacit.oracle.Task.plane` subtracts from each other: sums of features of the outputs, and of the targets."""
-    target, weights = task.target[rows], task.weights[rows]
+    target, weights = take_code(oracle, task.target, rows), task.weights[rows]
     coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
-    coef = coef * (code != target)
-    return oracle.features(code, coef, rows), oracle.features(target, coef, rows)
+    if task.is_masked:
+        coef = coef * (code != target)
+    if hasattr(oracle, "difference"):
+        return oracle.difference(code, target, coef, rows), np.zeros(0)
+    best = oracle.features(code, coef, rows)
+    if task.is_masked or rescaling != "margin":
+        return best, oracle.features(target, coef, rows)
+    if rows.start not in task.kept:
+        task.kept[rows.start] = oracle.features(target, coef, rows)
+    return best, task.kept[rows.start]
 
 
 WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}

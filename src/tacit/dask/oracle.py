@@ -54,10 +54,11 @@ class RemoteTable(ShardedTable):
         if self.actors is None:
             blocks = np.array(block_cuts(oracle, oracle.n_samples))
             n_actors = min(len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1, blocks.size - 1)
-            states = oracle.offsets[blocks]
+            offsets = getattr(oracle, "row_offsets", oracle.offsets)
+            states = offsets[blocks]
             ideal = np.linspace(0, states[-1], n_actors + 1)
             self.cuts = np.unique(blocks[np.abs(states[:, None] - ideal).argmin(axis=0)])
-            rows = oracle.offsets[self.cuts].tolist()
+            rows = offsets[self.cuts].tolist()
             self.actors = Actors(self._client, [self._spans(a, b) for a, b in pairwise(rows)])
         return Distributed(oracle, self)
 
@@ -127,18 +128,18 @@ class Distributed(Sharded):
         code, value, best, own = zip(
             *self._ask(names, "tangent", {"w": w, "rescaling": rescaling}, blocks), strict=True
         )
-        return Assignment(join_arrays(code), join_arrays(value)), add_in_order(best) - add_in_order(own)
+        return Assignment(join_arrays(code), join_arrays(value)), _difference(best, own)
 
     def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
         """See `tacit.oracle.capabilities.FusesPlanes`."""
         names = [self._name, self._name_task(weights, target)]
-        table = np.array(codes)
-        blocks = [{"rows": slice(a, b), "codes": table[:, a:b]} for a, b in pairwise(self._cuts)]
-        parts = self._ask(names, "slopes", {"rescaling": rescaling}, blocks)
-        return [
-            add_in_order([part[k][0] for part in parts]) - add_in_order([part[k][1] for part in parts])
-            for k in range(len(codes))
+        table, cuts = np.array(codes), self._cuts
+        blocks = [
+            {"rows": slice(a, b), "codes": table[:, start:stop]}
+            for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(self._code_places(cuts)), strict=True)
         ]
+        parts = self._ask(names, "slopes", {"rescaling": rescaling}, blocks)
+        return [_difference([part[k][0] for part in parts], [part[k][1] for part in parts]) for k in range(len(codes))]
 
     @property
     def _cuts(self) -> list[int]:
@@ -186,4 +187,15 @@ class Distributed(Sharded):
         if name == self._name:
             return self.oracle.part(first, last)
         weights, target, _ = next(task for task in self._tasks if task[2] == name)
-        return TaskPart(weights[first:last], target[first:last])
+        start, stop = self._code_places([first, last])
+        return TaskPart(weights[first:last], target[start:stop], target.shape == weights.shape, {})
+
+    def _code_places(self, samples: Sequence[int]) -> list[int]:
+        """Where the codes of these samples begin."""
+        offsets = getattr(self.oracle, "code_offsets", None)
+        return list(samples) if offsets is None else [int(place) for place in offsets[list(samples)]]
+
+
+def _difference(best: Sequence[Array], own: Sequence[Array]) -> Array:
+    """A gradient from the sums of blocks; those of targets are empty where blocks were summed as differences."""
+    return add_in_order(best) - add_in_order(own) if own[0].size else add_in_order(best)

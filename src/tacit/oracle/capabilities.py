@@ -359,7 +359,7 @@ def has_long_codes(oracle: Any) -> bool:
 def has_hidden_states(oracle: Any) -> bool:
     """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
     apart at w = 0. Links between mentions are none: their features tell them apart."""
-    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "learn_online")
+    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "state_posterior")
 
 
 def hidden_values(oracle: Any, code: Array) -> Any:

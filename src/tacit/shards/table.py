@@ -89,7 +89,7 @@ class ShardedTable:
                 mapped.give_back(start, stop)
 
     def fetch_behind(self, last: int) -> None:
-        """Let the system read the rows behind this one, which the next blocks will ask for, where the table is large."""
+        """Let the system read the rows from this one on, which the next blocks ask for, where the table is large."""
         ahead = max(1, AHEAD_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
         if not self._gives_back or self._fetched - ahead <= last < self._fetched - ahead // 2:
             return  # it was asked for already

@@ -1,0 +1,110 @@
+"""Every problem that takes shards: memory, files, threads and workers give the same bits, wherever shards are cut."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
+from tacit.problems import Candidates, Chain, Multiclass
+from tacit.scale.sharding import smallest_blocks
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CUTS = ([], [13], [1, 2, 17])
+"""One shard, two, and four of very different sizes."""
+
+N = 24
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def bags():
+    rng = np.random.default_rng(3)
+    sizes, y = rng.integers(1, 5, N), np.arange(N) % 3
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    values = rng.standard_normal((offsets[-1], 5)).astype("float32")
+    values[offsets[:-1], y] += 2
+    return Ragged(values, offsets), np.array(["ant", "bee", "cat"])[y]
+
+
+def table():
+    rng = np.random.default_rng(3)
+    y = np.arange(N) % 3
+    return rng.standard_normal((N, 4)) + 2 * np.eye(3, 4)[y], y
+
+
+def sequences(missing=False):
+    rng = np.random.default_rng(3)
+    lengths = rng.integers(1, 6, N)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tags = rng.integers(0, 3, offsets[-1])
+    values = rng.standard_normal((offsets[-1], 4)) + np.eye(3, 4)[tags]
+    if missing:
+        tags = np.where(rng.random(tags.size) < 0.3, -1, tags)
+    return Ragged(values, offsets), Ragged(tags, offsets)
+
+
+EXAMPLES = {
+    "candidates": (bags, lambda **more: LatentSVM(Candidates(), C=3, max_iter=3, max_inner=8, **more)),
+    "multiclass": (table, lambda **more: StructuredSVM(Multiclass(), C=3, max_iter=20, **more)),
+    "chain": (sequences, lambda **more: StructuredSVM(Chain(), C=3, max_iter=20, **more)),
+    "chain with columns of its own": (
+        sequences,
+        lambda **more: StructuredSVM(Chain(fit_intercept=True, boundaries=True), C=3, max_iter=20, **more),
+    ),
+    "chain with missing tags": (
+        lambda: sequences(missing=True),
+        lambda **more: LatentSVM(Chain(), C=3, init="weights", max_iter=3, max_inner=8, random_state=0, **more),
+    ),
+    "chain of states with missing tags": (
+        lambda: sequences(missing=True),
+        lambda **more: HiddenCRF(Chain(states=2), max_iter=5, init="weights", random_state=0, **more),
+    ),
+}
+
+
+def loaders(X, cuts):
+    return [lambda a=a, b=b: X[a:b] for a, b in itertools.pairwise([0, *cuts, len(X)])]
+
+
+def same(memory, model):
+    assert np.array_equal(memory.coef_, model.coef_)
+    assert memory.objective_ == model.objective_
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_files_threads_and_workers_change_no_bit(client, tmp_path, name):
+    import tacit.dask
+
+    make, learner = EXAMPLES[name]
+    X, y = make()
+    with smallest_blocks():
+        memory = learner().fit(X, y)
+        assert memory.coef_.any()
+        same(memory, learner(n_jobs=2).fit(X, y))
+        for k, cuts in enumerate(CUTS):
+            shards = Shards.open(loaders(X, cuts), spool=tmp_path / str(k))
+            same(memory, learner(n_jobs=1 + k % 2).fit(shards, y))
+            same(memory, tacit.dask.fit(learner(), loaders(X, cuts), y, client=client))
+            same(memory, tacit.dask.fit(learner(), shards.folder, y, client=client))
+        predicted = memory.predict(shards)
+        assert all(np.array_equal(a, b) for a, b in zip(predicted, memory.predict(X), strict=True))
+
+
+@pytest.mark.parametrize("name", ["candidates", "chain with columns of its own"])
+def test_a_fit_on_shards_has_the_digest_of_one_in_memory(tmp_path, name):
+    make, learner = EXAMPLES[name]
+    X, y = make()
+    problem = learner().problem
+    shards = Shards.open(loaders(X, [5]), spool=tmp_path / "s")
+    schema = problem.schema(X, y)
+    assert problem.bind(X, y, schema).digest() == problem.bind(shards, y, schema).digest()

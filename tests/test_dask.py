@@ -1,5 +1,6 @@
 """Fits on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
 
+import dataclasses
 import itertools
 import os
 import signal
@@ -19,7 +20,7 @@ from tacit import (
     StructuredSVM,
 )
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Multiclass
+from tacit.problems import Candidates, Multiclass, Regions
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 
@@ -30,6 +31,7 @@ import dask.bag
 from distributed import Client, LocalCluster
 
 import tacit.dask
+from tacit.dask import fitting, sources
 from tacit.dask.cluster import Actors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -160,6 +162,21 @@ def test_bad_input_is_refused_and_names_the_shard(client, tmp_path):
         tacit.dask.fit(latent(), folder, y, client=client)
 
 
+def test_a_folder_that_workers_do_not_see_is_named(client, tmp_path, monkeypatch):
+    bags, y = make_bags()
+    folder = bags.to_shards(tmp_path / "s", shards=2).folder
+    read = sources.read_sources
+
+    def read_here_alone(X):
+        return [dataclasses.replace(source, folder=tmp_path / "elsewhere") for source in read(X)]
+
+    monkeypatch.setattr(fitting, "read_sources", read_here_alone)
+    with pytest.raises(
+        ValueError, match=r"shard shard-00000 cannot be read by a worker: it sees no folder .*elsewhere"
+    ):
+        tacit.dask.fit(latent(), folder, y, client=client)
+
+
 def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
     bags, y = make_bags()
     with pytest.raises(RuntimeError, match="part 0 of X was loaded again and gave other rows"):
@@ -175,8 +192,8 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
     def never():
         raise AssertionError("the data were read")
 
-    with pytest.raises(CapabilityError, match="Chain cannot learn from shards"):
-        tacit.dask.fit(StructuredSVM(Chain()), [never], [[0]], client=client)
+    with pytest.raises(CapabilityError, match="Regions cannot learn from shards"):
+        tacit.dask.fit(StructuredSVM(Regions()), [never], [[0]], client=client)
     with pytest.raises(CapabilityError, match=r"solver=Subgradient\(\) asks for single samples"):
         tacit.dask.fit(latent(solver=Subgradient()), [never], [0], client=client)
     with pytest.raises(CapabilityError, match="LatentPerceptron asks for single samples"):

@@ -76,6 +76,11 @@ def describe(source: Source) -> Description | str:
     try:
         values, offsets, boxes = source.open()
     except Exception as error:
+        if isinstance(source, FolderSource) and not os.path.isdir(source.folder):
+            return (
+                f"{source.name} cannot be read by a worker: it sees no folder {source.folder}; put the shards where "
+                "all workers find them under the same path, or give loaders"
+            )
         return f"{source.name} cannot be read by a worker: {type(error).__name__}: {error}"
     rows = values if isinstance(values, np.ndarray) else values.rows
     try:

@@ -149,7 +149,7 @@ def pass_here(folder: str, n: int, first: int, last: int) -> None:
     shards = Shards.open(folder)
     problem = Candidates()
     oracle: Any = problem.bind(shards, labels(n), problem.schema(shards, labels(n)))
-    task = TaskPart(np.full(n, 1.0 / n), oracle.encode(labels(n), np.full(n, RIGHT)))
+    task = TaskPart(np.full(n, 1.0 / n), oracle.encode(labels(n), np.full(n, RIGHT)), True, {})
     cuts = [cut for cut in block_cuts(oracle, n) if first <= cut <= last]
     with sharded(oracle, 1):
         for k, w in enumerate(draw_weights(oracle.n_params, REPEATS + 1)):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
-from tacit.problems import Candidates, Chain, Multiclass
+from tacit.datasets import planted_motif
+from tacit.problems import Candidates, Chain, Motif, Multiclass
 from tacit.scale.sharding import smallest_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -53,7 +54,19 @@ def sequences(missing=False):
     return Ragged(values, offsets), Ragged(tags, offsets)
 
 
+def motif_learner(problem, **more):
+    return LatentSVM(problem, C=10, init="hidden", max_iter=2, max_inner=4, random_state=0, **more)
+
+
+def letters():
+    X, y, _ = planted_motif(N, 20, "TGACTCA", seed=0)
+    X[5] = X[5][:4] + b"N" + X[5][5:]
+    return X, y
+
+
 EXAMPLES = {
+    "motif": (letters, lambda **more: motif_learner(Motif(width=5, background=2), **more)),
+    "motif on both strands": (letters, lambda **more: motif_learner(Motif(5, strands="both"), **more)),
     "candidates": (bags, lambda **more: LatentSVM(Candidates(), C=3, max_iter=3, max_inner=8, **more)),
     "multiclass": (table, lambda **more: StructuredSVM(Multiclass(), C=3, max_iter=20, **more)),
     "chain": (sequences, lambda **more: StructuredSVM(Chain(), C=3, max_iter=20, **more)),
@@ -100,7 +113,7 @@ def test_files_threads_and_workers_change_no_bit(client, tmp_path, name):
         assert all(np.array_equal(a, b) for a, b in zip(predicted, memory.predict(X), strict=True))
 
 
-@pytest.mark.parametrize("name", ["candidates", "chain with columns of its own"])
+@pytest.mark.parametrize("name", ["candidates", "chain with columns of its own", "motif on both strands"])
 def test_a_fit_on_shards_has_the_digest_of_one_in_memory(tmp_path, name):
     make, learner = EXAMPLES[name]
     X, y = make()

@@ -39,8 +39,8 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         raise TypeError(f"model must be a learner such as tacit.LatentSVM(...), got {shorten(model)}")
     if not model.problem.takes_shards:
         raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass and Chain can; "
-            "fit it in memory: model.fit(X, y)"
+            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain and Motif "
+            "can; fit it in memory: model.fit(X, y)"
         )
     solver = getattr(model, "solver", None)
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
@@ -80,6 +80,8 @@ def predict(model: Any, X: Any) -> Any:
 def _predict_shard(model: Any, source: Source) -> Any:
     values, offsets, boxes = source.open()
     rows = values if isinstance(values, np.ndarray) else np.array(values.rows)
+    if rows.dtype == np.uint8:
+        return model.predict(Ragged(rows.ravel(), offsets))
     return model.predict(rows if offsets is None else Ragged(rows, offsets, boxes))
 
 

@@ -85,6 +85,10 @@ class RemoteShards(Shards):
         self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         boxes = [part.boxes for part in found if part.boxes is not None]
         self.__dict__["boxes"] = np.concatenate(boxes) if boxes else None
+        flipped = [part.flipped for part in found if part.flipped is not None]
+        self.flipped = np.concatenate(flipped) if flipped else None
+
+    is_here = False
 
     def verify(self) -> None:
         """The workers have compared and checked the rows already."""

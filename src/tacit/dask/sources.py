@@ -14,8 +14,11 @@ import numpy as np
 from tacit.arrays import Array, first_non_finite
 from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
+from tacit.problems.motif.sequences import read_sequences
+from tacit.problems.motif.strands import orient
+from tacit.ragged import Ragged
 from tacit.shards import Shards
-from tacit.shards.folder import Piece, as_rows, open_part, read_manifest
+from tacit.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
 from tacit.shards.mapped import MappedArray
 
 
@@ -60,7 +63,10 @@ Source = FolderSource | LoadedSource
 
 
 class Description(NamedTuple):
-    """What this process has to know of a shard: all but its features."""
+    """What this process has to know of a shard: all but its features.
+
+    ``flipped`` says of sequences of letters which come after their reverse complement in the alphabet.
+    """
 
     kind: str
     dtype: str
@@ -69,6 +75,7 @@ class Description(NamedTuple):
     lengths: Array | None
     boxes: Array | None
     crc: int
+    flipped: Array | None
 
 
 def describe(source: Source) -> Description | str:
@@ -94,9 +101,15 @@ def describe(source: Source) -> Description | str:
             != read_manifest(source.folder).shards[source.place].digests["values"]
         ):
             return f"{source.name} has changed since it was written: its checksum is another; write the shards again"
-    kind = "table" if offsets is None else "bags"
+    kind = kind_of(rows, offsets)
     lengths = None if offsets is None else np.diff(offsets)
-    return Description(kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc)
+    flipped = None
+    if kind == "letters" and offsets is not None:
+        try:
+            flipped = orient(read_sequences(Ragged(np.array(rows).ravel(), offsets)))[1]
+        except ValueError as error:
+            return f"{source.name}: {error}"
+    return Description(kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped)
 
 
 def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambda first, rows: None) -> int:

@@ -4,10 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.decomposition import PCA
 
 from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.datasets import planted_motif
-from tacit.problems import Candidates, Chain, Motif, Multiclass
+from tacit.oracle import CapabilityError
+from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.problems.shared.principal_components import principal_components
 from tacit.scale.sharding import smallest_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -64,6 +68,12 @@ def letters():
     return X, y
 
 
+def images(n=N):
+    rng = np.random.default_rng(3)
+    y = np.arange(n) % 3
+    return (rng.standard_normal((n, 4, 4)) + 4 * np.eye(3, 16)[y].reshape(-1, 4, 4)).reshape(n, 16), y
+
+
 EXAMPLES = {
     "motif": (letters, lambda **more: motif_learner(Motif(width=5, background=2), **more)),
     "motif on both strands": (letters, lambda **more: motif_learner(Motif(5, strands="both"), **more)),
@@ -111,6 +121,35 @@ def test_files_threads_and_workers_change_no_bit(client, tmp_path, name):
             same(memory, tacit.dask.fit(learner(), shards.folder, y, client=client))
         predicted = memory.predict(shards)
         assert all(np.array_equal(a, b) for a, b in zip(predicted, memory.predict(X), strict=True))
+
+
+@pytest.mark.parametrize(("n", "components"), [(N, None), (N, 5), (1100, 5)])
+def test_transforms_of_shards_have_the_bits_of_memory(tmp_path, n, components):
+    X, y = images(n)
+    problem = Transforms(rotations(-90, 90, 3), n_components=components)
+    learner = LatentSVM(problem, C=3, max_iter=2, max_inner=8, random_state=0)
+    memory = clone(learner).fit(X, y)
+    assert memory.coef_.any()
+    for k, cuts in enumerate(CUTS):
+        shards = Shards.open(loaders(X, cuts), spool=tmp_path / str(k))
+        model = clone(learner).set_params(n_jobs=1 + k % 2).fit(shards, y)
+        same(memory, model)
+        assert np.array_equal(model.predict(shards), memory.predict(X))
+
+
+def test_principal_components_of_blocks_are_those_of_all_rows():
+    X, _ = images(2500)
+    mean, components = principal_components(X, 4)
+    reference = PCA(4, svd_solver="full").fit(X)
+    np.testing.assert_allclose(mean, reference.mean_, atol=1e-12)
+    np.testing.assert_allclose(np.abs(components), np.abs(reference.components_), atol=1e-8)
+
+
+def test_transforms_that_need_memory_say_so_first(tmp_path):
+    X, y = images()
+    shards = Shards.write(tmp_path / "s", X)
+    with pytest.raises(CapabilityError, match="cannot learn from shards, which blocks='class' can"):
+        LatentSVM(Transforms(rotations(-90, 90, 3), blocks="class and state")).fit(shards, y)
 
 
 @pytest.mark.parametrize("name", ["candidates", "chain with columns of its own", "motif on both strands"])

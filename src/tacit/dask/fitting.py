@@ -39,8 +39,13 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         raise TypeError(f"model must be a learner such as tacit.LatentSVM(...), got {shorten(model)}")
     if not model.problem.takes_shards:
         raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain and Motif "
-            "can; fit it in memory: model.fit(X, y)"
+            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain and "
+            "Motif can; fit it in memory: model.fit(X, y)"
+        )
+    if not model.problem.takes_workers:
+        raise CapabilityError(
+            f"{type(model.problem).__name__} cannot learn on workers; fit it on one machine: "
+            "model.fit(tacit.Shards.open(folder), y)"
         )
     solver = getattr(model, "solver", None)
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):

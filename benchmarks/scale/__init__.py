@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.harness import Page
 from benchmarks.scale.bags import BAG, WIDTH, write
 
-N_FIT, N_KILLED = 20_000, 4000
+N_FIT, N_KILLED = 20_000, 2000
 """Bags of the fits whose CPU and speed are compared, and of those whose workers are killed."""
 
 
@@ -29,18 +29,18 @@ def run() -> Page:
         ("work", "measured", "must reach"),
     )
     with tempfile.TemporaryDirectory() as top:
-        measure_disk(page, Path(top))
-    with tempfile.TemporaryDirectory() as top:
-        measure_growth(page, Path(top))
-    with tempfile.TemporaryDirectory() as top:
         many, few = Path(top) / "many", Path(top) / "few"
         write(many, N_FIT, 4)
         write(few, N_KILLED, 4)
-        measure_speed(page, many, N_FIT)
         with cluster_of(2) as client:
             measure_rounds(page, client)
             measure_cpu(page, client, many, N_FIT)
             measure_kills(page, client, few, N_KILLED)
+        measure_speed(page, many, N_FIT)
+    with tempfile.TemporaryDirectory() as top:
+        measure_growth(page, Path(top))
+    with tempfile.TemporaryDirectory() as top:
+        measure_disk(page, Path(top))
     page.notes += [
         "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
         "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were "

@@ -23,7 +23,7 @@ from tacit.problems import Candidates
 
 KILLS = 20
 
-MAX_RESTART = 60.0
+MAX_RESTART = 180.0
 """Seconds that Dask may take to start a worker again."""
 
 
@@ -32,10 +32,10 @@ def learners(n: int) -> dict[str, tuple[Any, Any]]:
     common = {"C": 10.0, "n_jobs": 1, "verbose": 0}
     start = np.full(n, RIGHT)
     return {
-        "bundle": (lambda: StructuredSVM(Candidates(), tol=1e-4, max_iter=40, **common), start),
-        "CCCP": (lambda: LatentSVM(Candidates(), init=start, max_iter=4, max_inner=20, **common), None),
+        "bundle": (lambda: StructuredSVM(Candidates(), tol=1e-4, max_iter=20, **common), start),
+        "CCCP": (lambda: LatentSVM(Candidates(), init=start, max_iter=3, max_inner=8, **common), None),
         "self-paced": (
-            lambda: LatentSVM(Candidates(), pace=SelfPaced(), max_iter=4, max_inner=20, **{**common, "C": 1.0}),
+            lambda: LatentSVM(Candidates(), pace=SelfPaced(), max_iter=3, max_inner=8, **{**common, "C": 1.0}),
             None,
         ),
     }

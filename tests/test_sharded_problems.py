@@ -11,6 +11,7 @@ from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.datasets import planted_motif
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.problems.motif import sharded
 from tacit.problems.shared.principal_components import principal_components
 from tacit.scale.sharding import smallest_blocks
 
@@ -143,6 +144,27 @@ def test_principal_components_of_blocks_are_those_of_all_rows():
     reference = PCA(4, svd_solver="full").fit(X)
     np.testing.assert_allclose(mean, reference.mean_, atol=1e-12)
     np.testing.assert_allclose(np.abs(components), np.abs(reference.components_), atol=1e-8)
+
+
+def test_letters_are_kept_numbered_up_to_a_bound(tmp_path, monkeypatch):
+    X, y = letters()
+    learner = motif_learner(Motif(width=5))
+    memory = clone(learner).fit(X, y)
+    monkeypatch.setattr(sharded, "MAX_KEPT", 100)
+    with smallest_blocks():
+        same(clone(learner).fit(X, y), clone(learner).fit(Shards.write(tmp_path / "s", X), y))
+    assert memory.coef_.any()
+
+
+def test_letters_that_are_no_dna_are_named(tmp_path):
+    X, y = letters()
+    shards = Shards.write(tmp_path / "s", [*X[:-1], b"ACGTACGTACGTX"], shards=3)
+    with pytest.raises(ValueError, match="shard shard-00002 has 'X' at position 12 of sequence 23, which is no letter"):
+        motif_learner(Motif(width=5)).fit(shards, y)
+    with pytest.raises(ValueError, match="these shards hold letters, and bags are needed"):
+        LatentSVM(Candidates()).fit(shards, y)
+    with pytest.raises(CapabilityError, match="cannot learn from shards, which features='full' can"):
+        motif_learner(Motif(width=5, features="sites")).fit(shards, y)
 
 
 def test_transforms_that_need_memory_say_so_first(tmp_path):

@@ -34,8 +34,8 @@ class RemoteTable(ShardedTable):
 
     def __getitem__(self, key: Any) -> Array:
         raise CapabilityError(
-            "a step asks for single rows, which are on the workers; use solver=Bundle(), and with known hidden values "
-            "unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
+            "a step asks for single rows, which are on the workers; use solver=Bundle() and init='weights', and with "
+            "known hidden values unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
 
     def give_back(self, first: int, last: int) -> None:

@@ -1,4 +1,4 @@
-"""Motifs in sequences that are in shards: words are numbered anew for every block of every pass, with the same bits."""
+"""Motifs in sequences that are in shards: words are numbered block by block, with the same bits."""
 
 from __future__ import annotations
 
@@ -21,11 +21,17 @@ LETTERS_AT_A_TIME = 1 << 22
 """Letters that are read at a time where all sequences are looked at."""
 
 
+MAX_KEPT = 50_000_000
+"""Letters of blocks whose words stay numbered, at five bytes each. Numbering words anew in every pass makes it two to
+four times as long."""
+
+
 class ShardedMotifOracle(MotifOracle):
-    """The letters are in a `tacit.shards.ShardedTable`, one byte each; a block of sequences becomes a `MotifOracle`, is
-    asked, and goes. Numbering words takes about as long as a search of them."""
+    """The letters are in a `tacit.shards.ShardedTable`, one byte each. A block of sequences becomes a `MotifOracle`
+    when it is asked; the first `MAX_KEPT` letters stay so, all others are numbered anew in the next pass."""
 
     def _keep(self, sequences: Shards) -> None:
+        self._kept: dict[tuple[int, int], MotifOracle] = {}
         self._letters: Any = sequences.values
         self.row_offsets = sequences.offsets
         self._flipped = np.zeros(len(sequences), dtype=bool)
@@ -41,7 +47,7 @@ class ShardedMotifOracle(MotifOracle):
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the sequences from first to last (exclusive), to be sent to where their letters are."""
         part = cut_samples(self, first, last)
-        part._letters = None
+        part._letters, part._kept = None, {}
         part.row_offsets = self.row_offsets[first : last + 1] - self.row_offsets[first]
         part._flipped = self._flipped[first:last]
         part._labels_of = part._labels
@@ -51,7 +57,7 @@ class ShardedMotifOracle(MotifOracle):
     def on_rows(self, table: Any) -> Self:
         """The same oracle with these letters."""
         view = copy.copy(self)
-        view._letters = table
+        view._letters, view._kept = table, {}
         return view
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
@@ -98,6 +104,8 @@ class ShardedMotifOracle(MotifOracle):
             rows = slice(0, self.n_samples)
         if isinstance(rows, slice):
             first, last, _ = rows.indices(self.n_samples)
+            if (first, last) in self._kept:
+                return self._kept[first, last]
             letters: Any = slice(int(self.row_offsets[first]), int(self.row_offsets[last]))
             starts = self.row_offsets[first : last + 1] - self.row_offsets[first]
         else:
@@ -105,6 +113,9 @@ class ShardedMotifOracle(MotifOracle):
         block = MotifOracle(_read(self._letters, letters, starts), self._schema, self._layout)
         if isinstance(letters, slice):
             self._letters.give_back(letters.start, letters.stop)
+            kept = sum(int(own._stops[-1]) for own in list(self._kept.values()))
+            if kept + letters.stop - letters.start <= MAX_KEPT:
+                self._kept[first, last] = block
         return block
 
 

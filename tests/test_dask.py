@@ -20,7 +20,7 @@ from tacit import (
     StructuredSVM,
 )
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Multiclass, Regions
+from tacit.problems import Candidates, Chain, Multiclass, Regions
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 
@@ -117,6 +117,28 @@ def test_a_round_is_one_question(client, monkeypatch):
     model = StructuredSVM(Candidates(), C=100, tol=1e-6, max_iter=30)
     tacit.dask.fit(model, loaders(bags, [9]), y, hidden=np.zeros(36, int), client=client)
     assert len(asked) <= model.n_iter_ + 3
+
+
+def test_workers_that_cannot_be_reached_are_asked_through_the_scheduler(client, monkeypatch):
+    bags, y = make_bags(n=20)
+
+    async def never(actors, homes):
+        return False
+
+    monkeypatch.setattr(Actors, "_reach", never)
+    with smallest_blocks():
+        same(latent().fit(bags, y), tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client))
+
+
+def test_a_step_that_asks_for_single_rows_says_what_to_do(client):
+    rng = np.random.default_rng(0)
+    offsets = np.arange(0, 41, 4)
+    X, tags = (
+        Ragged(rng.random((40, 3)), offsets),
+        Ragged(np.where(rng.random(40) < 0.5, -1, np.arange(40) % 3), offsets),
+    )
+    with pytest.raises(CapabilityError, match=r"asks for single rows, which are on the workers; use .*init='weights'"):
+        tacit.dask.fit(LatentSVM(Chain()), loaders(X, [3]), tags, client=client)
 
 
 def test_dask_collections(client):

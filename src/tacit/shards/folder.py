@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -180,15 +180,22 @@ def as_rows(part: Any, label: str) -> Piece:
 
 def samples_of(X: Any) -> Ragged:
     """Bags, as `Ragged.of` takes them, or strings as a Ragged of bytes."""
-    if hasattr(X, "to_numpy") and not isinstance(X, np.ndarray):
-        X = X.to_numpy()
-    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "SU":
-        X = X.tolist()
-    if not isinstance(X, list | tuple | np.ndarray) or not len(X) or not all(isinstance(x, str | bytes) for x in X):
+    strings = _strings_in(X)
+    if strings is None:
         return Ragged.of(X)
-    letters = [x.encode("latin-1", "replace") if isinstance(x, str) else x for x in X]
+    letters = [x.encode("latin-1", "replace") if isinstance(x, str) else x for x in strings]
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in letters])])
     return Ragged(np.frombuffer(b"".join(letters), np.uint8), offsets)
+
+
+def _strings_in(X: Any) -> Sequence[str | bytes] | None:
+    """The strings of a list, array or pandas column of nothing else; None for all other things."""
+    if type(X).__module__.split(".")[0] == "pandas" and getattr(X, "ndim", 0) == 1:
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "SUO":
+        X = X.tolist()
+    is_list = isinstance(X, list | tuple) and len(X) > 0
+    return X if is_list and all(isinstance(x, str | bytes) for x in X) else None
 
 
 def plain_letters(letters: Array) -> Array:

@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tacit import solvers, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
-from tacit.solvers import Bundle, Status, WarmStart, bundle, minimise
+from tacit.solvers import Bundle, Status, WarmStart, bundle, minimise, simplex_qp
 from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.bundle import MAX_PLANES
 from tacit.solvers.loop import MAX_IDLE_STEPS
@@ -361,6 +362,17 @@ def test_a_search_in_a_ball_that_only_rounding_moves_ends_soon():
     assert found.evaluations < 100
     with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="numbers overflow"):
         minimise_in_ball(lambda w: (1.0, np.full(3, 1e200)), np.zeros(3), gap=0.0)
+
+
+def test_the_small_program_leaves_a_start_that_is_worse_than_one_plane():
+    """Slopes of 1e30: a start on many dependent planes would first be taken apart, plane by plane."""
+    rng = np.random.default_rng(0)
+    V, f = 1e30 * rng.standard_normal((40, 3)), np.zeros(40)
+    V[7] = 0.0
+    with patch.object(simplex_qp, "_add_to_face", wraps=simplex_qp._add_to_face) as entering:
+        alpha = maximise_by_active_set(V, f, 1.0, 0.1, np.full(40, 1 / 40))
+    assert np.flatnonzero(alpha).tolist() == [7]
+    assert entering.call_count == 1
 
 
 def test_the_small_program_keeps_its_place_where_rounding_uses_up_every_weight():

@@ -9,7 +9,7 @@ import tacit
 from tacit import GroupNormSVM, LatentSVM, StructuredSVM, group_norm_path
 from tacit.oracle import CapabilityError, Task
 from tacit.penalties import GroupNorm
-from tacit.problems import Candidates, Multiclass, Transforms, rotations
+from tacit.problems import Candidates, Multiclass, PerSample, Transforms, rotations
 from tacit.running import Status
 from tacit.solvers import Bundle, FrankWolfe, minimise
 
@@ -241,6 +241,11 @@ def test_a_budget_keeps_so_many_states_per_label(turned, model):
     assert small.score(X, y) > 0.95
 
 
+def test_a_budget_beyond_all_states_keeps_them_all(turned, model):
+    X, y, _ = turned
+    assert model.budget(10**30, X, y).problem.kept.all()
+
+
 def test_states_leave_one_at_a_time_and_end_no_worse_than_at_once(turned, model):
     X, y, _ = turned
     by_turns, at_once = model.budget(1, X, y), model.budget(1, X, y, at_once=True)
@@ -276,6 +281,16 @@ def test_subgradient_of_the_paper_agrees_on_the_objective(turned):
     assert exact.objective_ - exact.gap_ <= rough.objective_ <= 1.01 * exact.objective_
     assert np.isnan(rough.dual_norms_).all()
     assert rough.selected_states_.sum() > exact.selected_states_.sum()  # it never reaches zero
+
+
+def test_subgradient_of_the_paper_refuses_features_that_overflow():
+    def feature(x, y):
+        return x if y else -x
+
+    problem = PerSample(feature, outputs=[0, 1], blocks={"weights": (2, 1)})
+    X = np.array([[0.5, -1.7e308], [-1.5, -0.1]])
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scale the features"):
+        GroupNormSVM(problem, solver="subgradient", max_iter=2).fit(X, [0, 1])
 
 
 def test_groups_by_state_leave_a_state_for_both_labels(turned):

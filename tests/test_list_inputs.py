@@ -4,22 +4,33 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from tacit import LatentPerceptron, MinEntropySVM, Ragged, RegionGraphs, RegionLabels, StructuredSVM, path
+from tacit import (
+    LatentPerceptron,
+    LatentSVM,
+    MinEntropySVM,
+    Ragged,
+    RegionGraphs,
+    RegionLabels,
+    StructuredSVM,
+    path,
+    weak_labels,
+)
 from tacit.apps import MotifFinder, WordAligner
-from tacit.datasets import write_two_columns
+from tacit.datasets import BoxTable, join_boxes, write_two_columns
 from tacit.inputs.parameters import entries, has_length
 from tacit.learners.folds import one_each
-from tacit.problems import Candidates, Chain, Motif, PerSample, Sentences, Transforms, rotations
+from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
 from tacit.problems.detection.known_windows import read_windows_and_types
 from tacit.problems.per_sample.user_functions import is_scalar, key_of
 from tacit.ranking import Relevances, Triplets
 from tacit.spectral import SpectralAutomaton
 from tacit.testing.discovery import problems
-from tacit.text import IBM1, Document, coreference_scores, mention_pairs
+from tacit.text import IBM1, Document, SentenceVectors, coreference_scores, mention_pairs
 from tacit.text.pairs import read_pairs
 from tacit.words.features import number_words
 
 GRAPHS = RegionGraphs([[[1.0], [2.0]]], edges=[[0, 1]], maps=[[[0, 1]]])
+BOXES = BoxTable(np.array(["a.jpg"]), np.array([""]), np.array([[0, 0, 1.0, 1]]), [])
 WORDS = [["a", "b"], ["c"], ["d"], ["a"]]
 
 READERS = {
@@ -217,3 +228,59 @@ def test_a_label_that_cannot_be_looked_up_is_refused():
     problem = PerSample(joint_feature=lambda x, y: np.ones(1), outputs=[np.timedelta64(5), 1])
     with pytest.raises(ValueError, match="cannot be looked up"):
         StructuredSVM(problem, verbose=0).fit([0.0, 1.0], [1, 1])
+
+
+def test_families_that_cannot_be_looked_up_are_refused():
+    with pytest.raises(ValueError, match="families are columns by name, or names of tables"):
+        Relevances(families=["left", []]).read({"left": [[1.0]]})
+
+
+@pytest.mark.parametrize("odd", [3, np.array("a.jpg"), sparse.csr_array(np.eye(2))])
+def test_files_of_boxes_that_are_no_list_are_refused(odd):
+    with pytest.raises(TypeError, match="files is a list of paths"):
+        join_boxes(BOXES, odd)
+
+
+ONCE = {
+    "callbacks": lambda: LatentPerceptron(Multiclass(), callbacks=iter([print]), verbose=0).fit([[0.0], [1.0]], [0, 1]),
+    "outputs": lambda: PerSample(lambda x, y: x, outputs=iter([0, 1])).schema([[1.0], [2.0]], [0, 1]),
+    "forbidden": lambda: Chain(forbidden=iter([("a", "b")])).schema([[[1.0], [2.0]]], [["a", "b"]]),
+    "a list of words": lambda: IBM1().fit([iter(["la", "maison"])], [["the", "house"]]),
+    "a list of sentences": lambda: SentenceVectors().fit([iter(["One.", "Two."])]),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_can_be_gone_through_only_once_is_refused_where_it_is_needed_again(name):
+    with pytest.raises((TypeError, ValueError), match=name):
+        ONCE[name]()
+
+
+def test_quantiles_and_words_of_weak_labels_may_come_from_an_iterator():
+    found = weak_labels(GRAPHS, contains=iter([True]), quantiles=iter([0.1, 0.9]))
+    assert len(found) == 1
+    with pytest.raises(ValueError, match="quantiles must be two numbers"):
+        weak_labels(GRAPHS, contains=[True], quantiles=[0.1])
+
+
+def test_scores_of_links_that_overflow_are_refused():
+    X = [np.full((2, 2, 1), 1e300), np.full((2, 2, 1), 1e300)]
+    problem = Alignment()
+    oracle = problem.bind(X, [1, -1], problem.schema(X, [1, -1]))
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scores of links"):
+        oracle.predict(np.full(oracle.n_params, 1e300))
+
+
+def test_a_bound_of_many_digits_is_described():
+    """A file may hold a whole number there that NumPy has no type for."""
+    model = LatentSVM(Multiclass(), max_iter=1, tol=1.0, verbose=0).fit([[0.0], [1.0]], [0, 1])
+    model.bound_ = -(10**30)
+    assert "lower bound -1e+30" in model._summary()
+
+
+def test_long_labels_are_shortened_in_messages():
+    long = "x" * 20_000
+    model = LatentSVM(PerSample(lambda x, y: x, outputs=["a", "b"]), max_iter=1, verbose=0)
+    with pytest.raises(ValueError, match="outputs does not list") as told:
+        model.fit([[1.0], [2.0]], ["a", long])
+    assert len(str(told.value)) < 500

@@ -2,18 +2,23 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.apps import MotifFinder
 from tacit.apps.motif.evidence import auroc, given_p_value, split_in_halves
+from tacit.apps.motif.kmers import count_kmers, learn_kmers
 from tacit.apps.motif.known import match_known
 from tacit.apps.motif.overlaps import find_overlap
 from tacit.apps.motif.scan import Scanner
+from tacit.apps.motif.sequences import read_classes, write_letters
 from tacit.apps.motif.shapes import Sites
 from tacit.datasets import planted_motif
 from tacit.datasets.motif_files import Matrix
+from tacit.datasets.shuffled import shuffle_pairs
 from tacit.problems.motif.sequences import read_sequences
 
 WORD = "TGACTCATCC"
@@ -308,3 +313,15 @@ def test_matches_are_measured_against_shuffled_columns():
     assert own[0].p_value <= 0.01 * 10
     chance = [match_known(rng.dirichlet(np.full(4, 0.2), 9), known, seed, 199)[0].p_value for seed in range(40)]
     assert np.mean(np.array(chance) < 0.05) < 0.2
+
+
+def test_words_learn_from_more_shuffles_of_the_positives():
+    rng = np.random.default_rng(0)
+    positives = read_sequences(["".join(rng.choice(list("ACGT"), 30)) for _ in range(40)])
+    sequences, is_positive, _ = read_classes(write_letters(positives), None, seed=5)
+    more = count_kmers(shuffle_pairs(positives, 6), 2)
+    table = sparse.vstack([count_kmers(sequences, 2), more])
+    plain = LogisticRegression(C=0.01, max_iter=1000, class_weight="balanced")
+    plain.fit(table, np.append(is_positive, np.zeros(40, dtype=bool)))
+    found = learn_kmers(sequences, is_positive, 2, seed=5, strengths=(0.01,), shuffles=2)
+    assert found.weights == pytest.approx(plain.coef_[0], abs=1e-9)

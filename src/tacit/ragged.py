@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.arrays import Array, as_csr, find_uneven, locate
-from tacit.inputs.parameters import is_list, is_whole, numbers, reason, shorten
+from tacit.inputs.parameters import is_hashable, is_list, is_whole, numbers, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -301,13 +301,14 @@ class Ragged:
         """
         if not hasattr(frame, "columns") or not hasattr(frame, "groupby"):
             raise TypeError(f"a pandas table expected, got {shorten(frame)}; use Ragged.of for lists")
-        if not _is_hashable(bag) or bag not in frame.columns:
+        if not is_hashable(bag) or bag not in frame.columns:
             raise ValueError(f"no column {shorten(bag)} in the frame; its columns are {shorten(list(frame.columns))}")
         missing = np.flatnonzero(frame[bag].isna().to_numpy())
         if missing.size:
             raise ValueError(f"column {shorten(bag)} is missing in row {missing[0]}: every row belongs to a bag")
         if not frame.columns.is_unique:
-            raise ValueError(f"two columns are named {frame.columns[frame.columns.duplicated()][0]!r}; rename one")
+            twice = frame.columns[frame.columns.duplicated()][0]
+            raise ValueError(f"two columns are named {shorten(twice)}; rename one")
         table = frame.drop(columns=bag)
         columns = [_column(table[name], name) for name in table.columns]
         codes = frame.groupby(bag, sort=False, observed=True).ngroup().to_numpy()
@@ -452,22 +453,13 @@ def _row(part: Any) -> str:
     return "one number" if part.ndim == 1 else f"{'×'.join(map(str, part.shape[1:]))} numbers"
 
 
-def _is_hashable(value: Any) -> bool:
-    """Whether a value can be looked up; a span of time without a unit has a hash method, which raises."""
-    try:
-        hash(value)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def _column(series: Any, name: Any) -> Array:
     """A pandas column of numbers, nullable or not, as an array."""
     if getattr(series.dtype, "kind", "O") not in "biuf":
-        raise ValueError(f"column {name!r} holds {series.dtype}, not numbers; encode it or drop it")
+        raise ValueError(f"column {shorten(name)} holds {series.dtype}, not numbers; encode it or drop it")
     missing = np.flatnonzero(series.isna().to_numpy())
     if missing.size:
-        raise ValueError(f"column {name!r} is missing in row {missing[0]}; drop the row or fill the gap")
+        raise ValueError(f"column {shorten(name)} is missing in row {missing[0]}; drop the row or fill the gap")
     plain = series.to_numpy()
     return np.asarray(plain if plain.dtype.kind in "biuf" else plain.astype(np.float64))
 

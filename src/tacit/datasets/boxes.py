@@ -159,7 +159,7 @@ def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
     one_of("several", several, ("error", "largest"))
     table = checked_table(table)
-    if not isinstance(files, list | tuple | np.ndarray):
+    if not isinstance(files, list | tuple | np.ndarray) or not is_list(files):
         raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
     if y is not None and not has_length(y):
         raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")

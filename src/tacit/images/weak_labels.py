@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, number, numbers, shorten
+from tacit.inputs.parameters import entries, number, numbers, shorten
 from tacit.problems.regions import RegionLabels
 from tacit.region_graphs import RegionGraphs
 
@@ -107,11 +107,8 @@ def _limits_from_masks(graphs: RegionGraphs, labels: list[Array], low: float, hi
 
 
 def _read_quantiles(quantiles: Any) -> tuple[float, float]:
-    if not is_list(quantiles) or len(list(quantiles)) != 2:
-        raise ValueError(f"quantiles are two numbers from 0 to 1, got {shorten(quantiles)}")
-    low, high = (
-        float(number("a quantile", q, "a number from 0 to 1", lambda share: 0 <= share <= 1)) for q in quantiles
-    )
+    two = entries("quantiles", quantiles, "two numbers from 0 to 1", 2)
+    low, high = (number("a quantile", q, "a number from 0 to 1", lambda share: 0 <= share <= 1) for q in two)
     if low > high:
         raise ValueError(f"quantiles are two numbers, the lower one first, got {shorten(quantiles)}")
     return low, high
@@ -121,9 +118,8 @@ def _read_words(contains: Any, n: int) -> list[int]:
     """1 for an image with the object, 0 for one without, −1 where nobody says."""
     if contains is None:
         return [-1] * n
-    if not is_list(contains) or len(list(contains)) != n:
-        raise ValueError(f"contains needs True, False or None for each of {n} images, got {shorten(contains)}")
-    for i, word in enumerate(contains):
+    words = entries("contains", contains, f"True, False or None for each of {n} images", n)
+    for i, word in enumerate(words):
         if word is not None and not isinstance(word, bool | np.bool_):
             raise ValueError(f"contains[{i}] is {shorten(word)}; write True, False or None")
-    return [-1 if word is None else int(word) for word in contains]
+    return [-1 if word is None else int(word) for word in words]

@@ -125,6 +125,19 @@ def is_list(value: Any) -> bool:
     return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0 and not hasattr(value, "tocsr")
 
 
+def is_hashable(value: Any) -> bool:
+    """Whether a value can be looked up; a span of time without a unit has a hash method, which raises.
+
+    >>> is_hashable((1, 2)), is_hashable([1, 2])
+    (True, False)
+    """
+    try:
+        hash(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def has_length(value: Any) -> bool:
     """Whether a value is a list whose entries can be counted before one goes through them: no iterator is.
 

@@ -161,7 +161,7 @@ as in `LatentSVM`
         per_label : False lets ``k`` count the states of all labels together; each keeps one at the least
         at_once : whether the ``k`` largest norms are kept, as in Chen et al. (2011), and the model fitted again once
         """
-        k, null = whole_number("k", k), switch("null", null)
+        k, null = min(whole_number("k", k), self.group_norms_.size), switch("null", null)
         n_labels = len(self._by_label(self.group_norms_))
         if not switch("per_label", per_label) and k < n_labels:
             raise ValueError(f"k={k} states for {n_labels} labels: every label needs one; raise k")

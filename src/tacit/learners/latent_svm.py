@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -357,7 +358,8 @@ class LatentSVM(Learner):
             if descent.start < len(proposed):
                 return self._begin_at(procedure, proposed[descent.start])
         if isinstance(self.init, str):
-            require(f"{type(self).__name__}(init={self.init!r})", self.problem, oracle, ["draw"], "use init='weights'")
+            who = f"{type(self).__name__}(init={shorten(self.init)})"
+            require(who, self.problem, oracle, ["draw"], "use init='weights'")
             return self._begin_at(procedure, oracle.draw(rng))
         try:
             prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
@@ -373,10 +375,10 @@ class LatentSVM(Learner):
         if set(views) != set(self.init):
             raise ValueError(f"init gives weights of {shorten(list(self.init))}, the problem has {sorted(views)}")
         for name, values in self.init.items():
-            table = numbers(f"init[{name!r}]", values, f"an array of shape {views[name].shape}")
+            table = numbers(f"init[{shorten(name)}]", values, f"an array of shape {views[name].shape}")
             if table.shape != views[name].shape or not np.isfinite(table).all():
                 raise ValueError(
-                    f"init[{name!r}] has shape {table.shape}; weights to begin with are finite numbers of shape "
+                    f"init[{shorten(name)}] has shape {table.shape}; weights to begin with are finite numbers of shape "
                     f"{views[name].shape}"
                 )
             views[name][:] = table
@@ -402,7 +404,7 @@ class LatentSVM(Learner):
     def _summary(self) -> str:
         """Where the starts ended. The objective is not convex, so no more is known."""
         ends = sorted(run.objective for run in self.runs_)
-        if np.isfinite(self.bound_):
+        if math.isfinite(self.bound_):
             return super()._summary()  # every hidden value was given
         if len(ends) == 1:
             return f"objective {ends[0]:.6g}, one start; it is not convex, so other starts (n_init) may end lower"

@@ -12,7 +12,7 @@ from tacit.arrays import Array
 from tacit.inputs.labels import find_labels, read_labels
 from tacit.inputs.parameters import (
     file_path,
-    is_list,
+    has_length,
     is_not_negative,
     is_positive,
     number,
@@ -141,7 +141,7 @@ def check_long_run(learner: Any) -> None:
     if switch("resume", getattr(learner, "resume", False)) and getattr(learner, "checkpoint", None) is None:
         raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
     callbacks = getattr(learner, "callbacks", None)
-    if callbacks is not None and not (is_list(callbacks) and all(callable(callback) for callback in callbacks)):
+    if callbacks is not None and not (has_length(callbacks) and all(callable(callback) for callback in callbacks)):
         raise TypeError(f"callbacks must be a list of functions, got {shorten(callbacks)}; write [function]")
 
 

@@ -188,7 +188,7 @@ class EnumerableOracle(CellSums):
         rivals: bool = False,
     ) -> Assignment:
         if rescaling not in ("margin", "slack"):
-            raise ValueError(f"rescaling must be 'margin' or 'slack', got {rescaling!r}")
+            raise ValueError(f"rescaling must be 'margin' or 'slack', got {shorten(rescaling)}")
         anchor = None
         if rescaling == "slack":
             if target is None:

@@ -207,7 +207,8 @@ class CalledLoss:
         costs = np.array([[self._called(i, truth, h, label, other) for other in range(size)] for label in self.classes])
         if costs[true, h] != 0:
             raise ValueError(
-                f"loss({truth!r}, {h}, {truth!r}, {h}) is {costs[true, h]} for sample {i}; the truth must cost nothing"
+                f"loss({shorten(truth)}, {h}, {shorten(truth)}, {h}) is {costs[true, h]} for sample {i}; the truth "
+                "must cost nothing"
             )
         return costs
 

@@ -32,7 +32,7 @@ def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None
     count = whole_number("count", count, 1, MAX_ANGLES, remedy="every angle is a view of every sample")
     low, high = number("low", low, "an angle in degrees"), number("high", high, "an angle in degrees")
     if low > high:
-        raise ValueError(f"angles run from low to high, in degrees, got low={low!r} and high={high!r}")
+        raise ValueError(f"angles run from low to high, in degrees, got low={shorten(low)} and high={shorten(high)}")
     if count == 1 and low != high:
         raise ValueError(f"one angle cannot span {low} to {high}: raise count, or give low = high")
     turns = Rotations(tuple(np.linspace(low, high, count).tolist()), shape)

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array, first_non_finite
-from tacit.inputs.parameters import file_path, is_positive, number, numbers, one_of, shorten, whole_number
+from tacit.inputs.parameters import file_path, is_hashable, is_positive, number, numbers, one_of, shorten, whole_number
 from tacit.oracle import checksum
 from tacit.ranking.similarities import SIMILARITIES, paired_similarity, similarity
 
@@ -202,7 +202,8 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         return [(family, kind) for family in tables for kind in self.similarities[family]]
 
     def _listed_families(self) -> list[Any]:
-        if isinstance(self.families, str) or not isinstance(self.families, Mapping | list | tuple):
+        is_listed = not isinstance(self.families, str) and isinstance(self.families, Mapping | list | tuple)
+        if not is_listed or not all(map(is_hashable, self.families)):
             raise ValueError(f"families are columns by name, or names of tables, got {shorten(self.families)}")
         return list(self.families)
 

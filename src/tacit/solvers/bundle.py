@@ -355,11 +355,8 @@ class BundleState(StallCounter):
         """Copy the planes to keep into new buffers."""
         m, d = keep.size, self._slopes.shape[1]
         slopes, offsets, gram = np.empty((capacity, d)), np.empty(capacity), np.empty((capacity, capacity))
-        slopes[:m], offsets[:m], gram[:m, :m] = (
-            self._slopes[keep],
-            self._offsets[keep],
-            self._gram[np.ix_(keep, keep)],
-        )
+        np.take(self._slopes, keep, axis=0, out=slopes[:m], mode="clip")  # the mode that needs no second copy
+        offsets[:m], gram[:m, :m] = self._offsets[keep], self._gram[np.ix_(keep, keep)]
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
         self.alphas = self._kept_weights(self.alphas[0], keep), self._kept_weights(self.alphas[1], keep)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dgeqrf, dtrtrs
 
 from tacit.arrays import Array
+from tacit.kernels import kernel
 
 RIDGE = 1e-14
 """Added to the unit diagonal of the matrix that daqp factors."""
@@ -58,7 +59,7 @@ def maximise_on_simplex(
     V = slopes / root
     with np.errstate(all="ignore"):  # what overflows is compared, and left
         return maximise_by_active_set(
-            _triangular_factor(V.T).T if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
+            np.tril(_triangular_factor(V.T).T) if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
         )
 
 
@@ -74,9 +75,12 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
     m = len(f)
     A = np.hstack([np.full((m, 1), np.sqrt(scale)), V])
     norms = np.linalg.norm(V, axis=1)
-    alpha = start.copy()
-    if not alpha.sum() > 0:
-        alpha[np.argmax(f - 0.5 * norms**2)] = 1.0
+    alone = f - 0.5 * norms**2
+    alpha, single = start.copy(), int(np.argmax(alone))
+    w = alpha @ V
+    if not alpha.sum() > 0 or alpha @ f - 0.5 * (w @ w) <= alone[single]:  # one plane is as good as the start
+        alpha[:] = 0.0
+        alpha[single] = 1.0
     face, waiting = [], np.flatnonzero(alpha).tolist()
     if len(waiting) > 1 and _are_independent(A[waiting]):
         face, waiting = waiting[:-1], waiting[-1:]
@@ -113,7 +117,7 @@ def _add_to_face(A: Array, alpha: Array, face: list[int], j: int) -> None:
         R = _triangular_factor(A[[*face, j]].T)
         if k < A.shape[1] and abs(R[k, k]) > 1e-12 * np.linalg.norm(A[j]):
             break
-        share = solve_triangular(R[:k, :k], R[:k, k], check_finite=False)
+        share = dtrtrs(R[:k, :k], R[:k, k])[0]
         alpha[j] += _move_weights(alpha, face, -share, np.inf) or 0.0
         face[:] = [i for i in face if alpha[i] > 0]
     face.append(j)
@@ -128,27 +132,89 @@ def _are_independent(A: Array) -> bool:
 
 def _maximise_on_face(A: Array, f: Array, alpha: Array, face: list[int]) -> None:
     """Move to the maximum over the hull of the face; planes whose weight is used up on the way leave."""
-    while face:
-        best = _best_on_hull(A[face], f[face])
-        if not np.isfinite(best).all() or _move_weights(alpha, face, best - alpha[face], 1.0) is None:
-            return
-        face[:] = [i for i in face if alpha[i] > 0]
+    planes = np.array(face)
+    face[:] = planes[: climb_on_face(A[planes], f[planes], planes, alpha)].tolist()
 
 
-def _best_on_hull(A: Array, f: Array) -> Array:
-    """The maximiser over weights that sum to one, of either sign: RᵀR a = f − λ."""
-    R = _triangular_factor(A.T)
-    if not R.diagonal().all():
-        return np.full(len(f), np.nan)
-    both = solve_triangular(R, np.column_stack([f, np.ones(len(f))]), trans="T", check_finite=False)
-    a, one = solve_triangular(R, both, check_finite=False).T
-    return np.asarray(a + (1.0 - a.sum()) / one.sum() * one)
+@kernel
+def climb_on_face(A: Array, f: Array, planes: Array, alpha: Array) -> int:
+    """Move the weights of these planes, the rows of A, to the maximum over their hull, or as far as all stay positive.
+
+    Whose weight is used up leaves, and so on. The maximiser over weights of either sign that sum to one solves
+    ``RᵀR a = f − λ``, R from a QR factorisation by reflections. Returns how many planes are left; they stand first in
+    ``planes``.
+    """
+    k, d = len(A), int(A.shape[1])
+    own = np.arange(k)
+    R, both = np.empty((k, d)), np.empty((2, k))  # the columns of R are rows here
+    size = np.abs(A).max()  # squares of what is divided by it do not overflow
+    while k > 0 and 0 < size < np.inf:
+        for j in range(k):
+            R[j] = A[own[j]] / size
+            both[0, j], both[1, j] = f[own[j]] / size / size, 1.0
+        for j in range(min(k, d)):
+            square = 0.0
+            for i in range(j, d):
+                square += R[j, i] * R[j, i]
+            pivot = -np.sqrt(square) if R[j, j] > 0 else np.sqrt(square)
+            scale = square - R[j, j] * pivot  # half of the square of the mirror's normal, (R_jj − pivot, R_j+1, …)
+            R[j, j] -= pivot
+            for c in range(j + 1, k):
+                along = 0.0
+                for i in range(j, d):
+                    along += R[j, i] * R[c, i]
+                along = along / scale if scale > 0 else 0.0
+                for i in range(j, d):
+                    R[c, i] -= along * R[j, i]
+            R[j, j] = pivot
+        is_solved = k <= d
+        for j in range(k):
+            is_solved = is_solved and R[j, j] != 0.0
+        if not is_solved:
+            return k
+        for row in range(2):
+            for j in range(k):
+                for i in range(j):
+                    both[row, j] -= R[j, i] * both[row, i]
+                both[row, j] /= R[j, j]
+            for j in range(k - 1, -1, -1):
+                for c in range(j + 1, k):
+                    both[row, j] -= R[c, j] * both[row, c]
+                both[row, j] /= R[j, j]
+        total = both[1, :k].sum()
+        if total == 0.0:
+            return k
+        share, reach, first = (1.0 - both[0, :k].sum()) / total, np.inf, -1
+        for j in range(k):
+            both[0, j] += share * both[1, j]
+            if not np.isfinite(both[0, j]):
+                return k
+            weight = alpha[planes[j]]
+            if both[0, j] < weight and weight / (weight - both[0, j]) < reach:
+                reach, first = weight / (weight - both[0, j]), j
+        for j in range(k):
+            weight = alpha[planes[j]]
+            moved = weight + min(reach, 1.0) * (both[0, j] - weight)
+            alpha[planes[j]] = moved if moved > 0 else 0.0
+        if reach > 1.0:
+            return k
+        alpha[planes[first]] = 0.0
+        left = 0
+        for j in range(k):
+            if alpha[planes[j]] > 0:
+                planes[left], own[left] = planes[j], own[j]
+                left += 1
+        k = left
+    return k
 
 
 def _triangular_factor(A: Array) -> Array:
-    """R of a QR factorisation."""
-    R: Array = np.linalg.qr(A, mode="r")  # type: ignore[assignment]
-    return R
+    """R of a QR factorisation; below its diagonal stands what LAPACK left there.
+
+    Faces are small and factored thousands of times, so this calls LAPACK without the checks around it.
+    """
+    factored = dgeqrf(A)[0]
+    return np.asarray(factored[: min(A.shape)])
 
 
 def _move_weights(alpha: Array, face: list[int], direction: Array, limit: float) -> float | None:

@@ -184,7 +184,7 @@ class SpectralAutomaton(StringDensity):
             known = [i for i in range(len(codes)) if (codes[i] >= 0).all()]
             if not any(codes.lengths[i] for i in known):
                 raise ValueError(
-                    f"no string of basis {name} is of symbols that occur: {list(part)[:3]!r} …; the symbols are "
+                    f"no string of basis {name} is of symbols that occur: {shorten(list(part)[:3])} …; the symbols are "
                     f"{symbols[:10].tolist()}"
                 )
             parts.append(codes[known])

@@ -91,7 +91,7 @@ def check_codes(strings: Ragged, n_symbols: int) -> None:
     """Refuse codes that are no symbol: kernels go where they say."""
     codes = strings.values
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
-        raise ValueError(f"codes of symbols are whole numbers, one per place, got {strings!r}")
+        raise ValueError(f"codes of symbols are whole numbers, one per place, got {shorten(strings)}")
     if codes.size and not UNSEEN <= int(codes.min()) <= int(codes.max()) < n_symbols:
         raise ValueError(
             f"codes of {n_symbols} symbols run from {UNSEEN} (not seen) to {n_symbols - 1}, these from {codes.min()} "

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, shorten
+from tacit.inputs.parameters import has_length, is_list, shorten
 from tacit.links import MAX_WORDS
 
 
@@ -67,7 +67,7 @@ def read_sentences(sentences: Any, name: str = "source") -> list[list[str]]:
     found = []
     for i, sentence in enumerate(sentences):
         words = sentence.split() if isinstance(sentence, str) else sentence
-        if isinstance(words, bytes | dict) or not is_list(words) or not all(isinstance(word, str) for word in words):
+        if isinstance(words, bytes | dict) or not has_length(words) or not all(isinstance(word, str) for word in words):
             raise ValueError(f"{name}[{i}] is {shorten(sentence)}; give a line of text, or a list of words")
         if len(words) > MAX_WORDS:
             raise ValueError(f"{name}[{i}] has {len(words)} words, {MAX_WORDS} are possible; cut it into sentences")

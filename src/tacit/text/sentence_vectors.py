@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.inputs.parameters import is_list, shorten, switch, whole_number
+from tacit.inputs.parameters import has_length, is_list, shorten, switch, whole_number
 from tacit.ragged import Ragged
 
 WORD = re.compile(r"\w+|[^\w\s]+")
@@ -92,7 +92,11 @@ def read_documents(X: Any) -> list[list[str]]:
     for i, document in enumerate(X):
         if isinstance(document, str):
             found.append(split_sentences(document))
-        elif is_list(document) and not isinstance(document, bytes | dict) and all(isinstance(s, str) for s in document):
+        elif (
+            has_length(document)
+            and not isinstance(document, bytes | dict)
+            and all(isinstance(s, str) for s in document)
+        ):
             found.append([str(sentence) for sentence in document])
         else:
             raise ValueError(f"document {i} is {shorten(document)}; give a text, or a list of sentences")

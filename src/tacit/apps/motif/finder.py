@@ -11,7 +11,7 @@ from tacit.apps.application import Application
 from tacit.apps.motif import evidence
 from tacit.apps.motif.blending import blend, score_composition
 from tacit.apps.motif.checks import check_fitted, check_settings
-from tacit.apps.motif.kmers import KmerModel, count_words, learn_kmers
+from tacit.apps.motif.kmers import SHUFFLES, KmerModel, count_words, learn_kmers
 from tacit.apps.motif.overlaps import mark_overlaps
 from tacit.apps.motif.search import MotifSearch
 from tacit.apps.motif.sequences import append_flank, check_enough, read_classes, write_letters
@@ -138,12 +138,13 @@ class MotifFinder(Application):
         search = MotifSearch(self, with_flank, is_positive, held, seed, deadline, progress)
         search.run()
         self._take_model(search)
-        words = self._learn_words(search, sequences)
+        shuffles = SHUFFLES if y is None else 1
+        words = self._learn_words(search, sequences, shuffles)
         if search.ended_early is None:
             search.refit()
             self._take_model(search)
         if search.ended_early is None and not self.motif_only:
-            self._refit_words(search, sequences, words.C)
+            self._refit_words(search, sequences, words.C, shuffles)
         self._describe(search)
         self.status_ = search.ended_early or Status.CONVERGED
         progress.close()
@@ -155,7 +156,7 @@ class MotifFinder(Application):
         self.schema_, self.coef_ = search.schema, search.w
         self.history_ = search.history
 
-    def _learn_words(self, search: MotifSearch, sequences: Ragged) -> KmerModel:
+    def _learn_words(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> KmerModel:
         """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
         and when the time is over."""
         strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
@@ -164,7 +165,8 @@ class MotifFinder(Application):
         words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
         if search.ended_early is None:
             try:
-                words = learn_kmers(sequences[search.train], search.is_positive[search.train], strands, search.seed)
+                own, signs = sequences[search.train], search.is_positive[search.train]
+                words = learn_kmers(own, signs, strands, search.seed, shuffles=shuffles)
                 scores["words"] = words.score(sequences[test], strands)
                 scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, search.seed)
                 scores["composition"] = score_composition(sequences, search.is_positive, search.train, test, strands)
@@ -176,10 +178,10 @@ class MotifFinder(Application):
         self.held_out_ = {"rows": test, "is_positive": labels, **scores}
         return words
 
-    def _refit_words(self, search: MotifSearch, sequences: Ragged, C: float) -> None:
+    def _refit_words(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
         """The words, learned from all sequences."""
         try:
-            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,))
+            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,), shuffles)
             self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
         except KeyboardInterrupt:
             search.ended_early = Status.INTERRUPTED

@@ -89,7 +89,7 @@ class ReasonFinder(Application):
         if self.model_.schema_.n_features != len(words):
             raise ValueError(f"model_ has {self.model_.schema_.n_features} features for {len(words)} words")
         if self.model_.problem.budget != self.budget:
-            raise ValueError(f"model_ counts {self.model_.problem.budget}, budget is {self.budget!r}")
+            raise ValueError(f"model_ counts {self.model_.problem.budget}, budget is {shorten(self.budget)}")
 
     def fit(self, texts: Any, y: Any) -> ReasonFinder:
         """Learn from documents, texts or lists of sentences, and their labels."""

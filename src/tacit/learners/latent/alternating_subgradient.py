@@ -11,6 +11,7 @@ from tacit.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle import Task
 from tacit.penalties import GroupNorm
+from tacit.solvers.bundle import overflow_error
 
 STEPS = 100
 """Subgradient steps per outer iteration, which is one line of the history."""
@@ -71,6 +72,8 @@ class AlternatingSubgradient:
             task = Task(oracle, descent.weights, target, penalty, descent.rescaling)
             plane = task.plane(task.augmented(w).code)
             objective = penalty.value(w) + plane.value(w)
+            if not np.isfinite(objective):
+                raise overflow_error()
             rises += objective > last
             last = objective
             if objective < lowest:

@@ -364,6 +364,8 @@ class AlignmentOracle:
         shapes = self.tables.shapes[chosen]
         code, value = np.zeros(starts[-1], dtype=np.int64), np.zeros(chosen.size)
         gains = np.maximum(dense, 0.0)
+        if not np.isfinite(gains.sum()):
+            raise FloatingPointError("numbers overflow in the scores of links; scale the features, or lower C")
         begin = 0
         for place, (n_source, n_target) in enumerate(shapes.tolist()):
             matrix = gains[begin : begin + n_source * n_target].reshape(n_source, n_target)

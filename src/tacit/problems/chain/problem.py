@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import check_listed, find_labels, kind_of_label
-from tacit.inputs.parameters import is_list, shorten, switch
+from tacit.inputs.parameters import has_length, is_list, shorten, switch
 from tacit.inputs.ragged_rows import read_ragged, read_shards
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
@@ -207,7 +207,7 @@ class Chain(Problem):
         """``allowed[first, second]``; the error tells if that leaves no way through the longest sequence."""
         k = len(classes)
         allowed = np.ones((k, k), dtype=bool)
-        if self.forbidden is not None and (isinstance(self.forbidden, str) or not is_list(self.forbidden)):
+        if self.forbidden is not None and (isinstance(self.forbidden, str) or not has_length(self.forbidden)):
             raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
         tags = classes.tolist()
         for pair in self.forbidden if self.forbidden is not None else ():

@@ -242,8 +242,8 @@ class MotifOracle(EnumerableOracle):
         unknown = np.flatnonzero(states < 0)
         if unknown.size:
             raise ValueError(
-                f"sample {unknown[0]} is {labels[unknown[0]].item()!r}, and where its motif starts is unknown (-1): "
-                "only complete outputs have a code"
+                f"sample {unknown[0]} is {shorten(labels[unknown[0]].item())}, and where its motif starts is unknown "
+                "(-1): only complete outputs have a code"
             )
         return self._join(found, states)
 
@@ -389,8 +389,8 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
     if moved.size:
         i = int(moved[0])
         raise ValueError(
-            f"hidden[{i}] is {shorten(list(hidden)[i])}, but sample {i} is {classes[0].item()!r}, the negative class, "
-            "which has no motif: give -1; if it is the positive class, list it second: "
+            f"hidden[{i}] is {shorten(list(hidden)[i])}, but sample {i} is {shorten(classes[0].item())}, the negative "
+            "class, which has no motif: give -1; if it is the positive class, list it second: "
             f"classes={classes[::-1].tolist()}"
         )
     return known._replace(states=np.where(labels == 0, 0, known.states))

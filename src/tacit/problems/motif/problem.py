@@ -119,7 +119,7 @@ class Motif(Problem):
         overhang = whole_number("overhang", self.overhang, 0, self._sizes()[0] - 1)
         if self.features != "sites" and (n_motifs > 1 or overhang):
             given = f"n_motifs={n_motifs}" if n_motifs > 1 else f"overhang={overhang}"
-            raise ValueError(f"{given} needs features='sites', got features={self.features!r}")
+            raise ValueError(f"{given} needs features='sites', got features={shorten(self.features)}")
         check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:

@@ -275,8 +275,8 @@ class SiteOracle:
         unknown = np.flatnonzero(((states < 0) & (found == 1)[:, None]).any(axis=1))
         if unknown.size:
             raise ValueError(
-                f"sample {unknown[0]} is {labels[unknown[0]].item()!r}, and where its sites are is unknown (-1): only "
-                "complete outputs have a code"
+                f"sample {unknown[0]} is {shorten(labels[unknown[0]].item())}, and where its sites are is unknown "
+                "(-1): only complete outputs have a code"
             )
         return self._join(found == 1, states, rows)
 
@@ -472,8 +472,8 @@ def read_sites(hidden: Any, sizes: Array, layout: SiteLayout, labels: Array | No
     if moved.size:
         i = int(moved[0])
         raise ValueError(
-            f"hidden[{i}] is {shorten(given[i].tolist())}, but sample {i} is {classes[0].item()!r}, the negative "
-            "class, which has no sites: give -1"
+            f"hidden[{i}] is {shorten(given[i].tolist())}, but sample {i} is {shorten(classes[0].item())}, the "
+            "negative class, which has no sites: give -1"
         )
     return np.where((labels == 0)[:, None], 0, states)
 

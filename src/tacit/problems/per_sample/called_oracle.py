@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.parameters import shorten
 from tacit.oracle import TARGET, Assignment
 from tacit.oracle.known_hidden import AnyOf
 from tacit.problems.per_sample.function_calls import (
@@ -55,8 +56,8 @@ class CalledOracle(FunctionCalls):
             h = None if bound.hidden is None else bound.hidden[i]
             if isinstance(h, AnyOf):
                 raise ValueError(
-                    f"hidden[{bound.first + i}] is {h!r}, and a function cannot be told to choose among a few hidden "
-                    "values: give PerSample outputs=, the list of all, or -1 for unknown"
+                    f"hidden[{bound.first + i}] is {shorten(h)}, and a function cannot be told to choose among a few "
+                    "hidden values: give PerSample outputs=, the list of all, or -1 for unknown"
                 )
             if not bound.functions.hidden or not unknown(h):
                 self._truth[i] = self._code("y", i, (label, h))
@@ -98,7 +99,7 @@ class CalledOracle(FunctionCalls):
         rivals: bool = False,
     ) -> Assignment:
         if rescaling != "margin" or rivals:
-            what = "leaving out the true label" if rivals else f"rescaling={rescaling!r}"
+            what = "leaving out the true label" if rivals else f"rescaling={shorten(rescaling)}"
             raise ValueError(f"{what} needs the list of outputs: give PerSample outputs=")
         return self._call_augmented(w, rows)
 

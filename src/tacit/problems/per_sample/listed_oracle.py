@@ -10,6 +10,7 @@ import joblib
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import CalledLoss
@@ -204,8 +205,8 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
             if place is None:
                 name = self._bound.functions.name(label, value)
                 raise ValueError(
-                    f"hidden[{self._bound.first + i}] is {h!r}, but outputs does not list {name} for this sample; "
-                    "list it, or give -1 for unknown"
+                    f"hidden[{self._bound.first + i}] is {shorten(h)}, but outputs does not list {name} for this "
+                    "sample; list it, or give -1 for unknown"
                 )
             mask[layout.states[place]] = True
         return mask
@@ -234,8 +235,8 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         if unlisted.size:
             i = int(self._indices(rows)[unlisted[0]])
             raise ValueError(
-                f"y[{self._bound.first + i}] is {self._known_truth()[i]!r}, which outputs does not list for this "
-                "sample; list it, or drop the sample"
+                f"y[{self._bound.first + i}] is {shorten(self._known_truth()[i])}, which outputs does not list for "
+                "this sample; list it, or drop the sample"
             )
         return labels
 
@@ -300,7 +301,8 @@ def _layouts(bound: Bound) -> Iterator[_Layout]:
             for y, _ in keys:
                 if y not in label_of and classes:
                     raise ValueError(
-                        f"outputs of sample {number} lists the label {y!r}, which training never saw: {list(classes)}"
+                        f"outputs of sample {number} lists the label {shorten(y)}, which training never saw: "
+                        f"{shorten(list(classes))}"
                     )
                 label_of.setdefault(y, len(label_of))
             state_of: dict[Any, int] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.inputs.parameters import is_list, is_whole, number, shorten, switch
+from tacit.inputs.parameters import has_length, is_whole, number, shorten, switch
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.per_sample.called_oracle import CalledOracle
 from tacit.problems.per_sample.function_calls import Bound, name_of
@@ -158,7 +158,7 @@ class PerSample(Problem):
         """The functions that were given, under one face; an error says which of them is missing or no function."""
         given = {name: getattr(self, name) for name in ("joint_feature", "argmax", "loss", "augmented", "impute")}
         if self.outputs is not None and not callable(self.outputs):
-            if not is_list(self.outputs) or isinstance(self.outputs, str):
+            if not has_length(self.outputs) or isinstance(self.outputs, str):
                 raise TypeError(
                     f"outputs must be a function of x, or a list of all outputs, got {shorten(self.outputs)}"
                 )
@@ -248,10 +248,10 @@ class PerSample(Problem):
             except (TypeError, ValueError) as error:  # a time span without a unit, say
                 raise ValueError(f"outputs lists a label that cannot be looked up: {error}; use plain ones") from error
         if len({isinstance(label, str) for label in found}) > 1:
-            raise ValueError(f"y and outputs mix kinds of labels: {sorted(map(str, found))[:5]}; use one kind")
+            raise ValueError(f"y and outputs mix kinds of labels: {shorten(sorted(map(str, found))[:5])}; use one kind")
         if len(found) < 2:
             raise ValueError(
-                f"there is only one label, {labels[0]!r}: nothing to tell apart; add samples of another label"
+                f"there is only one label, {shorten(labels[0])}: nothing to tell apart; add samples of another label"
                 + ("" if self.outputs is not None else ", or list all labels with outputs=")
             )
         try:

@@ -1,0 +1,203 @@
+"""The sum of the norms of groups of weights: whole groups are exactly zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import numbers, shorten
+from tacit.penalties.groups import NAMED_GROUPS, name_groups, repeat_groups
+
+
+@dataclass(frozen=True)
+class GroupNorm:
+    """Ω(w) = Σ_g λ_g ‖w_g‖₂, with which whole groups of weights are exactly zero (Yuan & Lin 2006).
+
+    `tacit.solvers.Bundle` minimises it, with proximal steps and a certificate: the optimum of a task has ``w_g = 0``
+    where the slope v of its best lower bound has ``‖v_g‖ < λ_g``.
+
+    Parameters
+    ----------
+    groups : the group of every weight, whole numbers from 0; or one for every input feature, shared by all classes and
+        states, so that families of features are switched on and off together; or a name. "feature" makes every input
+        feature a group, "state" every hidden state, "label-state" every pair of label and hidden state, for problems
+        with weights of their own for each, such as ``Transforms(..., blocks="class and state")``. "auto" is that where
+        there are such weights, and else every row of a block: a class, a position of a motif
+    weights : λ, one positive number for all groups or one each. Infinity switches a group off. Zero is an error:
+        without a penalty no lower bound holds; take a small number
+    pull, centre : a proximal term ½ pull ‖w − centre‖², which solvers add
+
+    >>> penalty = GroupNorm([0, 0, 1], weights=[1.0, 2.0])
+    >>> penalty.value(np.array([3.0, 4.0, 1.0])), penalty.norms(np.array([3.0, 4.0, 1.0]))
+    (7.0, array([5., 1.]))
+    """
+
+    groups: Any = "auto"
+    weights: Any = 1.0
+    pull: float = 0.0
+    centre: Array | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        return False
+
+    @property
+    def is_quadratic(self) -> bool:
+        return False
+
+    @property
+    def stiffness(self) -> float:
+        return self.pull
+
+    @property
+    def dual_scale(self) -> Any:
+        return np.sqrt(self.pull)
+
+    @cached_property
+    def _cut(self) -> _Cut:
+        groups = np.ascontiguousarray(self.groups, dtype=np.int64)
+        order = np.argsort(groups, kind="stable")
+        starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
+        is_sorted = bool((np.diff(order) > 0).all())
+        weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), starts.size)
+        return _Cut(groups, None if is_sorted else order, starts, weights)
+
+    @property
+    def n_groups(self) -> int:
+        return int(self._cut.starts.size)
+
+    @property
+    def each_weight(self) -> Array:
+        """(n_groups,) the λ_g."""
+        return self._cut.weights
+
+    @property
+    def group_of_each(self) -> Array:
+        """(n_params,) the group of every weight."""
+        return self._cut.groups
+
+    def of_groups(self, values: Array) -> Array:
+        """For every weight the value of its group."""
+        return np.asarray(values[..., self._cut.groups])
+
+    def sums(self, values: Array) -> Array:
+        """Sums over the weights of each group, along the last axis."""
+        order = self._cut.order
+        return np.add.reduceat(values if order is None else values[..., order], self._cut.starts, axis=-1)
+
+    def norms(self, w: Array) -> Array:
+        """(n_groups,) the ‖w_g‖."""
+        return np.sqrt(self.sums(w * w))
+
+    def value(self, w: Array) -> float:
+        norms = self.norms(w)
+        used = norms > 0
+        total = float((self.each_weight[used] * norms[used]).sum())
+        if self.centre is not None and self.pull:
+            away = w - self.centre
+            total += 0.5 * self.pull * float(away @ away)
+        return total
+
+    def primal(self, slope: Array) -> Array:
+        """argmin_w Ω(w) + slope·w, with a proximal term: without one there is no minimum, or it is 0.
+
+        >>> GroupNorm([0, 0, 1]).near(np.array([3.0, 4.0, 0.5]), 1.0).primal(np.zeros(3))
+        array([2.4, 3.2, 0. ])
+        """
+        if self.centre is None or not self.pull:
+            if (self.norms(slope) > self.each_weight).any():
+                raise ValueError("a norm plus a steep slope has no minimum: add a proximal term with near(...)")
+            return np.zeros_like(slope)
+        free = self.centre - slope / self.pull
+        return np.asarray(free * self.of_groups(self.shrinkage(self.norms(free))))
+
+    def shrinkage(self, norms: Array) -> Array:
+        """By which factor proximal steps shrink groups of these norms; 0 for those that become zero."""
+        limit = self.each_weight / self.pull
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(norms > limit, 1.0 - limit / norms, 0.0)
+
+    def near(self, centre: Array, weight: float) -> Self:
+        if self.centre is None or not self.pull:
+            return self._with(weight, centre)
+        total = self.pull + weight
+        return self._with(total, (self.pull * self.centre + weight * centre) / total)
+
+    def _with(self, pull: float, centre: Array) -> Self:
+        twin = replace(self, pull=pull, centre=centre)
+        twin.__dict__["_cut"] = self._cut  # a solver asks for a new centre in every step
+        return twin
+
+    def products(self, slopes: Array, slope: Array) -> Array:
+        return np.asarray(slopes @ slope)
+
+    def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
+        if self.centre is None or not self.pull:
+            return offsets
+        return np.asarray(offsets + slopes @ self.centre)
+
+    def least(self, slope: Array, offset: float, floor: float) -> float:
+        """A slope that is too steep for a bound is mixed with that of the floor, 0, until it is not."""
+        share = min(1.0, 1.0 / max(self.steepness(slope), 1e-300))
+        return share * offset + (1 - share) * floor
+
+    def steepness(self, slope: Array) -> float:
+        """max_g ‖slope_g‖ / λ_g, the dual norm: up to 1 the penalty outweighs the slope everywhere."""
+        return float(np.max(self.norms(slope) / self.each_weight, initial=0.0))
+
+    def on(self, schema: Any) -> Self:
+        """The same penalty with a group for every weight of a schema."""
+        sizes = [int(np.prod(shape)) for shape in schema.blocks.values()]
+        if isinstance(self.groups, str):
+            return replace(self, groups=name_groups(self.groups, schema))
+        given = np.asarray(self.groups)
+        has_features = [shape[-1] == schema.n_features for shape in schema.blocks.values()]
+        if given.shape == (schema.n_features,) and sum(sizes) != given.size and any(has_features):
+            return replace(self, groups=repeat_groups(given, schema))
+        return self
+
+    def check(self, n_params: int) -> None:
+        weights = numbers("weights of the group norm", self.weights, "a positive number, or one for each group")
+        if isinstance(self.groups, str):
+            if self.groups not in NAMED_GROUPS:
+                raise ValueError(f"groups must be one of {NAMED_GROUPS} or an array, got {shorten(self.groups)}")
+        else:
+            groups = numbers("groups", self.groups, "whole numbers from 0")
+            if groups.ndim != 1 or not groups.size or (groups != np.round(groups)).any() or groups.min() < 0:
+                raise ValueError(f"groups must be whole numbers from 0, one per weight, got {shorten(self.groups)}")
+            counts = np.bincount(groups.astype(np.int64), minlength=1) if groups.max() < n_params else np.zeros(1)
+            if not counts.all():
+                raise ValueError(f"groups are numbered 0, 1, 2, ... without gaps, got {shorten(self.groups)}")
+            if weights.ndim and weights.shape != counts.shape:
+                raise ValueError(f"{counts.size} groups have {weights.size} weights; give one each, or one for all")
+        if np.isnan(weights).any() or weights.ndim > 1:
+            raise ValueError(f"weights of the group norm are numbers, got {shorten(self.weights)}")
+        if not (weights > 0).all():
+            raise ValueError(
+                f"weights of the group norm are positive, got {shorten(self.weights)}: without a penalty on a group "
+                "no lower bound holds; use a small number such as 1e-3, and infinity to switch a group off"
+            )
+        if np.isinf(weights).all():
+            raise ValueError("every group is switched off by an infinite weight: nothing is left to learn")
+
+    def check_whole(self, n_params: int) -> None:
+        """Raise unless there is a group for each of so many weights."""
+        self.check(n_params)
+        if isinstance(self.groups, str) or np.shape(self.groups) != (n_params,):
+            raise ValueError(
+                f"groups must name one of {NAMED_GROUPS}, or hold one number for each of {n_params} weights or for "
+                f"each input feature, got {shorten(self.groups)}"
+            )
+
+
+class _Cut(NamedTuple):
+    """How weights are cut into groups: the group of each, their order by group (None if sorted), starts, and λ."""
+
+    groups: Array
+    order: Array | None
+    starts: Array
+    weights: Array

@@ -1,0 +1,172 @@
+"""½‖w‖², in another metric if asked for, with a proximal term and lower bounds on weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.inputs.parameters import is_not_negative, number, numbers, shorten
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """Ω(w) = ½ wᵀMw + ½ρ (w − z)ᵀM(w − z), with a diagonal metric M, a proximal weight ρ and its centre z.
+
+    The default is ½‖w‖². The second part is a proximal term, or the Lagrangian of a ball around z. A metric that is
+    constant per block of weights is the variational form of a group norm.
+
+    Parameters
+    ----------
+    metric : the diagonal of M, one number for all weights or one each, positive
+    pull : the proximal weight ρ
+    centre : z; None for no proximal term
+    lower : the least value of every weight, 0 or below: one number for all weights, one each, or a dict from names of
+        blocks (`weights_` of a learner has them) to numbers or arrays of their shape; None for no bounds. Beyond them
+        the penalty is infinite: solvers stay within, and their certificates hold among the weights that are allowed.
+        ``{"pairwise": 0}`` says that these weights are not negative; −inf leaves a weight free
+
+    >>> Quadratic().value(np.array([3.0, 4.0]))
+    12.5
+    >>> Quadratic(lower=0.0).primal(np.array([-2.0, 5.0]))
+    array([2., 0.])
+    """
+
+    metric: Any = 1.0
+    pull: float = 0.0
+    centre: Array | None = None
+    lower: Any = None
+
+    @property
+    def is_plain(self) -> bool:
+        is_unit = np.ndim(self.metric) == 0 and self.metric == 1.0
+        return is_unit and self.lower is None and (not self.pull or self.centre is None)
+
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    @property
+    def stiffness(self) -> float:
+        return 1.0 + (self.pull if self.centre is not None else 0.0)
+
+    @property
+    def dual_scale(self) -> Any:
+        return np.sqrt(self.metric * self.stiffness)
+
+    def value(self, w: Array) -> float:
+        total = 0.5 * float(w @ (self.metric * w))
+        if self.centre is not None and self.pull:
+            away = w - self.centre
+            total += 0.5 * self.pull * float(away @ (self.metric * away))
+        return total
+
+    def primal(self, slope: Array) -> Array:
+        """argmin_w Ω(w) + slope·w.
+
+        >>> Quadratic(pull=1.0, centre=np.array([2.0])).primal(np.array([0.0]))
+        array([1.])
+        """
+        free = -slope / self.metric
+        if self.centre is not None and self.pull:
+            free = (self.pull * self.centre + free) / (1 + self.pull)
+        return np.asarray(free) if self.lower is None else np.maximum(free, self.lower)
+
+    def near(self, centre: Array, weight: float) -> Self:
+        """This penalty plus a proximal term.
+
+        >>> Quadratic(pull=1.0, centre=np.array([2.0])).near(np.array([4.0]), 1.0).centre
+        array([3.])
+        """
+        if self.centre is None or not self.pull:
+            return replace(self, pull=weight, centre=centre)
+        total = self.pull + weight
+        return replace(self, pull=total, centre=(self.pull * self.centre + weight * centre) / total)
+
+    def products(self, slopes: Array, slope: Array) -> Array:
+        return np.asarray(slopes @ (slope / self.metric))
+
+    def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
+        if self.centre is None or not self.pull:
+            return offsets
+        return np.asarray(offsets + self.pull / self.stiffness * (slopes @ self.centre))
+
+    def least(self, slope: Array, offset: float, floor: float) -> float:
+        w = self.primal(slope)
+        return offset + float(slope @ w) + self.value(w)
+
+    def check(self, n_params: int) -> None:
+        for name, values in (("metric", self.metric), ("centre", 0.0 if self.centre is None else self.centre)):
+            table = numbers(f"{name} of the penalty", values, "a number, or one for each weight")
+            if table.ndim and table.shape != (n_params,):
+                raise ValueError(
+                    f"{name} of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
+                )
+            if not np.isfinite(table).all():
+                raise ValueError(f"{name} of the penalty holds NaN or infinity")
+        if self.centre is not None and np.ndim(self.centre) == 0:
+            raise ValueError(
+                f"centre of the penalty is one number for each of {n_params} weights, got {shorten(self.centre)}"
+            )
+        if not np.all(np.asarray(self.metric) > 0):
+            raise ValueError(f"the metric of a penalty is positive, got metric={shorten(self.metric)}")
+        number("pull", self.pull, "a number from 0", is_not_negative)
+        if self.lower is not None:
+            _check_lower(self.lower, n_params)
+
+    def in_blocks(self, schema: Any, lower: Mapping[str, float] | None = None) -> Self:
+        """The same penalty with bounds that were given by block as one vector; ``lower`` are more bounds by block.
+
+        >>> from tacit.oracle import Schema
+        >>> schema = Schema(np.array([0, 1]), 2, {"weights": (2, 2), "intercept": (2,)})
+        >>> Quadratic(lower={"intercept": 0}).in_blocks(schema).lower
+        array([-inf, -inf, -inf, -inf,   0.,   0.])
+        """
+        if not lower and not isinstance(self.lower, Mapping):
+            return self
+        bounds = np.full(schema.n_params, -np.inf)
+        if self.lower is not None and not isinstance(self.lower, Mapping):
+            _check_lower(self.lower, schema.n_params)
+            bounds[:] = self.lower
+        for given in (self.lower, lower):
+            if isinstance(given, Mapping):
+                _raise_by_block(bounds, schema, given)
+        return replace(self, lower=bounds)
+
+
+def without_bounds(penalty: Any) -> tuple[Any, Any]:
+    """A penalty without its lower bounds, and the bounds; None for those where it has none.
+
+    >>> without_bounds(Quadratic(lower=0.0))
+    (Quadratic(metric=1.0, pull=0.0, centre=None, lower=None), 0.0)
+    """
+    lower = getattr(penalty, "lower", None)
+    return (penalty, None) if lower is None else (replace(penalty, lower=None), lower)
+
+
+def _raise_by_block(bounds: Array, schema: Any, given: Mapping[str, Any]) -> None:
+    views = schema.views(bounds)
+    for name, value in given.items():
+        if name not in views:
+            raise ValueError(
+                f"lower names the block {shorten(name)} of weights, and there are {', '.join(map(repr, views))}"
+            )
+        table = numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block")
+        if table.ndim and table.shape != views[name].shape:
+            raise ValueError(f"lower[{shorten(name)}] has shape {table.shape}, the block has {views[name].shape}")
+        views[name][:] = np.maximum(views[name], table)
+
+
+def _check_lower(lower: Any, n_params: int) -> None:
+    table = numbers("lower of the penalty", lower, "a number, one for each weight, or a dict by block")
+    if table.ndim and table.shape != (n_params,):
+        raise ValueError(
+            f"lower of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
+        )
+    if np.isnan(table).any() or (table > 0).any():
+        raise ValueError(
+            f"lower bounds of weights are 0 or below (−inf for none), so that w = 0 is allowed, got {shorten(lower)}"
+        )

@@ -224,11 +224,12 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
         tacit.dask.fit(latent(), np.ones((3, 2)), [0, 1, 0], client=client)
 
 
-def test_killed_workers_change_no_bit(tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_workers_change_no_bit(tmp_path, workers):
     bags, y = make_bags()
     folder = bags.to_shards(tmp_path / "s", shards=3).folder
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
         smallest_blocks(),
     ):

@@ -125,7 +125,7 @@ class Actors:
         """Build the actor again, on the worker with the fewest."""
         for _ in range(MAX_LOSSES):
             lost = self._homes[k]
-            homes = [home for home in self._addresses() if home != lost or self._is_alive(home)]
+            homes = self._addresses(lost)
             home = min(homes, key=lambda home: (home == lost, self._homes.count(home)))
             names = ", ".join(span.source.name for span in self.shards[k])
             if lost:
@@ -164,11 +164,12 @@ class Actors:
         except LostError:  # it went again: the old one still works
             self._homes[k] = before
 
-    def _addresses(self) -> list[str]:
-        """The workers; where there are none, some time for one to come."""
+    def _addresses(self, lost: str = "") -> list[str]:
+        """The workers, without one that was lost and is dead; where there are none, some time for one to come."""
         deadline = time.monotonic() + WAIT_FOR_WORKERS
         while time.monotonic() < deadline:
             homes = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+            homes = [home for home in homes if home != lost or self._is_alive(home)]
             if homes:
                 return homes
             time.sleep(0.2)

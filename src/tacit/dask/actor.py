@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arrays import Array
 from tacit.dask.sources import Source, walk
 from tacit.oracle.contracts import take_code
+from tacit.problems.shared.principal_components import Moments, sum_moments
 from tacit.scale.threads import one_blas_thread
 from tacit.shards import ShardedTable
 
@@ -139,6 +140,12 @@ def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice)
 
 WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}
 """Questions about a task."""
+
+
+def moments_of(spans: Sequence[Span]) -> Moments:
+    """The sums that principal components need, of some rows."""
+    with one_blas_thread:
+        return sum_moments(ShardedTable([_rows_of(span) for span in spans], max_resident=0))
 
 
 def _rows_of(span: Span) -> Any:

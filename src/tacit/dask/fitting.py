@@ -27,8 +27,8 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
 
     Parameters
     ----------
-    model : a learner with a problem that takes shards (`tacit.problems.Candidates`, `tacit.problems.Multiclass`), such
-        as `tacit.LatentSVM` with `tacit.solvers.Bundle`, or `tacit.HiddenCRF`
+    model : a learner, such as `tacit.LatentSVM` with `tacit.solvers.Bundle` or `tacit.HiddenCRF`, with a problem that
+        takes shards: Candidates, Multiclass, Chain, Motif or Transforms
     X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
         with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
         returns the samples of one shard
@@ -39,13 +39,8 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         raise TypeError(f"model must be a learner such as tacit.LatentSVM(...), got {shorten(model)}")
     if not model.problem.takes_shards:
         raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain and "
-            "Motif can; fit it in memory: model.fit(X, y)"
-        )
-    if not model.problem.takes_workers:
-        raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn on workers; fit it on one machine: "
-            "model.fit(tacit.Shards.open(folder), y)"
+            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, "
+            "Motif and Transforms can; fit it in memory: model.fit(X, y)"
         )
     solver = getattr(model, "solver", None)
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.dask.actor import Answer, Question, Span, TaskPart
+from tacit.dask.actor import Answer, Question, Span, TaskPart, moments_of
 from tacit.dask.cluster import Actors
 from tacit.dask.sources import Description, Source
 from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.digests import combine_crc32
+from tacit.problems.shared.principal_components import Moments
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
 from tacit.shards import ShardedTable, Shards
 from tacit.shards.folder import Manifest
@@ -58,9 +59,17 @@ class RemoteTable(ShardedTable):
             states = offsets[blocks]
             ideal = np.linspace(0, states[-1], n_actors + 1)
             self.cuts = np.unique(blocks[np.abs(states[:, None] - ideal).argmin(axis=0)])
-            rows = offsets[self.cuts].tolist()
-            self.actors = Actors(self._client, [self._spans(a, b) for a, b in pairwise(rows)])
+            rows, size = offsets[self.cuts].tolist(), getattr(oracle, "row_alignment", 1)
+            wanted = [(a // size * size, min(-(-b // size) * size, len(self))) for a, b in pairwise(rows)]
+            self.actors = Actors(self._client, [self._spans(a, b) for a, b in wanted])
         return Distributed(oracle, self)
+
+    def moments(self, size: int) -> list[Moments]:
+        """The moments of so many rows at a time, summed up by the workers; see `principal_components`."""
+        firsts = range(0, len(self), size)
+        spans = [self._spans(first, min(first + size, len(self))) for first in firsts]
+        found: list[Moments] = self._client.gather(self._client.map(moments_of, spans, pure=False))
+        return found
 
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""

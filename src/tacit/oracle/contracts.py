@@ -190,9 +190,6 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     takes_shards: bool = False
     """Whether `read` takes `tacit.Shards`."""
 
-    takes_workers: bool = True
-    """Whether rows of shards may stay on the workers of a cluster; asked where `takes_shards`."""
-
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
 

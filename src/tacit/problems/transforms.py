@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 from tacit.problems.classes.kept_states import KeptStates
 from tacit.problems.classes.problem import ClassProblem
+from tacit.problems.classes.remote_views import RemoteViews
 from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.classes.state_blocks import StateBlocks
 from tacit.problems.rotations import Rotations
@@ -72,7 +74,6 @@ class Transforms(ClassProblem):
 
     hidden_losses = ("exact", "angle")
     takes_shards = True
-    takes_workers = False
 
     def __init__(
         self,
@@ -188,13 +189,19 @@ class Transforms(ClassProblem):
                     f"n_components={kept} principal components of {len(X)} samples of "
                     f"{math.prod(shape)} numbers; at most the smaller of the two can be kept"
                 )
+            if len(X) < FEW_SAMPLES and not _is_here(X):
+                raise CapabilityError(
+                    f"the principal components of {len(X)} samples are found in memory, and these are on workers; from "
+                    f"{FEW_SAMPLES} samples on workers sum them up"
+                )
             if len(X) < FEW_SAMPLES:
                 pca = PCA(kept, svd_solver="full").fit(_flat(table[0 : len(X)]).astype(np.float64))
                 mean, components = pca.mean_, pca.components_
             else:
                 mean, components = principal_components(table if isinstance(X, Shards) else _flat(X), kept)
             facts |= {"mean": mean, "components": components}
-        width = self._views(table[0:1].reshape(1, *shape), facts).shape[2]
+        first = table[0:1] if _is_here(X) else np.zeros((1, *table.shape[1:]), table.dtype)
+        width = self._views(first.reshape(1, *shape), facts).shape[2]
         states = (len(facts["states"]),) if self.blocks == "class and state" else ()
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), *states, width)}
         if self.fit_intercept:
@@ -212,11 +219,15 @@ class Transforms(ClassProblem):
                 f"{schema.n_features} features as input, of shape {shape}"
             )
         if isinstance(X, Shards):
-            spooled = spool_views(X.values, lambda rows: self._views(rows.reshape(len(rows), *shape), schema.facts))
+            views_of = partial(self._views_of_rows, shape, schema.facts)
             offsets = np.arange(len(X) + 1) * len(self._states())
             supervision = self.read_supervision(X, y, schema, offsets, hidden)
+            if not X.is_here:
+                dtype = views_of(np.zeros((1, X.shape[1]), X.dtype)).dtype
+                return RemoteViews(X.values, views_of, dtype, schema, offsets, **supervision)
+            spooled = spool_views(X.values, views_of)
             return ShardedClassBlocks(spooled, schema, offsets, **supervision)
-        blocks = [self._views(rows.reshape(len(rows), *shape), schema.facts) for rows in sample_blocks(X)]
+        blocks = [self._views_of_rows(shape, schema.facts, rows) for rows in sample_blocks(X)]
         views = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if self.kept is not None:
             kept, has_null = self._read_kept(len(schema.classes), views.shape[1])
@@ -317,6 +328,9 @@ class Transforms(ClassProblem):
         views = (flat @ reduced.astype(flat.dtype)).astype(np.float64).reshape(len(X), len(maps), -1)
         return np.asarray(views - components @ mean)
 
+    def _views_of_rows(self, shape: tuple[int, ...], facts: Any, rows: Array) -> Array:
+        return self._views(rows.reshape(len(rows), *shape), facts)
+
     def _called(self, X: Array, components: Array | None, mean: Array | None) -> Array:
         views = [_checked_view(function, X, t) for t, function in enumerate(self.transforms)]
         other = [t for t, view in enumerate(views) if view.shape != views[0].shape]
@@ -403,6 +417,11 @@ def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
     if place:
         raise ValueError(f"transformation {t} made NaN or infinity of sample {place[0]}")
     return view
+
+
+def _is_here(X: Any) -> bool:
+    """Whether this process can read the samples."""
+    return X.is_here if isinstance(X, Shards) else True
 
 
 def _flat(X: Array) -> Array:

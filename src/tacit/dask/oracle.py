@@ -74,7 +74,7 @@ class RemoteTable(ShardedTable):
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""
         return [
-            Span(source, max(first, start) - start, min(last, stop) - start, part.crc)
+            Span(source, max(first, start) - start, min(last, stop) - start, part.crc, part.stamp)
             for source, part, (start, stop) in zip(
                 self._sources, self._found, pairwise(self._starts.tolist()), strict=True
             )

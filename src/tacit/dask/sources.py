@@ -37,6 +37,12 @@ class FolderSource:
         offsets, boxes = (files[part].rows if part in files else None for part in ("offsets", "boxes"))
         return Piece(files["values"], offsets, boxes)
 
+    def stamp(self) -> tuple[int, int] | None:
+        """Size and time of the file of rows: while they stay, so do the rows."""
+        shard = read_manifest(self.folder).shards[self.place]
+        found = shard.path(self.folder, "values").stat()
+        return found.st_size, found.st_mtime_ns
+
 
 @dataclass(frozen=True)
 class LoadedSource:
@@ -58,6 +64,10 @@ class LoadedSource:
             )
         return Piece(*as_rows(made, self.name))
 
+    def stamp(self) -> tuple[int, int] | None:
+        """None: only its rows tell whether they are the same."""
+        return None
+
 
 Source = FolderSource | LoadedSource
 
@@ -76,6 +86,7 @@ class Description(NamedTuple):
     boxes: Array | None
     crc: int
     flipped: Array | None
+    stamp: tuple[int, int] | None
 
 
 def describe(source: Source) -> Description | str:
@@ -109,7 +120,9 @@ def describe(source: Source) -> Description | str:
             flipped = orient(read_sequences(Ragged(np.array(rows).ravel(), offsets)))[1]
         except ValueError as error:
             return f"{source.name}: {error}"
-    return Description(kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped)
+    return Description(
+        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped, source.stamp()
+    )
 
 
 def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambda first, rows: None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ N_BAGS = 200_000
 N_FEW, FEW, NARROW = 100_000, 10, 50
 """Bags of the smaller of two folders of small bags, their candidates and features; the larger has ten times as many."""
 
-REPEATS = 3
+REPEATS = 2
 
 
 def fit_here(folder: str, way: str, n: int, steps: int) -> None:
@@ -109,8 +110,8 @@ def measure_disk(page: Page, top: Path, n: int = N_BAGS) -> None:
     write(folder, n, 8)
     cold = alone("pass_here", str(folder), n)
     ratio = min(cold["pass"]) / min(cold["read"])
-    mapped = [alone("fit_here", str(folder), "shards", n, 6) for _ in range(2)]
-    memory = alone("fit_here", str(folder), "memory", n, 6)
+    mapped = [alone("fit_here", str(folder), "shards", n, 4) for _ in range(2)]
+    memory = alone("fit_here", str(folder), "memory", n, 4)
     assert memory["model"] == mapped[0]["model"] == mapped[1]["model"], "the models differ"
     best = min(mapped, key=lambda took: took["cpu"])
     peak = max(took["peak"] for took in mapped)
@@ -133,6 +134,7 @@ def measure_disk(page: Page, top: Path, n: int = N_BAGS) -> None:
         ],
     ]
     print(*page.rows[-3:], sep="\n", flush=True)
+    shutil.rmtree(folder)
 
 
 def measure_growth(page: Page, top: Path, n: int = N_FEW) -> None:

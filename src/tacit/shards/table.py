@@ -58,6 +58,8 @@ class ShardedTable:
             if len(parts) == 1:
                 return parts[0]
             return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+        if len(self._arrays) == 1:
+            return np.asarray(self._arrays[0][key])
         out = np.empty((len(key), self.shape[1]), self.dtype)
         owner = np.searchsorted(self._starts, key, side="right") - 1
         for piece in np.unique(owner).tolist():

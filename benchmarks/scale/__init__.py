@@ -41,7 +41,7 @@ def run() -> Page:
         folder = Path(top)
         sections = {
             "rounds": lambda: _on_two(lambda client: measure_rounds(page, client)),
-            "kills": lambda: _on_two(lambda client: measure_kills(page, client, _few(folder), N_KILLED)),
+            "kills": lambda: measure_kills(page, _few(folder), N_KILLED),
             "the CPU of CCCP": lambda: _on_two(lambda client: measure_cpu(page, client, _many(folder), N_FIT)),
             "4 GB from disk": lambda: measure_disk(page, folder),
             "10⁶ bags": lambda: measure_growth(page, folder),

@@ -17,14 +17,15 @@ import numpy as np
 import tacit.dask
 from benchmarks.harness import Page
 from benchmarks.scale.bags import RIGHT, labels
+from benchmarks.scale.workers import cluster_of
 from tacit import LatentSVM, SelfPaced, Shards, StructuredSVM
 from tacit.dask.cluster import Actors
 from tacit.problems import Candidates
 
 KILLS = 20
 
-MAX_RESTART = 180.0
-"""Seconds that Dask may take to start a worker again."""
+MAX_RESTART = 20.0
+"""Seconds that Dask may take to start a worker again; a new cluster is started where it takes longer."""
 
 
 def learners(n: int) -> dict[str, tuple[Any, Any]]:
@@ -61,7 +62,7 @@ def timed_rounds() -> Iterator[list[float]]:
         Actors.call = call
 
 
-def wait_for_two(client: Any) -> list[int]:
+def wait_for_two(client: Any) -> list[int] | None:
     """The processes of two workers whose nannies have them running: one that is starting is not started again."""
     deadline = time.monotonic() + MAX_RESTART
     while time.monotonic() < deadline:
@@ -72,38 +73,45 @@ def wait_for_two(client: Any) -> list[int]:
                 time.sleep(1.0)
                 return list(found.values())
         time.sleep(0.2)
-    raise RuntimeError("Dask did not start the worker again")
+    return None
 
 
-def measure_kills(page: Page, client: Any, folder: Path, n: int) -> None:
+def measure_kills(page: Page, folder: Path, n: int) -> None:
     """SIGKILL to a random worker at a random moment, and the model of a fit that nobody disturbed."""
     drawn = random.Random(0)
     ways = learners(n)
     quiet, lasted, usual = {}, {}, {}
-    for name, (make, hidden) in ways.items():
-        quiet[name] = make().fit(Shards.open(folder), labels(n), hidden=hidden)
-        for _ in range(2):  # the first one compiles
-            with timed_rounds() as rounds:
-                began = time.perf_counter()
-                tacit.dask.fit(make(), folder, labels(n), hidden=hidden, client=client)
-            lasted[name], usual[name] = time.perf_counter() - began, max(rounds)
     same, done, recovery = 0, 0, []
-    for k in range(KILLS):
-        name = list(ways)[k % 3]
-        make, hidden = ways[name]
-        doomed = drawn.choice(wait_for_two(client))
-        moment = drawn.uniform(0.1, 0.9) * lasted[name]
-        killer = threading.Timer(moment, os.kill, (doomed, signal.SIGKILL))
-        with timed_rounds() as rounds:
-            killer.start()
-            model = tacit.dask.fit(make(), folder, labels(n), hidden=hidden, client=client)
-        was_killed = killer.finished.is_set()
-        killer.cancel()
-        same += np.array_equal(model.coef_, quiet[name].coef_) and model.objective_ == quiet[name].objective_
-        done += was_killed
-        if was_killed:
-            recovery.append(max(rounds) - usual[name])
-        print(k, name, f"after {moment:.1f} s", "killed" if was_killed else "ended first", same, flush=True)
+    k = 0
+    while k < KILLS:
+        with cluster_of(2) as client:
+            for name, (make, hidden) in ways.items() if not quiet else ():
+                quiet[name] = make().fit(Shards.open(folder), labels(n), hidden=hidden)
+                for _ in range(2):  # the first one compiles
+                    with timed_rounds() as rounds:
+                        began = time.perf_counter()
+                        tacit.dask.fit(make(), folder, labels(n), hidden=hidden, client=client)
+                    lasted[name], usual[name] = time.perf_counter() - began, max(rounds)
+            while k < KILLS:
+                running = wait_for_two(client)
+                if running is None:
+                    print("a new cluster, because Dask did not start a worker again", flush=True)
+                    break
+                name = list(ways)[k % 3]
+                make, hidden = ways[name]
+                moment = drawn.uniform(0.1, 0.9) * lasted[name]
+                killer = threading.Timer(moment, os.kill, (drawn.choice(running), signal.SIGKILL))
+                with timed_rounds() as rounds:
+                    killer.start()
+                    model = tacit.dask.fit(make(), folder, labels(n), hidden=hidden, client=client)
+                was_killed = killer.finished.is_set()
+                killer.cancel()
+                same += np.array_equal(model.coef_, quiet[name].coef_) and model.objective_ == quiet[name].objective_
+                done += was_killed
+                if was_killed:
+                    recovery.append(max(rounds) - usual[name])
+                print(k, name, f"after {moment:.1f} s", "killed" if was_killed else "ended first", same, flush=True)
+                k += 1
     began = time.perf_counter()
     Shards.open(folder).verify()
     load = (time.perf_counter() - began) / 2

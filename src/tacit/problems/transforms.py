@@ -179,7 +179,7 @@ class Transforms(ClassProblem):
         X = self.checked(X)
         classes = read_classes(self.classes, y, len(X))
         self.check_loss(classes)
-        table = X.values if isinstance(X, Shards) else X
+        table: Any = X.values if isinstance(X, Shards) else X
         shape = self._input_shape(table)
         facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
         if self.n_components is not None:

@@ -31,5 +31,6 @@ def turn(sequences: Ragged, which: Array) -> Ragged:
 def _mirrored(sequences: Ragged) -> Array:
     """The letters of the reverse complement of every sequence."""
     values, offsets = sequences.values, sequences.offsets
-    mirrored: Array = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
-    return COMPLEMENT[values[mirrored]]
+    places = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
+    mirrored: Array = COMPLEMENT[values[places]]
+    return mirrored

@@ -37,5 +37,10 @@ def write(folder: Path, n: int, shards: int, bag: int = BAG, width: int = WIDTH)
     write_shards(folder, (part(a, b, bag, width) for a, b in pairwise(cuts)))
 
 
+def asked(goal: str, is_met: bool) -> str:
+    """The last column of the table: what must be reached, and whether it was missed."""
+    return goal if is_met else f"{goal}: **missed**"
+
+
 def in_gigabytes(n: int, bag: int = BAG, width: int = WIDTH) -> str:
     return f"{n:,} bags, {n * bag * width * 4 / 1e9:.2g} GB"

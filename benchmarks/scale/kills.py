@@ -16,7 +16,7 @@ import numpy as np
 
 import tacit.dask
 from benchmarks.harness import Page
-from benchmarks.scale.bags import RIGHT, labels
+from benchmarks.scale.bags import RIGHT, asked, labels
 from benchmarks.scale.workers import cluster_of
 from tacit import LatentSVM, SelfPaced, Shards, StructuredSVM
 from tacit.dask.cluster import Actors
@@ -116,12 +116,16 @@ def measure_kills(page: Page, folder: Path, n: int) -> None:
     Shards.open(folder).verify()
     load = (time.perf_counter() - began) / 2
     page.rows += [
-        [f"workers killed during the fit, {done} of {KILLS} fits", f"{same} of {KILLS} bit-identical", "all"],
+        [
+            f"workers killed during the fit, {done} of {KILLS} fits",
+            f"{same} of {KILLS} bit-identical",
+            asked("all", same == KILLS),
+        ],
         [
             f"recovery, {n:,} bags: the longest round less that of a fit without a kill",
             f"median {np.median(recovery):.1f} s, at the most {max(recovery):.1f} s; loading the rows of a worker "
             f"takes {load:.1f} s",
-            f"≤ {load + 2:.1f} s",
+            asked(f"≤ {load + 2:.1f} s", max(recovery) <= load + 2),
         ],
     ]
     print(*page.rows[-2:], sep="\n", flush=True)

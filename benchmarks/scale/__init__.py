@@ -17,6 +17,8 @@ N_FIT, N_KILLED = 20_000, 2000
 NOTES = (
     "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
     "The CPU of the fit in memory includes turning its table into columns; on shards there is none.",
+    "Where the second core is busy with other work, two processes are no faster than one: the speed-up says something "
+    "only beside that of the plain processes.",
     "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were not "
     "measured.",
 )

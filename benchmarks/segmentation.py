@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.harness import Page, real_data
 from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, regions, weak_labels
 from tacit.apps import Segmenter
-from tacit.apps.segmenter.choice import FOLDS, choose_C, share_right
+from tacit.apps.segmenter.choice import FOLDS, choose_C, region_problem, share_right
 from tacit.apps.segmenter.folder import read_mask
-from tacit.problems import Regions
+from tacit.images.region_features import REGION_SCALES
 
 DRAWS = 9
 FIRST_DRAW = 100
@@ -28,23 +28,40 @@ CHOICES_OF_LOGISTIC = (0.01, 0.1, 1.0)
 KINDS = ("nothing", "image labels", "boxes")
 
 
+SETTING = f"""\
+278 photos of horses, `default_rng(0).permutation(278)`: the last 98 are for testing, the first 180 the pool. N \
+images of the pool have masks (`default_rng({FIRST_DRAW} + draw).permutation(pool)[:N]`, {DRAWS} draws), all others \
+what the row says; boxes are the tightest around the true masks. Accuracy (share of right pixels) and intersection \
+over union (IoU) are means over the test images in percent, ± half of a 95 % interval over draws. 'Against the \
+control' is the IoU minus that with the same images without any label (self-training), paired by draw. C is chosen \
+by cross-validation on the N images with masks, as `tacit segment` does it: the value nearest to N among those \
+within one standard error of the best. Weak images together weigh √(weak / N) times as much as those with masks; \
+limits of shares are quartiles of the N masks."""
+
+LOOKS = """\
+Looks at the test images: how images are cut, 103 of the {d} features, the weight of weak images and the quartiles \
+were chosen some time ago by test scores of other draws, in a dozen runs that compared some two hundred settings; so \
+all rows are a little too good, the baseline included. All that was changed since (features bent by tanh, 22 more \
+features of place, the scales of features, of borders and of the intercept, and how C is chosen) was chosen on the \
+pool alone: masks of 5, 20, 60 or 110 of its images, scores on 60 others, other draws than here. After that the test \
+images were looked at once, for this page; the page before it had shown the same draws with the older settings."""
+
+AIMS = {
+    ("5", "masks alone (structured SVM)"): (0.0, 69.8),
+    ("20", "masks alone (structured SVM)"): (93.0, 76.0),
+    ("60", "masks alone (structured SVM)"): (0.0, 78.0),
+    ("5", "masks and boxes"): (0.0, 77.0),
+    ("20", "masks and boxes"): (93.8, 78.0),
+    ("180", "masks alone (structured SVM)"): (94.2, 79.0),
+}
+"""Accuracy and IoU that were asked for, 0 where nothing was."""
+
+
 def run() -> Page:
-    page = Page(
-        "Segmentation from mixed weak labels",
-        "278 photos of horses, `default_rng(0).permutation(278)`: the last 98 are for testing, the first 180 the pool. "
-        f"N images of the pool have masks (`default_rng({FIRST_DRAW} + draw).permutation(pool)[:N]`, {DRAWS} draws), "
-        "all others what the row says. Accuracy (share of right pixels) and intersection over union (IoU), means over "
-        "the test images in percent, ± half of a 95 % interval over draws. 'Against the control' is the IoU minus that "
-        "with the same images without any label (self-training), paired by draw. C is chosen by cross-validation on "
-        "the N images with masks; weak images together weigh √(weak / N) times as much as those with masks, limits of "
-        "shares are quartiles of the N masks. Boxes are the tightest around the true masks. The features of regions, "
-        "how images are cut and the two rules of the last sentence but one were chosen by test scores of other draws "
-        "of the same pool, on these same test images: a dozen runs that compared some two hundred settings, for N = 5, "
-        "20, 60 and 180. So all rows are a little too good, the baseline included. The draws of this page were not "
-        "looked at before.",
-        ["masks", "what is learned from", "accuracy, %", "IoU, %", "IoU against the control", "CPU seconds per fit"],
-    )
+    columns = ["masks", "what is learned from", "accuracy, %", "IoU, %", "IoU against the control", "CPU s per fit"]
+    page = Page("Segmentation from mixed weak labels", SETTING, columns)
     data = _Data()
+    page.notes.append(LOOKS.format(d=data.graphs.nodes.values.shape[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         page.rows.append(("–", "ceiling: the best labels of the regions", *data.ceiling(), "–", "–"))
@@ -54,7 +71,21 @@ def run() -> Page:
     page.rows.append(
         ("–", f"one pass (180 images, {data.mean_size:.0f} regions each)", "–", "–", "–", data.time_pass())
     )
+    page.notes.append(_compare_with_aims(page.rows))
     return page
+
+
+def _compare_with_aims(rows: list[Any]) -> str:
+    """Which aims were met and which were missed, by the means of the table."""
+    met, missed = [], []
+    for n, name, *cells in rows:
+        aims = AIMS.get((n, name), ())
+        means = [float(cell.split(" ")[0]) for cell in cells[: len(aims)]]
+        words = " / ".join(f"{mean:g} of {aim:g}" for mean, aim in zip(means, aims, strict=True) if aim)
+        if aims:
+            is_met = all(mean >= aim for mean, aim in zip(means, aims, strict=True))
+            (met if is_met else missed).append(f"{name}, N = {n} ({words})")
+    return f"Aims that were met: {'; '.join(met) or 'none'}. Missed: {'; '.join(missed) or 'none'}."
 
 
 class _Data:
@@ -91,7 +122,7 @@ class _Data:
 
     def time_pass(self) -> str:
         graphs = self.graphs[self.pool]
-        problem = Regions()
+        problem = region_problem(graphs)
         y = [self.labels[i] for i in self.pool]
         model = StructuredSVM(problem, C=300.0, tol=1e-2, verbose=0).fit(graphs, y)
         oracle = problem.bind(graphs, y, model.schema_)
@@ -108,6 +139,7 @@ def _tight_box(mask: np.ndarray) -> list[float]:
 
 def _rows(page: Page, data: _Data, n: int) -> None:
     scores: dict[str, list[tuple[float, float]]] = {}
+    chosen: list[float] = []
     seconds: dict[str, list[float]] = {}
 
     def note(name: str, model: Any, began: float) -> None:
@@ -123,21 +155,33 @@ def _rows(page: Page, data: _Data, n: int) -> None:
         C, _ = choose_C(
             Segmenter(), graphs, weak_labels(graphs, [data.masks[i] for i in known]), [data.masks[i] for i in known]
         )
+        chosen.append(C)
         began = time.process_time()
-        note("masks alone (structured SVM)", StructuredSVM(Regions(), C=C, tol=1e-2, verbose=0).fit(graphs, y), began)
+        alone = StructuredSVM(region_problem(graphs), C=C, tol=1e-2, verbose=0).fit(graphs, y)
+        note("masks alone (structured SVM)", alone, began)
         for kind in KINDS:
             began = time.process_time()
             note(f"masks and {kind}", _fit_weak(data, order, n, kind, C), began)
         began = time.process_time()
         note("masks and boxes, self-paced", _fit_weak(data, order, n, "boxes", C, pace=SelfPaced()), began)
         print(n, number, C, {name: np.round(own[-1], 1).tolist() for name, own in scores.items()}, flush=True)
-    control = np.array([iou for _, iou in scores["masks and nothing"]])
+    overlaps = {name: np.array([iou for _, iou in own]) for name, own in scores.items()}
+    control = overlaps["masks and nothing"]
     for name, own in scores.items():
-        accuracy, iou = np.array(own).T
         is_weak = name.startswith("masks and") and name != "masks and nothing"
-        against = _interval(iou - control, sign=True) if is_weak else "–"
+        against = _interval(overlaps[name] - control, sign=True) if is_weak else "–"
         shown = name.replace("masks and nothing", "masks and images without any label (control)")
-        page.rows.append((str(n), shown, _interval(accuracy), _interval(iou), against, f"{np.mean(seconds[name]):.1f}"))
+        accuracy = np.array([share for share, _ in own])
+        cells = (_interval(accuracy), _interval(overlaps[name]), against, f"{np.mean(seconds[name]):.1f}")
+        page.rows.append((str(n), shown, *cells))
+    alone = overlaps["masks alone (structured SVM)"]
+    pairs = {
+        "masks alone − logistic regression": alone - overlaps["logistic regression on regions"],
+        "control − masks alone": control - alone,
+        "self-paced boxes − boxes": overlaps["masks and boxes, self-paced"] - overlaps["masks and boxes"],
+    }
+    words = "; ".join(f"{name} {_interval(gain, sign=True)}" for name, gain in pairs.items())
+    page.notes.append(f"N = {n}, IoU paired by draw: {words}. C was {', '.join(f'{C:g}' for C in chosen)}.")
 
 
 def _fit_weak(data: _Data, order: np.ndarray, n: int, kind: str, C: float, **settings: Any) -> Any:
@@ -149,7 +193,7 @@ def _fit_weak(data: _Data, order: np.ndarray, n: int, kind: str, C: float, **set
         boxes[n:] = data.boxes[order[n:]]
     contains = [True if kind == "image labels" and place >= n else None for place in range(len(order))]
     weak = float(np.sqrt((len(order) - n) / n))
-    model = IterativeLatentSVM(Regions(weak=weak), C=C * (1 + weak), tol=1e-2, verbose=0, **settings)
+    model = IterativeLatentSVM(region_problem(graphs, weak), C=C * (1 + weak), tol=1e-2, verbose=0, **settings)
     return model.fit(graphs, weak_labels(graphs, masks, boxes, contains))
 
 
@@ -158,14 +202,17 @@ def _all_masks(page: Page, data: _Data) -> None:
     masks = [data.masks[i] for i in data.pool]
     C, _ = choose_C(Segmenter(), graphs, weak_labels(graphs, masks), masks)
     began = time.process_time()
-    model = StructuredSVM(Regions(), C=C, tol=1e-2, verbose=0).fit(graphs, [data.labels[i] for i in data.pool])
+    model = StructuredSVM(region_problem(graphs), C=C, tol=1e-2, verbose=0).fit(
+        graphs, [data.labels[i] for i in data.pool]
+    )
     took = time.process_time() - began
     accuracy, iou = data.test_scores(model)
     page.rows.append(("180", "masks alone (structured SVM)", f"{accuracy:.1f}", f"{iou:.1f}", "–", f"{took:.1f}"))
 
 
 class _Logistic:
-    """Logistic regression on single regions, weighted by area; C by cross-validation over images."""
+    """Logistic regression on single regions, weighted by area, of the same bent and scaled features; C by
+    cross-validation over images."""
 
     def fit(self, graphs: RegionGraphs, y: list[np.ndarray]) -> _Logistic:
         folds = np.array_split(np.random.default_rng(0).permutation(len(y)), min(FOLDS, len(y)))
@@ -185,13 +232,16 @@ class _Logistic:
         return graphs.nodes.with_values(self._labels(graphs))
 
     def _labels(self, graphs: RegionGraphs) -> np.ndarray:
-        return self.model.predict(self.scaler.transform(graphs.nodes.values))
+        return self.model.predict(self._bent(graphs))
 
     def _learn(self, graphs: RegionGraphs, labels: np.ndarray, C: float) -> None:
         self.scaler = StandardScaler().fit(graphs.nodes.values)
         weights = graphs.shares * graphs.lengths.mean()
         self.model = LogisticRegression(C=C, max_iter=1000)
-        self.model.fit(self.scaler.transform(graphs.nodes.values), labels, sample_weight=weights)
+        self.model.fit(self._bent(graphs), labels, sample_weight=weights)
+
+    def _bent(self, graphs: RegionGraphs) -> np.ndarray:
+        return np.tanh(self.scaler.transform(graphs.nodes.values)) * np.array(REGION_SCALES)
 
 
 def _interval(values: np.ndarray, sign: bool = False) -> str:

@@ -200,6 +200,53 @@ def test_standardised_features_agree_with_enumeration():
     check_problem(Regions(labels=["ground", "horse"]), seeds=5)
 
 
+def test_a_feature_far_from_all_others_cannot_outvote_them():
+    X, truth = images(7)
+    model = StructuredSVM(Regions(), C=100).fit(X, truth)
+    scores = []
+    for far in (10.0, 1e6):
+        values = X.nodes.values.copy()
+        values[0, 0] = far
+        odd = X.with_values(values)
+        oracle = model.problem.bind(odd, None, model.schema_)
+        scores.append(oracle.score(model.coef_, np.ones(int(X.offsets[-1]), dtype=np.int64)))
+    assert np.allclose(*scores)
+
+
+def test_the_intercept_costs_no_more_than_the_features():
+    """Many useless features, one label rare: the intercept alone decides, also where C is small."""
+    rng = np.random.default_rng(0)
+    X = RegionGraphs([rng.normal(size=(20, 100)) for _ in range(10)])
+    y = [(np.arange(20) < 2).astype(int) for _ in range(10)]
+    model = StructuredSVM(Regions(), C=0.3).fit(X, y)
+    fresh = RegionGraphs([rng.normal(size=(20, 100)) for _ in range(10)])
+    assert model.predict(fresh).values.mean() < 0.05
+
+
+def test_features_of_scale_zero_are_left_out():
+    X, truth = images(8)
+    d = X.nodes.values.shape[1]
+    model = StructuredSVM(Regions(scales=[1.0] + [0.0] * (d - 1)), C=100).fit(X, truth)
+    assert (model.weights_["unary"][:, 1:] == 0).all()
+    assert (model.weights_["unary"][:, 0] != 0).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"scales": [1.0]}, "for 2 features"),
+        ({"scales": [1.0, -1.0]}, r"scales\[1\] is -1"),
+        ({"scales": [1.0, np.nan]}, r"scales\[1\] is nan"),
+        ({"scales": "wide"}, "one number from 0 per feature"),
+        ({"scales": [1.0, 1.0], "standardise": False}, "multiply your own features"),
+    ],
+)
+def test_scales_that_are_none_are_refused(change, words):
+    X, y = RegionGraphs([[[1.0, 0.0], [2.0, 1.0]]]), [[0, 1]]
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(Regions(**change)).fit(X, y)
+
+
 # odd input
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit import load
-from tacit.apps.segmenter.folder import read_mask
+from tacit.apps.segmenter.folder import read_folder, read_mask
 from tacit.cli import main
 
 pytest.importorskip("skimage")
@@ -66,6 +66,31 @@ def test_other_images_are_predicted(folder, tmp_path):
     assert sorted(file.name for file in (out / "masks").iterdir()) == ["p10.png", "p9.png"]
 
 
+def test_what_was_drawn_comes_out_to_the_pixel(folder, tmp_path):
+    """Regions lie across the border of a drawn mask and of a box; the masks that are written do not."""
+    odd = np.zeros((36, 44), bool)
+    odd[5:23:2, 3:30] = True  # no cut into regions follows these stripes
+    Image.fromarray(np.where(odd, 255, 0).astype(np.uint8)).save(folder / "masks" / "p0.png")
+    text = (folder / "boxes.csv").read_text()
+    assert "\np4.png," in text
+    rows = [row for row in text.splitlines() if not row.startswith("p4.png")]
+    (folder / "boxes.csv").write_text("\n".join([*rows, "p4.png,thing,44,36,9,7,23,21"]) + "\n")
+    out = tmp_path / "out"
+    assert main(["segment", str(folder), "--out", str(out), "--c", "10"]) == 0
+    assert (read_mask(out / "masks" / "p0.png") == odd).all()
+    inside = np.zeros((36, 44), bool)
+    inside[7:21, 9:23] = True
+    found = read_mask(out / "masks" / "p4.png")
+    assert found.any()
+    assert not (found & ~inside).any()
+
+
+def test_two_boxes_of_an_image_are_one_around_both(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,44,36,3,4,10,11\np8.png,thing,44,36,20,2,31,9\n")
+    assert read_folder(folder).boxes[8].tolist() == [3, 2, 31, 11]
+
+
 def lonely_mask(folder):
     Image.new("L", (44, 36)).save(folder / "masks" / "nobody.png")
 
@@ -97,6 +122,37 @@ def unknown_word(folder):
     (folder / "labels.csv").write_text("file,contains\np8.png,perhaps\n")
 
 
+def words_without_a_header(folder):
+    (folder / "labels.csv").write_text("p8.png,yes\n")
+
+
+def two_words(folder):
+    (folder / "labels.csv").write_text("file,contains\np8.png,yes\np8.png,no\n")
+
+
+def word_against_a_box(folder):
+    (folder / "labels.csv").write_text("file,contains\np4.png,no\n")
+
+
+def word_against_a_mask(folder):
+    (folder / "labels.csv").write_text("file,contains\np0.png,no\n")
+
+
+def box_of_another_size(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,88,72,3,3,30,30\n")
+
+
+def tiny_box(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,thing,44,36,1,1,2,2\n")
+
+
+def boxes_of_two_kinds(folder):
+    text = (folder / "boxes.csv").read_text()
+    (folder / "boxes.csv").write_text(text + "p8.png,zebra,44,36,3,3,30,30\n")
+
+
 def same_stem(folder):
     Image.new("L", (44, 36)).save(folder / "images" / "p8.jpg")
 
@@ -111,6 +167,13 @@ def same_stem(folder):
         (box_outside, "leaves its image"),
         (broken_image, "p8.png"),
         (unknown_word, "write yes or no"),
+        (words_without_a_header, "its first line must be file,contains"),
+        (two_words, "line 3: p8.png has both yes and no"),
+        (word_against_a_box, "p4.png does not contain the object, and it has a box"),
+        (word_against_a_mask, "p0.png does not contain the object, and it has a mask"),
+        (box_of_another_size, "88 × 72 pixels, and this one has 44 × 36"),
+        (tiny_box, "of p8.png has no region inside"),
+        (boxes_of_two_kinds, "boxes of 'thing' and 'zebra'"),
         (same_stem, "same stem"),
     ],
 )

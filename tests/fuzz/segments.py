@@ -42,6 +42,7 @@ def region_fits(draw: Draw):
     y[0] = [0] * len(y[0])
     y[1][0] = draw.pick([0, 1, -1])
     parameters = {"labels": draw.pick([None, [0, 1]]), "pairwise": True, "weak": 1.0, "loss": "area"}
+    parameters["scales"] = draw.pick([None, [1.0, 2.0]])
     problem = Regions(**draw.spoil_some(parameters, 0.3))
     data = draw.spoil_some({"X": X, "y": y}, 0.5)
     kind = draw.pick([StructuredSVM, IterativeLatentSVM])

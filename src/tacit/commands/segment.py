@@ -42,7 +42,7 @@ def segment(
 ) -> None:
     """Masks of all images from the masks of a few, boxes and labels of others."""
     from tacit.apps.segmenter import Segmenter
-    from tacit.apps.segmenter.folder import image_files, read_folder, write_mask
+    from tacit.apps.segmenter.folder import image_files, keep_known, read_folder, refuse_small_boxes, write_mask
     from tacit.apps.segmenter.page import segment_page
     from tacit.images.weak_labels import weak_labels
     from tacit.report import render
@@ -57,16 +57,17 @@ def segment(
         app = Segmenter(n_jobs=run.jobs, verbose=run.verbose, **given)
         run.note(f"cutting {len(data.files)} images into regions")
         graphs = app.cut(data.files)
+        refuse_small_boxes(data, graphs)
         y = weak_labels(graphs, data.masks, data.boxes, data.contains)
         app.fit_regions(graphs, y, data.masks)
         if app.model_.status_ is Status.INTERRUPTED:
             run.status = INTERRUPTED
-        completed = app.complete(graphs, y)
+        completed = keep_known(data, app.complete(graphs, y))
         files, masks = (data.files, completed) if others is None else (others, app.predict(others))
         for file, mask in zip(files, masks, strict=True):
             write_mask(out.path(f"masks/{file.stem}.png"), mask)
         app.save(out.path("model.tacit"))
-        out.write_text("report.html", render(segment_page(app, data, graphs, y, completed, files, masks)))
+        out.write_text("report.html", render(segment_page(app, data, graphs, completed, files, masks)))
         n_masks = sum(mask is not None for mask in data.masks)
         run.record(
             images=len(data.files),

@@ -29,9 +29,21 @@ _OWN = (
     "spread of the gradient",
     *(f"texture {k}" for k in range(TEXTURES)),
 )
+_CENTRES = (-0.7, -0.23, 0.23, 0.7)
+"""Where the spots of places lie along either side of an image, from −1 to 1."""
+
+SPOT_WIDTH = 0.35
+"""Deviation of a spot: neighbouring ones overlap."""
+
+CENTRE_WIDTHS = (0.25, 0.5, 0.8)
+"""Deviations of the spots in the middle of the image."""
+
 _PLACE = (
     "x", "y", "x²", "y²", "xy", "distance from the centre", "share on the border", "touches the border",
     "touches the top", "touches the bottom", "log area", "width", "height",
+    *(f"in the middle, spot of {width}" for width in CENTRE_WIDTHS),
+    "distance across", "distance down", "nearness to a side",
+    *(f"spot at {x}, {y}" for x in _CENTRES for y in _CENTRES),
 )  # fmt: skip
 _AGAINST = (
     *(f"{c} against the image" for c in "Lab"),
@@ -69,11 +81,25 @@ REGION_FEATURES: tuple[str, ...] = (
 )
 """The columns that describe a region."""
 
+REGION_SCALES: tuple[float, ...] = (
+    *(1.0 for _ in _OWN),
+    *(2.0 for _ in _PLACE),
+    *(1.0 for _ in (*_AGAINST, *_SALIENCE)),
+    *(0.6 for _ in COARSE_SCALES for _ in _COARSE),
+    *(1.0 for _ in _OWN),
+)
+"""How much each column counts where masks are few (`scales` of `tacit.problems.Regions`): the place of an object in
+photos is the surest thing that a few of them tell, the large segments the least."""
+
 EDGE_FEATURES = ("border", "alike in colour", "very alike in colour", "alike in texture", "weak gradient between")
 """The columns that describe a pair of neighbours, each times the length of their common border.
 
-The length is in units in which a straight border of a region of mean size has the share of the image that such a region
-has, so that a border weighs as much as the regions beside it, whatever the size of the image."""
+The length is in units in which a straight border of a region of mean size has `BORDER_SCALE` times the share of the
+image that such a region has, so that a border weighs as much as the regions beside it, whatever the size of the
+image."""
+
+BORDER_SCALE = 3.0
+"""Larger, so that the weights of pairs, which are few, cost little."""
 
 
 class Described(NamedTuple):
@@ -118,7 +144,7 @@ def describe_regions(colours: Array, regions: Array) -> Described:
     coarse = [_coarse(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
     values = np.hstack([own, place, against, salience, *coarse, beside])
     unit = np.sqrt(flat.size * n)  # the border of a square region of mean size, times four, in shares of the image
-    edge_values = _edge_values(own, edges, lengths / unit, between)
+    edge_values = _edge_values(own, edges, BORDER_SCALE * lengths / unit, between)
     return Described(values.astype(np.float32), areas, edges, edge_values, regions.astype(np.int32))
 
 
@@ -156,8 +182,8 @@ def _place(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
     height, width = regions.shape
     flat = regions.ravel()
     rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
-    x = np.bincount(flat, 2 * (columns + 0.5) / width - 1, n) / areas
-    y = np.bincount(flat, 2 * (rows + 0.5) / height - 1, n) / areas
+    across, down = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
+    x, y = (np.bincount(flat, where, n) / areas for where in (across, down))
     extent = []
     for place, size in ((columns, width), (rows, height)):
         low, high = np.full(n, size), np.zeros(n, dtype=np.int64)
@@ -172,7 +198,17 @@ def _place(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
         *(on_border / np.sqrt(areas), on_border > 0, top > 0, bottom > 0),
         *(0.5 * np.log(areas / flat.size), *extent),
     ]
-    return np.column_stack(columns_of_place), on_border
+    spots = [np.bincount(flat, spot, n) / areas for spot in _spots(across, down)]
+    return np.column_stack([*columns_of_place, *spots]), on_border
+
+
+def _spots(x: Array, y: Array) -> list[Array]:
+    """How near every pixel is to the middle, to the sides, and to places spread over the image."""
+    far_x, far_y = np.abs(x), np.abs(y)
+    middle = [np.exp(-0.5 * (x**2 + y**2) / width**2) for width in CENTRE_WIDTHS]
+    along_x, along_y = ([np.exp(-0.5 * ((at - c) / SPOT_WIDTH) ** 2) for c in _CENTRES] for at in (x, y))
+    spread = [one * other for one in along_x for other in along_y]
+    return [*middle, far_x, far_y, np.maximum(far_x, far_y), *spread]
 
 
 def _against(means: Array, areas: Array, on_border: Array, beside: Array) -> Array:

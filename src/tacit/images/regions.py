@@ -25,7 +25,7 @@ from tacit.running import Progress
 from tacit.running.archive import StorageError, read_archive, write_archive
 from tacit.scale.threads import check_jobs
 
-KIND = 7
+KIND = 8
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
 MAX_REGIONS = 20_000

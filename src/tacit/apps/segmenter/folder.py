@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, join_boxes
+from tacit.datasets.boxes import BoxTable, boxes_coco, boxes_csv, boxes_voc, match_rows
 from tacit.datasets.images import MAX_PIXELS, image_size, is_image, pillow, read_image
 from tacit.datasets.location import find_folder
+from tacit.images.weak_labels import MIN_INSIDE
 from tacit.inputs.parameters import shorten
+from tacit.region_graphs import RegionGraphs
 
 WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 """What a row of ``labels.csv`` may say."""
@@ -42,13 +45,17 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
     table, source = _read_boxes(place)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
-        boxes = join_boxes(table, files, several="largest")
-        for file, box in zip(files, boxes, strict=True):
-            _check_box(file, box, max_pixels)
+        table = _one_box_each(table)
+        rows = match_rows(table, files)
+        boxes = np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
+        for file, box, row in zip(files, boxes, rows, strict=True):
+            if row >= 0:
+                _check_box(file, box, table.sizes[row], max_pixels)
     labels = place / "labels.csv"
     contains: list[bool | None] = [None] * len(files)
-    if labels.is_file():
+    if labels.exists():
         contains = _read_labels(labels, files)
+        _refuse_contradictions(files, masks, boxes, contains)
     inputs = [path for path in (source, labels) if path is not None and path.is_file()]
     return LabelledImages(files, masks, boxes, contains, inputs)
 
@@ -69,6 +76,21 @@ def image_files(folder: Path) -> list[Path]:
             )
         stems[file.stem] = file
     return files
+
+
+def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
+    """Masks of these images, to the pixel what is known of them: a drawn mask as it was drawn, nothing outside a box.
+
+    Regions lie across both, so labels of regions alone may differ from them by a few pixels.
+    """
+    kept = []
+    for drawn, box, mask in zip(data.masks, data.boxes, masks, strict=True):
+        if drawn is None and not np.isnan(box).any():
+            left, top, right, bottom = box
+            columns, rows = np.arange(mask.shape[1]) + 0.5, np.arange(mask.shape[0]) + 0.5
+            mask = mask & ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+        kept.append(mask if drawn is None else drawn)
+    return kept
 
 
 def write_mask(path: Path, mask: Array) -> None:
@@ -124,10 +146,38 @@ def _read_boxes(place: Path) -> tuple[BoxTable | None, Path | None]:
     return readers[found[0]](place / found[0]), place / found[0]
 
 
-def _check_box(file: Path, box: Array, max_pixels: int) -> None:
-    if np.isnan(box).any():
-        return
+def _one_box_each(table: BoxTable) -> BoxTable:
+    """The box around all boxes of an image: what lies outside of every one of them is background."""
+    kinds = sorted({str(kind) for kind in table.y} - {""})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"there are boxes of {shorten(kinds[0])} and {shorten(kinds[1])}, and masks have one kind of object; keep "
+            "the rows of one class"
+        )
+    names, first, owner = np.unique(table.files, return_index=True, return_inverse=True)
+    boxes = np.asarray(table.boxes, dtype=np.float64)[first]
+    np.minimum.at(boxes[:, :2], owner, table.boxes[:, :2])
+    np.maximum.at(boxes[:, 2:], owner, table.boxes[:, 2:])
+    return BoxTable(names, table.y[first], boxes, table.sizes[first])
+
+
+def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:
+    """A box without a region inside, by the name of its image."""
+    for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(data.boxes), strict=True):
+        if mask is None and not np.isnan(box).any() and own.max() < MIN_INSIDE:
+            raise ValueError(
+                f"the box {tuple(box.tolist())} of {file.name} has no region inside: it is smaller than the parts of "
+                "even colour that the image was cut into; make it larger, or take --method slic"
+            )
+
+
+def _check_box(file: Path, box: Array, size: Array, max_pixels: int) -> None:
     width, height = image_size(file, max_pixels)
+    if (size > 0).all() and tuple(size) != (width, height):
+        raise ValueError(
+            f"the box of {file.name} was drawn in an image of {size[0]:g} × {size[1]:g} pixels, and this one has "
+            f"{width} × {height}; take the version of the image that it was drawn in"
+        )
     left, top, right, bottom = box.tolist()
     if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
         raise ValueError(
@@ -143,14 +193,33 @@ def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
     words: list[bool | None] = [None] * len(files)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            rows: list[Any] = list(csv.DictReader(stream))
+            columns = csv.DictReader(stream)
+            rows: list[Any] = list(columns)
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} is not a table of file,contains ({error})") from error
+    missing = {"file", "contains"} - set(columns.fieldnames or ())
+    if missing:
+        raise ValueError(f"{path.name} has no column {min(missing)}; its first line must be file,contains")
     for line, row in enumerate(rows, start=2):
         name, word = (str(row.get(column) or "").strip() for column in ("file", "contains"))
         if name not in places:
             raise ValueError(f"{path.name}, line {line}: there is no image {shorten(name)}; correct the column file")
         if word.lower() not in WORDS:
             raise ValueError(f"{path.name}, line {line}: contains is {shorten(word)}; write yes or no")
-        words[places[name]] = WORDS[word.lower()]
+        i, says = places[name], WORDS[word.lower()]
+        if words[i] is not None and words[i] != says:
+            raise ValueError(f"{path.name}, line {line}: {files[i].name} has both yes and no; remove one")
+        words[i] = says
     return words
+
+
+def _refuse_contradictions(
+    files: list[Path], masks: list[Array | None], boxes: Array, contains: list[bool | None]
+) -> None:
+    """Images that do not contain the object and have a box or a mask of it."""
+    for file, mask, box, word in zip(files, masks, boxes, contains, strict=True):
+        what = "a mask" if mask is not None and mask.any() else "a box" if not np.isnan(box).any() else ""
+        if word is False and what:
+            raise ValueError(
+                f"labels.csv says that {file.name} does not contain the object, and it has {what}; correct one"
+            )

@@ -11,6 +11,7 @@ from tacit.apps.segmenter.folder import LabelledImages
 from tacit.apps.segmenter.segmenter import Segmenter
 from tacit.arrays import Array
 from tacit.datasets.images import read_image
+from tacit.images.region_features import EDGE_FEATURES
 from tacit.plot.segments import as_png, draw_mask, draw_regions, join_pictures
 from tacit.region_graphs import RegionGraphs
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart
@@ -27,7 +28,6 @@ def segment_page(
     app: Segmenter,
     data: LabelledImages,
     graphs: RegionGraphs,
-    y: Any,
     completed: list[Array],
     files: list[Path],
     masks: list[Array],
@@ -41,7 +41,7 @@ def segment_page(
         sections=[
             Section("How good it is", _quality(app, data)),
             Section("Masks", _masks(data, files, masks)),
-            Section("How it was learned", _learning(app, data, graphs, y)),
+            Section("How it was learned", _learning(app, data, graphs, completed)),
             Section("All masks", [_table(files, masks)]),
         ],
     )
@@ -79,23 +79,27 @@ def _kinds(data: LabelledImages) -> dict[str, int]:
 def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[Any]:
     boxes = dict(zip(data.files, data.boxes, strict=True))
     drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
-    chosen = [i for i, file in enumerate(files) if file not in drawn][:MAX_PICTURES] or list(range(len(files)))
+    chosen = sorted(range(len(files)), key=lambda i: files[i] in drawn)
     pictures = []
     for i in chosen[:MAX_PICTURES]:
         overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
-        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", files[i].name))
-    rows = [Row(pictures[start : start + 3]) for start in range(0, len(pictures), 3)]
-    return [Prose("The object in orange, a given box in blue. Images without a drawn mask come first."), *rows]
+        words = f"{files[i].name}, as it was drawn" if files[i] in drawn else files[i].name
+        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", words))
+    is_short = len(files) > len(pictures)
+    left = f" {len(files)} masks are in the folder; those that were drawn are shown last." if is_short else ""
+    return [Prose(f"The object in orange, a given box in blue.{left}"), Row(pictures)]
 
 
-def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any) -> list[Any]:
+def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, completed: list[Array]) -> list[Any]:
     blocks: list[Any] = []
     example = next((i for i, mask in enumerate(data.masks) if mask is None), 0)
     image = read_image(data.files[example])
     assert graphs.maps is not None
     cut = as_png(draw_regions(image, graphs.maps[example]))
+    mask = as_png(draw_mask(image, completed[example], data.boxes[example]))
+    words = f"{data.files[example].name}: {graphs.lengths[example]} regions"
     blocks.append(
-        Picture(cut, "an image cut into regions", f"{data.files[example].name}: {graphs.lengths[example]} regions")
+        Row([Picture(cut, "an image cut into regions", words), Picture(mask, "its mask", "the regions of the object")])
     )
     lines: list[Any] = [line for line in app.model_.history_ if hasattr(line, "hidden")]
     if lines:
@@ -110,8 +114,10 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, y: Any
             "images whose mask changed",
         )
         blocks.append(Figure(chart, "The fit ends when no mask changes, or nothing is gained."))
-    names = [float(weight) for weight in app.model_.weights_["pairwise"]]
-    blocks.append(Facts([("weights of neighbours", ", ".join(f"{weight:.2g}" for weight in names))]))
+    weights = app.model_.weights_["pairwise"]
+    names = EDGE_FEATURES if len(weights) == len(EDGE_FEATURES) else [f"feature {k}" for k in range(len(weights))]
+    facts = [(name, round(float(weight), 3)) for name, weight in zip(names, weights, strict=True)]
+    blocks += [Prose("What it costs to cut between two neighbours, by what they are:"), Facts(facts)]
     return blocks
 
 

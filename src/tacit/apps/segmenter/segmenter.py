@@ -9,18 +9,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.apps.application import Application
-from tacit.apps.segmenter.choice import choose_C, share_right
+from tacit.apps.segmenter.choice import SEGMENTER_LABELS, choose_C, region_problem, share_right
 from tacit.arrays import Array
 from tacit.images.regions import regions
 from tacit.images.weak_labels import weak_labels
 from tacit.inputs.parameters import is_list, is_not_negative, is_positive, number, one_of, shorten, whole_number
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.problems import Regions
+from tacit.problems.regions import RegionLabels
 from tacit.ragged import Ragged
 from tacit.region_graphs import RegionGraphs
-
-SEGMENTER_LABELS = (0, 1)
-"""Background and object."""
 
 
 class Segmenter(Application):
@@ -32,7 +30,8 @@ class Segmenter(Application):
     Parameters
     ----------
     method : how images are cut: "felzenszwalb" or "slic"
-    C : weight of the loss; "auto" chooses it by cross-validation on the images with masks
+    C : weight of the loss; "auto" takes as much as there are images with masks, or what cross-validation on them finds
+        better by more than chance
     weak : how much all images without a mask weigh together, beside those with one; "auto" is the square root of how
         many there are of them per image with a mask; 0 leaves them out
     random_state : of the folds of the cross-validation
@@ -124,6 +123,9 @@ class Segmenter(Application):
     def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any]) -> Segmenter:
         """`fit` from regions and what is known of them, for those who cut images themselves."""
         self.check_parameters()
+        y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+        if not len(graphs) == len(y) == len(masks):
+            raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
         known = np.array([i for i, own in enumerate(y) if (np.asarray(own) >= 0).all() and masks[i] is not None])
         if not known.size:
             raise ValueError("no image has a complete mask, and a few are needed to know what to look for: draw one")
@@ -143,12 +145,10 @@ class Segmenter(Application):
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
         shared: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
         if not n_weak or not self.weak_:
-            problem = Regions(labels=SEGMENTER_LABELS)
-            self.model_ = StructuredSVM(problem, C=self.C_, **shared).fit(graphs[known], y[known])
+            self.model_ = StructuredSVM(region_problem(graphs), C=self.C_, **shared).fit(graphs[known], y[known])
         else:
-            problem = Regions(labels=SEGMENTER_LABELS, weak=self.weak_)
             total = self.C_ * (1 + self.weak_)  # so that masks weigh as much as they do alone
-            self.model_ = IterativeLatentSVM(problem, C=total, **shared).fit(graphs, y)
+            self.model_ = IterativeLatentSVM(region_problem(graphs, self.weak_), C=total, **shared).fit(graphs, y)
         return self
 
     def predict(self, images: Any) -> list[Array]:

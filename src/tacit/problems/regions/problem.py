@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.labels import check_listed, find_labels
-from tacit.inputs.parameters import is_not_negative, number, one_of, switch
+from tacit.inputs.parameters import is_not_negative, number, numbers, one_of, switch
 from tacit.oracle import TARGET, Example, Problem, Schema
 from tacit.problems.chain.tags import read_tag_classes
 from tacit.problems.classes.blocks import check_blocks
@@ -17,6 +17,9 @@ from tacit.problems.regions.labels import read_limits, read_region_labels
 from tacit.problems.regions.oracle import RegionOracle, region_losses
 from tacit.ragged import Ragged
 from tacit.region_graphs import RegionGraph, RegionGraphs
+
+MAX_SCALE = 1e6
+"""By how much a feature may count more than others."""
 
 
 class Regions(Problem):
@@ -41,7 +44,11 @@ class Regions(Problem):
         foreground has, an upper bound of 1 − IoU
     fit_intercept : whether each label has a weight of its own, a constant feature of the region, block "intercept"
     standardise : whether the features of regions are scaled to mean 0 and deviation 1 over all regions of the training
-        images. All images count alike for that, whatever their weights
+        images and then bent to (−1, 1) by tanh: a few images tell little of how far a feature may go. All images count
+        alike for that, whatever their weights. The constant feature is then as large as a row of features can be long:
+        at 1 its weight costs too much, and what is rare in masks is found too often
+    scales : per feature, how much it counts once it is standardised; None for 1 each. To count twice as much makes the
+        weights of a feature cost a quarter: give larger numbers to those that you trust
 
     >>> from tacit import RegionGraphs, StructuredSVM
     >>> X = RegionGraphs.from_list([([[3.0], [0.1], [2.5]], [1, 1, 1], [[0, 1], [1, 2]], [[1.0], [1.0]])] * 3)
@@ -60,6 +67,7 @@ class Regions(Problem):
         loss: str = "area",
         fit_intercept: bool = True,
         standardise: bool = True,
+        scales: Any = None,
     ) -> None:
         self.labels = labels
         self.pairwise = pairwise
@@ -67,6 +75,7 @@ class Regions(Problem):
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.standardise = standardise
+        self.scales = scales
 
     def read(self, X: Any) -> RegionGraphs:
         images = RegionGraphs.of(X)
@@ -80,15 +89,17 @@ class Regions(Problem):
         one_of("loss", self.loss, ("area", "overlap"))
         number("weak", self.weak, "a number from 0", is_not_negative)
         check_listed(self.labels, "labels")
+        if self.scales is not None and not self.standardise:
+            raise ValueError("scales are for standardised features; multiply your own features by them")
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         k, d = len(schema.classes), schema.n_features
         n_pairs = schema.blocks.get("pairwise", (1,))
         check_blocks(schema, {"unary": (k, d)}, {"intercept": (k,), "pairwise": n_pairs})
-        for name in ("mean", "scale"):
+        for name in ("mean", "scale", "factor") if self.standardise else ():
             learned: Any = schema.facts.get(name)
-            if self.standardise and np.shape(learned) != (d,):
+            if np.shape(learned) != (d,):
                 raise ValueError(f"the schema has no {name} of the {d} features; fit again")
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -104,7 +115,7 @@ class Regions(Problem):
             blocks["pairwise"] = (images.edge_values.shape[1],)
         facts: dict[str, Any] = {"is_exact": k <= 2 or not self.pairwise}
         if self.standardise:
-            facts |= _standards(images.nodes.values)
+            facts |= _standards(images.nodes.values) | {"factor": self._factors(d)}
         return Schema(classes, d, blocks, facts)
 
     def lower_bounds(self, schema: Schema) -> dict[str, float]:
@@ -139,12 +150,27 @@ class Regions(Problem):
 
     def _weighted(self, images: RegionGraphs, schema: Schema) -> Array:
         """The features of regions, a constant last where there is an intercept, times the share of the area."""
-        table = images.nodes.values
+        table, constant = images.nodes.values, 1.0
         if self.standardise:
-            table = (table - schema.facts["mean"]) / schema.facts["scale"]
+            mean, scale, factor = (np.asarray(schema.facts[name]) for name in ("mean", "scale", "factor"))
+            table, constant = _standardised(table, mean, scale, factor)
         if self.fit_intercept:
-            table = np.hstack([table, np.ones((len(table), 1))])
+            table = np.hstack([table, np.full((len(table), 1), constant)])
         return np.asarray((table * images.shares[:, None]).astype(images.nodes.dtype))
+
+    def _factors(self, d: int) -> Array:
+        """How much every feature counts."""
+        if self.scales is None:
+            return np.ones(d)
+        factors = numbers("scales", self.scales, "one number from 0 per feature").astype(np.float64)
+        if factors.shape != (d,):
+            raise ValueError(f"scales have shape {factors.shape} for {d} features; give one number each")
+        wrong = np.flatnonzero(~((factors >= 0) & (factors <= MAX_SCALE)))
+        if wrong.size:
+            raise ValueError(
+                f"scales[{wrong[0]}] is {factors[wrong[0]]}; a feature counts from 0 to {MAX_SCALE:g} times"
+            )
+        return factors
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ground", "horse"] if self.labels is None else self.labels)
@@ -160,7 +186,7 @@ class Regions(Problem):
         X = RegionGraphs.from_list(graphs)
         if len(X.edges) == 0:
             q = 1
-        standards = _standards(X.nodes.values) if self.standardise else {"mean": np.zeros(d), "scale": np.ones(d)}
+        standards = _standards(X.nodes.values)
         place = {label: j for j, label in enumerate(classes.tolist())}
 
         def outputs(x: RegionGraph) -> list[tuple[Any, Any]]:
@@ -170,8 +196,9 @@ class Regions(Problem):
             unary, intercept, pairwise = np.zeros((k, d)), np.zeros(k), np.zeros(q)
             own = [place[name] for name in label.tolist()]
             for row, area, j in zip(x.values, x.areas / x.areas.sum(), own, strict=True):
-                unary[j] += area * (row - standards["mean"]) / standards["scale"]
-                intercept[j] += area
+                bent = np.tanh((row - standards["mean"]) / standards["scale"]) if self.standardise else row
+                unary[j] += area * bent
+                intercept[j] += area * (np.sqrt(d) if self.standardise else 1.0)
             for (a, b), values in zip(x.edges, x.edge_values, strict=True):
                 if own[a] != own[b]:
                     pairwise -= values
@@ -208,6 +235,11 @@ class Regions(Problem):
 
 def _codes(labels: Any, place: dict[Any, int]) -> Array:
     return np.array([place[label] for label in labels.tolist()])
+
+
+def _standardised(values: Array, mean: Array, scale: Array, factor: Array) -> tuple[Array, float]:
+    """Features from −1 to 1 times their factor, and how long a row of them can be at the most."""
+    return np.tanh((values - mean) / scale) * factor, float(np.linalg.norm(factor))
 
 
 def _standards(values: Array) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from tacit import solvers, testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
-from tacit.solvers import Bundle, Status, WarmStart, minimise, simplex_qp
+from tacit.solvers import Bundle, Status, WarmStart, bundle, minimise, simplex_qp
 from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.bundle import MAX_PLANES
 from tacit.solvers.loop import MAX_IDLE_STEPS
@@ -381,3 +381,12 @@ def test_the_small_program_keeps_its_place_where_rounding_uses_up_every_weight()
         alpha = maximise_by_active_set(V, f, 1e-300, 1e-12, np.array([0.5, 0.5, 0.0]))
     assert np.isfinite(alpha).all()
     assert alpha.sum() == pytest.approx(1)
+
+
+def test_planes_of_very_many_samples_stay_within_a_bound(digits_task, monkeypatch):
+    monkeypatch.setattr(bundle, "MAX_PLANE_CODES", 25 * digits_task.target.size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found = minimise(digits_task, Bundle(drop_after=1000), tol=1e-9, max_iter=40)
+    assert len(found.planes) <= 25
+    assert found.bound - 5e-5 <= OPTIMUM <= found.objective + 5e-5

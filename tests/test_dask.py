@@ -1,5 +1,6 @@
 """Fits on a Dask cluster: the same bits as in memory, whatever happens to the workers."""
 
+import dataclasses
 import itertools
 import os
 import signal
@@ -19,7 +20,7 @@ from tacit import (
     StructuredSVM,
 )
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Multiclass
+from tacit.problems import Candidates, Chain, Multiclass, Regions
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 
@@ -30,6 +31,7 @@ import dask.bag
 from distributed import Client, LocalCluster
 
 import tacit.dask
+from tacit.dask import fitting, sources
 from tacit.dask.cluster import Actors
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -117,6 +119,28 @@ def test_a_round_is_one_question(client, monkeypatch):
     assert len(asked) <= model.n_iter_ + 3
 
 
+def test_workers_that_cannot_be_reached_are_asked_through_the_scheduler(client, monkeypatch):
+    bags, y = make_bags(n=20)
+
+    async def never(actors, homes):
+        return False
+
+    monkeypatch.setattr(Actors, "_reach", never)
+    with smallest_blocks():
+        same(latent().fit(bags, y), tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client))
+
+
+def test_a_step_that_asks_for_single_rows_says_what_to_do(client):
+    rng = np.random.default_rng(0)
+    offsets = np.arange(0, 41, 4)
+    X, tags = (
+        Ragged(rng.random((40, 3)), offsets),
+        Ragged(np.where(rng.random(40) < 0.5, -1, np.arange(40) % 3), offsets),
+    )
+    with pytest.raises(CapabilityError, match=r"asks for single rows, which are on the workers; use .*init='weights'"):
+        tacit.dask.fit(LatentSVM(Chain()), loaders(X, [3]), tags, client=client)
+
+
 def test_dask_collections(client):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((60, 4)), np.arange(60) % 3
@@ -160,6 +184,21 @@ def test_bad_input_is_refused_and_names_the_shard(client, tmp_path):
         tacit.dask.fit(latent(), folder, y, client=client)
 
 
+def test_a_folder_that_workers_do_not_see_is_named(client, tmp_path, monkeypatch):
+    bags, y = make_bags()
+    folder = bags.to_shards(tmp_path / "s", shards=2).folder
+    read = sources.read_sources
+
+    def read_here_alone(X):
+        return [dataclasses.replace(source, folder=tmp_path / "elsewhere") for source in read(X)]
+
+    monkeypatch.setattr(fitting, "read_sources", read_here_alone)
+    with pytest.raises(
+        ValueError, match=r"shard shard-00000 cannot be read by a worker: it sees no folder .*elsewhere"
+    ):
+        tacit.dask.fit(latent(), folder, y, client=client)
+
+
 def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
     bags, y = make_bags()
     with pytest.raises(RuntimeError, match="part 0 of X was loaded again and gave other rows"):
@@ -175,8 +214,8 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
     def never():
         raise AssertionError("the data were read")
 
-    with pytest.raises(CapabilityError, match="Chain cannot learn from shards"):
-        tacit.dask.fit(StructuredSVM(Chain()), [never], [[0]], client=client)
+    with pytest.raises(CapabilityError, match="Regions cannot learn from shards"):
+        tacit.dask.fit(StructuredSVM(Regions()), [never], [[0]], client=client)
     with pytest.raises(CapabilityError, match=r"solver=Subgradient\(\) asks for single samples"):
         tacit.dask.fit(latent(solver=Subgradient()), [never], [0], client=client)
     with pytest.raises(CapabilityError, match="LatentPerceptron asks for single samples"):
@@ -185,11 +224,12 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
         tacit.dask.fit(latent(), np.ones((3, 2)), [0, 1, 0], client=client)
 
 
-def test_killed_workers_change_no_bit(tmp_path):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_killed_workers_change_no_bit(tmp_path, workers):
     bags, y = make_bags()
     folder = bags.to_shards(tmp_path / "s", shards=3).folder
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
         smallest_blocks(),
     ):

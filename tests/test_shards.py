@@ -21,7 +21,7 @@ from tacit import (
     load,
 )
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Multiclass
+from tacit.problems import Candidates, Multiclass, Regions
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 
@@ -224,6 +224,24 @@ def test_bad_shards_are_named(tmp_path):
         Shards.open(tmp_path / "s")
 
 
+def test_a_file_that_changed_is_named_when_a_fit_is_resumed(tmp_path):
+    bags, y = make_bags()
+    shards = bags.to_shards(tmp_path / "s", shards=3)
+    file = tmp_path / "checkpoint"
+    stopped = LatentSVM(Candidates(), C=3, checkpoint=file, callbacks=[lambda line: line.iteration == 2])
+    with pytest.warns(Warning, match="stopped by a callback"):
+        stopped.fit(shards, y)
+    values = tmp_path / "s" / "shard-00002.values.npy"
+    np.save(values, np.load(values) + 1)
+    with pytest.raises(ValueError, match="shard-00002 has changed since it was written"):
+        LatentSVM(Candidates(), C=3, checkpoint=file, resume=True).fit(Shards.open(tmp_path / "s"), y)
+    with pytest.raises(ValueError, match="shard-00002 has changed since it was written"):
+        LatentSVM(Candidates(), C=3, checkpoint=file, resume=True).fit(shards, y)  # opened before the change
+    bags.map_rows(lambda rows: rows + 1).to_shards(tmp_path / "other", shards=3)
+    with pytest.raises(ValueError, match="features, labels and losses"):
+        LatentSVM(Candidates(), C=3, checkpoint=file, resume=True).fit(Shards.open(tmp_path / "other"), y)
+
+
 def test_a_missing_number_is_found_in_its_shard(tmp_path):
     bags, y = make_bags()
     bags.values[-1, 2] = np.nan
@@ -234,8 +252,8 @@ def test_a_missing_number_is_found_in_its_shard(tmp_path):
 def test_problems_that_need_memory_say_so_first(tmp_path):
     bags, _ = make_bags(n=4)
     shards = bags.to_shards(tmp_path / "s", shards=2)
-    with pytest.raises(CapabilityError, match="Chain cannot learn from shards"):
-        StructuredSVM(Chain()).fit(shards, [[0]] * 4)
+    with pytest.raises(CapabilityError, match="Regions cannot learn from shards"):
+        StructuredSVM(Regions()).fit(shards, [[0]] * 4)
     with pytest.raises(ValueError, match="these shards hold bags"):
         StructuredSVM(Multiclass()).fit(shards, [0, 1, 0, 1])
 

@@ -12,7 +12,9 @@ from tacit import Ragged, Shards
 @target("Shards")
 def shards(draw: Draw):
     bags = Ragged(draw.rng.random((9, 2)), [0, 2, 5, 9])
-    given = draw.spoil_some({"folder": draw.folder / "bags", "X": draw.pick([bags, draw.rng.random((5, 3))])})
+    given = draw.spoil_some(
+        {"folder": draw.folder / "bags", "X": draw.pick([bags, draw.rng.random((5, 3)), ["ACGT", "NUA"]])}
+    )
     made = Shards.write(**given, shards=draw.spoil(2) if draw.chance(0.2) else draw.whole(1, 3))
     if draw.chance(0.5) and (draw.folder / "bags").is_dir():
         place = draw.pick(sorted((draw.folder / "bags").iterdir()))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import pickle
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,27 +13,54 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.dask.sources import Source, walk
+from tacit.oracle.contracts import take_code
+from tacit.problems.shared.principal_components import Moments, sum_moments
 from tacit.scale.threads import one_blas_thread
 from tacit.shards import ShardedTable
 
 MAX_NAMED = 12
 """Oracles and tasks that a worker remembers; the oldest goes first, and is sent again when it is asked for."""
 
+MALLOC_SETTINGS = {-1: 1 << 28, -3: 1 << 25}
+"""Bytes of freed memory that a worker keeps (M_TRIM_THRESHOLD), and the size from which on an array gets pages of its
+own (M_MMAP_THRESHOLD; 32 MB is the most that glibc takes)."""
+
 
 class Span(NamedTuple):
-    """The rows from first to last (exclusive) of a source, whose rows have this checksum."""
+    """The rows from first to last (exclusive) of a source, whose rows have this checksum, and its file this stamp."""
 
     source: Source
     first: int
     last: int
     crc: int
+    stamp: tuple[int, int] | None
 
 
 class TaskPart(NamedTuple):
-    """The weights and targets of a convex task, of the samples of one actor."""
+    """The weights and targets of a convex task, of the samples of one actor.
+
+    ``is_masked`` says whether samples at their target are left out of sums: where a sample has one code. ``kept`` has
+    sums of features of the targets of blocks, which stay the same where none is left out.
+    """
 
     weights: Array
     target: Array
+    is_masked: bool
+    kept: dict[int, Array]
+
+
+class Question(NamedTuple):
+    """A method that an actor is to answer for all blocks of a call.
+
+    ``names`` are the oracle that is asked, and perhaps the task; ``shared`` and ``calls`` arguments of all blocks, and
+    of each; ``sent`` what names stand for, as far as the worker may not know it.
+    """
+
+    names: Sequence[str]
+    method: str
+    shared: Any
+    calls: Any
+    sent: Mapping[str, Any]
 
 
 class Answer(NamedTuple):
@@ -49,6 +79,7 @@ class ShardActor:
     """
 
     def __init__(self, spans: Sequence[Span]) -> None:
+        keep_freed_memory()
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
@@ -56,15 +87,14 @@ class ShardActor:
         except Exception as error:  # an error here would be reported as a lost worker
             self._error = f"{type(error).__name__}: {error}"
 
-    def answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
-        """Answer a method for all blocks of a call.
+    def answer(self, question: bytes) -> bytes:
+        """Answer a `Question`, both as one string of bytes: Dask sends every array of a message for itself, and a
+        message of a hundred small ones took 20 ms."""
+        from distributed.protocol.pickle import loads
 
-        Parameters
-        ----------
-        names : the oracle that is asked, and perhaps the task
-        shared, calls : arguments of all blocks, and of each
-        sent : what names stand for, as far as this worker may not know it
-        """
+        return pickle.dumps(self._answer(*loads(question)), protocol=5)
+
+    def _answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
         if self._error:
             return Answer("error", self._error)
         for name, value in sent.items():
@@ -89,28 +119,59 @@ class ShardActor:
 
 def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
-    target, weights = task.target[rows], task.weights[rows]
+    target = take_code(oracle, task.target, rows)
     asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
     code, value = oracle.augmented(w, rows, **asked)
-    coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
-    coef = coef * (code != target)
-    return code, value, oracle.features(code, coef, rows), oracle.features(target, coef, rows)
+    return code, value, *_sums(oracle, task, code, rescaling, rows)
 
 
-def slopes(oracle: Any, task: TaskPart, codes: Array, coefs: Array, rows: slice) -> list[tuple[Array, Array]]:
+def slopes(oracle: Any, task: TaskPart, codes: Array, rescaling: str, rows: slice) -> list[tuple[Array, Array]]:
     """The two sums of features of several planes."""
-    target = task.target[rows]
-    pairs = zip(codes, coefs, strict=True)
-    return [(oracle.features(code, coef, rows), oracle.features(target, coef, rows)) for code, coef in pairs]
+    return [_sums(oracle, task, code, rescaling, rows) for code in codes]
+
+
+def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice) -> tuple[Array, Array]:
+    """What `tacit.oracle.Task.plane` subtracts from each other: sums of features of the outputs, and of the targets."""
+    target, weights = take_code(oracle, task.target, rows), task.weights[rows]
+    coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
+    if task.is_masked:
+        coef = coef * (code != target)
+    if hasattr(oracle, "difference"):
+        return oracle.difference(code, target, coef, rows), np.zeros(0)
+    best = oracle.features(code, coef, rows)
+    if task.is_masked or rescaling != "margin":
+        return best, oracle.features(target, coef, rows)
+    if rows.start not in task.kept:
+        task.kept[rows.start] = oracle.features(target, coef, rows)
+    return best, task.kept[rows.start]
 
 
 WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}
 """Questions about a task."""
 
 
+def keep_freed_memory() -> None:
+    """Let the allocator of this process keep memory that was freed, where it is that of glibc.
+
+    Dask tells its workers to hand every freed array back to the system, and then each new one is made of fresh pages:
+    that took two fifths of the CPU of a pass.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if mallopt is not None:
+        for setting, size in MALLOC_SETTINGS.items():
+            mallopt(setting, size)
+
+
+def moments_of(spans: Sequence[Span]) -> Moments:
+    """The sums that principal components need, of some rows."""
+    with one_blas_thread:
+        return sum_moments(ShardedTable([_rows_of(span) for span in spans], max_resident=0))
+
+
 def _rows_of(span: Span) -> Any:
     values = span.source.open().values
-    if walk(values) != span.crc:
+    is_same_file = span.stamp is not None and span.stamp == span.source.stamp()
+    if not is_same_file and walk(values) != span.crc:
         raise ValueError(f"{span.source.name} was loaded again and gave other rows; the fit cannot go on")
     if not isinstance(values, np.ndarray):
         return values.part(span.first, span.last)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.dask.actor import ShardActor, Span
@@ -20,6 +21,9 @@ MAX_LOSSES = 5
 
 WAIT_FOR_WORKERS = 60.0
 """Seconds to wait for a worker where none is left."""
+
+MAX_REACH = 5.0
+"""Seconds in which a worker must answer a call that does not go through the scheduler; if not, all calls do."""
 
 
 class LostError(Exception):
@@ -43,6 +47,7 @@ class Actors:
         self._is_crowded, self._looked = False, 0.0
         self.n_rebuilt = 0
         homes = self._addresses()
+        self._is_direct = client.sync(self._reach, homes[: len(shards)])
         futures = [self._submit(k, homes[k % len(homes)]) for k in range(len(shards))]
         for k, future in enumerate(futures):
             try:
@@ -50,49 +55,77 @@ class Actors:
             except LostError:
                 self._build(k)
 
-    def call(self, asked: Mapping[int, Callable[[Any], Any]]) -> dict[int, Any]:
-        """Ask actors at once; ``asked[k]`` calls actor k and returns its future. Lost actors are built again."""
+    def call(self, questions: Mapping[int, bytes]) -> dict[int, bytes]:
+        """Ask actors at once, each its question. Lost actors are built again, and asked once more."""
         self._spread()
-        futures = {k: self._ask(k, ask) for k, ask in asked.items()}
-        return {k: self._result(k, future, asked[k]) for k, future in futures.items()}
+        answers: dict[int, bytes] = {}
+        waiting = dict(questions)
+        for _ in range(MAX_LOSSES):
+            found = self.client.sync(self._ask_all, waiting)
+            answers |= {k: answer for k, answer in found.items() if answer is not None}
+            waiting = {k: question for k, question in waiting.items() if found[k] is None}
+            if not waiting:
+                return answers
+            for k in waiting:
+                self._build(k)
+        names = ", ".join(span.source.name for span in self.shards[min(waiting)])
+        raise RuntimeError(f"the worker that holds {names} was lost {MAX_LOSSES} times in one round; see its log")
 
     def close(self) -> None:
         """Let the workers drop their rows."""
         self._actors = []
 
-    def _ask(self, k: int, ask: Callable[[Any], Any]) -> Any:
-        try:
-            return ask(self._actors[k])
-        except (RuntimeError, OSError):  # the actor knows that its worker was lost
-            return None
+    async def _ask_all(self, questions: Mapping[int, bytes]) -> dict[int, bytes | None]:
+        answers = await asyncio.gather(*(self._ask(k, question) for k, question in questions.items()))
+        return dict(zip(questions, answers, strict=True))
 
-    def _result(self, k: int, future: Any, ask: Callable[[Any], Any]) -> Any:
-        for _ in range(MAX_LOSSES):
-            try:
-                return self._wait(k, future)
-            except LostError:
-                self._build(k)
-                future = self._ask(k, ask)
-        names = ", ".join(span.source.name for span in self.shards[k])
-        raise RuntimeError(f"the worker that holds {names} was lost {MAX_LOSSES} times in one round; see its log")
+    async def _ask(self, k: int, question: bytes) -> bytes | None:
+        """The answer of an actor; None where it is lost."""
+        call = asyncio.ensure_future(self._post(k, question))
+        while not (await asyncio.wait([call], timeout=POLL))[0]:
+            if not await self._is_known(self._homes[k]):
+                call.cancel()
+                return None
+        try:
+            reply = call.result()
+        except Exception:  # an actor returns its own errors: this one is of the connection
+            return None
+        return reply["result"] if reply["status"] == "OK" else None
+
+    async def _post(self, k: int, question: bytes) -> Any:
+        """Call an actor: what `distributed.Actor` does, without a thread per call, and past the scheduler."""
+        from distributed.actor import ProxyRPC
+        from distributed.protocol import to_serialize
+
+        home, client = self._homes[k], self.client
+        rpc = client.rpc(home) if self._is_direct else ProxyRPC(client.scheduler, home)
+        return await rpc.actor_execute(
+            function="answer", actor=self._actors[k].key, args=[to_serialize(question)], kwargs={}
+        )
+
+    async def _reach(self, homes: Sequence[str]) -> bool:
+        """Whether this process can connect to the workers; where it cannot, the scheduler passes messages on."""
+        try:
+            await asyncio.wait_for(asyncio.gather(*(self.client.rpc(home).identity() for home in homes)), MAX_REACH)
+        except (TimeoutError, OSError):
+            return False
+        return True
 
     def _wait(self, k: int, future: Any) -> Any:
-        if future is None:
-            raise LostError
         while True:
             try:
                 return future.result(timeout=POLL)
             except TimeoutError:
                 if not self._is_alive(self._homes[k]):
                     raise LostError from None
-            except Exception as error:  # an actor returns its own errors: this one is of the connection
+            except Exception as error:  # the constructor of an actor keeps its own errors
                 raise LostError from error
 
     def _build(self, k: int) -> None:
         """Build the actor again, on the worker with the fewest."""
         for _ in range(MAX_LOSSES):
             lost = self._homes[k]
-            homes = [home for home in self._addresses() if home != lost or self._is_alive(home)]
+            homes = self._addresses(lost)
             home = min(homes, key=lambda home: (home == lost, self._homes.count(home)))
             names = ", ".join(span.source.name for span in self.shards[k])
             if lost:
@@ -131,16 +164,20 @@ class Actors:
         except LostError:  # it went again: the old one still works
             self._homes[k] = before
 
-    def _addresses(self) -> list[str]:
-        """The workers; where there are none, some time for one to come."""
+    def _addresses(self, lost: str = "") -> list[str]:
+        """The workers, without one that was lost and is dead; where there are none, some time for one to come."""
         deadline = time.monotonic() + WAIT_FOR_WORKERS
         while time.monotonic() < deadline:
             homes = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+            homes = [home for home in homes if home != lost or self._is_alive(home)]
             if homes:
                 return homes
             time.sleep(0.2)
         raise RuntimeError("the cluster has no workers; start some, and fit again")
 
     def _is_alive(self, home: str) -> bool:
-        known = self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+        return bool(self.client.sync(self._is_known, home))
+
+    async def _is_known(self, home: str) -> bool:
+        known = (await self.client.scheduler.identity(n_workers=-1))["workers"]
         return home in known and time.time() - known[home].get("last_seen", time.time()) < MAX_SILENCE

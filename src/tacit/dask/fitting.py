@@ -27,8 +27,8 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
 
     Parameters
     ----------
-    model : a learner with a problem that takes shards (`tacit.problems.Candidates`, `tacit.problems.Multiclass`), such
-        as `tacit.LatentSVM` with `tacit.solvers.Bundle`, or `tacit.HiddenCRF`
+    model : a learner, such as `tacit.LatentSVM` with `tacit.solvers.Bundle` or `tacit.HiddenCRF`, with a problem that
+        takes shards: Candidates, Multiclass, Chain, Motif or Transforms
     X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
         with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
         returns the samples of one shard
@@ -39,8 +39,8 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         raise TypeError(f"model must be a learner such as tacit.LatentSVM(...), got {shorten(model)}")
     if not model.problem.takes_shards:
         raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn from shards, which Candidates and Multiclass can; fit it in "
-            "memory: model.fit(X, y)"
+            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, "
+            "Motif and Transforms can; fit it in memory: model.fit(X, y)"
         )
     solver = getattr(model, "solver", None)
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
@@ -80,6 +80,8 @@ def predict(model: Any, X: Any) -> Any:
 def _predict_shard(model: Any, source: Source) -> Any:
     values, offsets, boxes = source.open()
     rows = values if isinstance(values, np.ndarray) else np.array(values.rows)
+    if rows.dtype == np.uint8:
+        return model.predict(Ragged(rows.ravel(), offsets))
     return model.predict(rows if offsets is None else Ragged(rows, offsets, boxes))
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.dask.actor import Answer, Span, TaskPart
+from tacit.dask.actor import Answer, Question, Span, TaskPart, moments_of
 from tacit.dask.cluster import Actors
 from tacit.dask.sources import Description, Source
 from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.digests import combine_crc32
+from tacit.problems.shared.principal_components import Moments
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
 from tacit.shards import ShardedTable, Shards
 from tacit.shards.folder import Manifest
@@ -33,12 +35,15 @@ class RemoteTable(ShardedTable):
 
     def __getitem__(self, key: Any) -> Array:
         raise CapabilityError(
-            "a step asks for single rows, which are on the workers; use solver=Bundle(), and with known hidden values "
-            "unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
+            "a step asks for single rows, which are on the workers; use solver=Bundle() and init='weights', and with "
+            "known hidden values unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
 
     def give_back(self, first: int, last: int) -> None:
         """There is nothing here to give back."""
+
+    def fetch_behind(self, last: int) -> None:
+        """There is nothing here to fetch."""
 
     def add_to_checksum(self, total: int) -> int:
         for part in self._found:
@@ -50,17 +55,26 @@ class RemoteTable(ShardedTable):
         if self.actors is None:
             blocks = np.array(block_cuts(oracle, oracle.n_samples))
             n_actors = min(len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1, blocks.size - 1)
-            states = oracle.offsets[blocks]
+            offsets = getattr(oracle, "row_offsets", oracle.offsets)
+            states = offsets[blocks]
             ideal = np.linspace(0, states[-1], n_actors + 1)
             self.cuts = np.unique(blocks[np.abs(states[:, None] - ideal).argmin(axis=0)])
-            rows = oracle.offsets[self.cuts].tolist()
-            self.actors = Actors(self._client, [self._spans(a, b) for a, b in pairwise(rows)])
+            rows, size = offsets[self.cuts].tolist(), getattr(oracle, "row_alignment", 1)
+            wanted = [(a // size * size, min(-(-b // size) * size, len(self))) for a, b in pairwise(rows)]
+            self.actors = Actors(self._client, [self._spans(a, b) for a, b in wanted])
         return Distributed(oracle, self)
+
+    def moments(self, size: int) -> list[Moments]:
+        """The moments of so many rows at a time, summed up by the workers; see `principal_components`."""
+        firsts = range(0, len(self), size)
+        spans = [self._spans(first, min(first + size, len(self))) for first in firsts]
+        found: list[Moments] = self._client.gather(self._client.map(moments_of, spans, pure=False))
+        return found
 
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""
         return [
-            Span(source, max(first, start) - start, min(last, stop) - start, part.crc)
+            Span(source, max(first, start) - start, min(last, stop) - start, part.crc, part.stamp)
             for source, part, (start, stop) in zip(
                 self._sources, self._found, pairwise(self._starts.tolist()), strict=True
             )
@@ -80,6 +94,10 @@ class RemoteShards(Shards):
         self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         boxes = [part.boxes for part in found if part.boxes is not None]
         self.__dict__["boxes"] = np.concatenate(boxes) if boxes else None
+        flipped = [part.flipped for part in found if part.flipped is not None]
+        self.flipped = np.concatenate(flipped) if flipped else None
+
+    is_here = False
 
     def verify(self) -> None:
         """The workers have compared and checked the rows already."""
@@ -123,21 +141,18 @@ class Distributed(Sharded):
         code, value, best, own = zip(
             *self._ask(names, "tangent", {"w": w, "rescaling": rescaling}, blocks), strict=True
         )
-        return Assignment(join_arrays(code), join_arrays(value)), add_in_order(best) - add_in_order(own)
+        return Assignment(join_arrays(code), join_arrays(value)), _difference(best, own)
 
-    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
+    def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
         """See `tacit.oracle.capabilities.FusesPlanes`."""
         names = [self._name, self._name_task(weights, target)]
-        tables = np.array(codes), np.array(coefs)
+        table, cuts = np.array(codes), self._cuts
         blocks = [
-            {"rows": slice(a, b), "codes": tables[0][:, a:b], "coefs": tables[1][:, a:b]}
-            for a, b in pairwise(self._cuts)
+            {"rows": slice(a, b), "codes": table[:, start:stop]}
+            for (a, b), (start, stop) in zip(pairwise(cuts), pairwise(self._code_places(cuts)), strict=True)
         ]
-        parts = self._ask(names, "slopes", {}, blocks)
-        return [
-            add_in_order([part[k][0] for part in parts]) - add_in_order([part[k][1] for part in parts])
-            for k in range(len(codes))
-        ]
+        parts = self._ask(names, "slopes", {"rescaling": rescaling}, blocks)
+        return [_difference([part[k][0] for part in parts], [part[k][1] for part in parts]) for k in range(len(codes))]
 
     @property
     def _cuts(self) -> list[int]:
@@ -154,6 +169,8 @@ class Distributed(Sharded):
         """The answers for all blocks, in order."""
         actors, cuts = self._table.actors, self._table.cuts
         assert actors is not None
+        from distributed.protocol.pickle import dumps  # functions of users are sent by value
+
         firsts = [block["rows"].start for block in blocks]
         calls: list[list[dict[str, Any]]] = [[] for _ in cuts[:-1]]
         for first, block in zip(firsts, blocks, strict=True):
@@ -166,8 +183,8 @@ class Distributed(Sharded):
         answers: dict[int, Answer] = {}
         waiting = list(range(len(calls)))
         while waiting:  # a worker that does not know a name, because it is new, gets what it stands for
-            asked = {k: _question(names, method, shared, calls[k], sent[k]) for k in waiting}
-            answers |= actors.call(asked)
+            asked = {k: dumps(tuple(Question(names, method, shared, calls[k], sent[k]))) for k in waiting}
+            answers |= {k: Answer(*pickle.loads(answer)) for k, answer in actors.call(asked).items()}
             waiting = [k for k in waiting if answers[k].status == "unknown"]
             for k in waiting:
                 sent[k] = {name: self._part(name, k) for name in names}
@@ -183,8 +200,15 @@ class Distributed(Sharded):
         if name == self._name:
             return self.oracle.part(first, last)
         weights, target, _ = next(task for task in self._tasks if task[2] == name)
-        return TaskPart(weights[first:last], target[first:last])
+        start, stop = self._code_places([first, last])
+        return TaskPart(weights[first:last], target[start:stop], target.shape == weights.shape, {})
+
+    def _code_places(self, samples: Sequence[int]) -> list[int]:
+        """Where the codes of these samples begin."""
+        offsets = getattr(self.oracle, "code_offsets", None)
+        return list(samples) if offsets is None else [int(place) for place in offsets[list(samples)]]
 
 
-def _question(names: list[str], method: str, shared: Any, own: Any, sent: Any) -> Callable[[Any], Any]:
-    return lambda actor: actor.answer(names, method, shared, own, sent)
+def _difference(best: Sequence[Array], own: Sequence[Array]) -> Array:
+    """A gradient from the sums of blocks; those of targets are empty where blocks were summed as differences."""
+    return add_in_order(best) - add_in_order(own) if own[0].size else add_in_order(best)

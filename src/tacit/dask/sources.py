@@ -14,8 +14,11 @@ import numpy as np
 from tacit.arrays import Array, first_non_finite
 from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
+from tacit.problems.motif.sequences import read_sequences
+from tacit.problems.motif.strands import orient
+from tacit.ragged import Ragged
 from tacit.shards import Shards
-from tacit.shards.folder import Piece, as_rows, open_part, read_manifest
+from tacit.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
 from tacit.shards.mapped import MappedArray
 
 
@@ -33,6 +36,12 @@ class FolderSource:
         files = {part: open_part(self.folder, shard, part) for part in shard.digests}
         offsets, boxes = (files[part].rows if part in files else None for part in ("offsets", "boxes"))
         return Piece(files["values"], offsets, boxes)
+
+    def stamp(self) -> tuple[int, int] | None:
+        """Size and time of the file of rows: while they stay, so do the rows."""
+        shard = read_manifest(self.folder).shards[self.place]
+        found = shard.path(self.folder, "values").stat()
+        return found.st_size, found.st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -55,12 +64,19 @@ class LoadedSource:
             )
         return Piece(*as_rows(made, self.name))
 
+    def stamp(self) -> tuple[int, int] | None:
+        """None: only its rows tell whether they are the same."""
+        return None
+
 
 Source = FolderSource | LoadedSource
 
 
 class Description(NamedTuple):
-    """What this process has to know of a shard: all but its features."""
+    """What this process has to know of a shard: all but its features.
+
+    ``flipped`` says of sequences of letters which come after their reverse complement in the alphabet.
+    """
 
     kind: str
     dtype: str
@@ -69,6 +85,8 @@ class Description(NamedTuple):
     lengths: Array | None
     boxes: Array | None
     crc: int
+    flipped: Array | None
+    stamp: tuple[int, int] | None
 
 
 def describe(source: Source) -> Description | str:
@@ -76,6 +94,11 @@ def describe(source: Source) -> Description | str:
     try:
         values, offsets, boxes = source.open()
     except Exception as error:
+        if isinstance(source, FolderSource) and not os.path.isdir(source.folder):
+            return (
+                f"{source.name} cannot be read by a worker: it sees no folder {source.folder}; put the shards where "
+                "all workers find them under the same path, or give loaders"
+            )
         return f"{source.name} cannot be read by a worker: {type(error).__name__}: {error}"
     rows = values if isinstance(values, np.ndarray) else values.rows
     try:
@@ -89,9 +112,17 @@ def describe(source: Source) -> Description | str:
             != read_manifest(source.folder).shards[source.place].digests["values"]
         ):
             return f"{source.name} has changed since it was written: its checksum is another; write the shards again"
-    kind = "table" if offsets is None else "bags"
+    kind = kind_of(rows, offsets)
     lengths = None if offsets is None else np.diff(offsets)
-    return Description(kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc)
+    flipped = None
+    if kind == "letters" and offsets is not None:
+        try:
+            flipped = orient(read_sequences(Ragged(np.array(rows).ravel(), offsets)))[1]
+        except ValueError as error:
+            return f"{source.name}: {error}"
+    return Description(
+        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped, source.stamp()
+    )
 
 
 def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambda first, rows: None) -> int:

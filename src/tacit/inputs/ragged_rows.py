@@ -52,8 +52,9 @@ def read_ragged(X: Any, sample: str, row: str) -> Ragged:
 
 def read_shards(shards: Shards, sample: str, row: str) -> Shards:
     """Check shards of samples of several rows: files as they were written, finite numbers, no empty sample."""
-    if shards.is_table:
-        raise ValueError(f"these shards hold a table, and {sample}s are needed; write them with Ragged.to_shards")
+    if shards.manifest.kind != "bags":
+        held = "a table" if shards.is_table else "letters"
+        raise ValueError(f"these shards hold {held}, and {sample}s are needed; write them with Ragged.to_shards")
     empty = np.flatnonzero(shards.lengths == 0)
     if empty.size:
         raise ValueError(f"{sample} {empty[0]} has 0 {row}s; drop it or give it one")
@@ -63,7 +64,9 @@ def read_shards(shards: Shards, sample: str, row: str) -> Shards:
 def read_table_shards(shards: Shards) -> Shards:
     """Check shards of a table: files as they were written, finite numbers."""
     if not shards.is_table:
-        raise ValueError("these shards hold bags, and one row per sample is needed; write them with Shards.write")
+        raise ValueError(
+            f"these shards hold {shards.manifest.kind}, and one row per sample is needed; write them with Shards.write"
+        )
     return _checked(shards, "row")
 
 

@@ -343,7 +343,7 @@ class LatentSVM(Learner):
         if isinstance(self.init, str) and (
             self.init == "warm" or (self.init == "auto" and has_hidden_states(oracle) and part is None)
         ):
-            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, ["learn_online"], "use init='auto'")
+            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, ["learn_online"], "use init='weights'")
             w = learn_first_weights(oracle, descent.weights, rng)
             return self._begin_at(procedure, oracle.impute(w).code, w)
         if isinstance(self.init, str) and self.init == "k-means":

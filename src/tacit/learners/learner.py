@@ -276,8 +276,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Check the input once. For a plain table, also remember its feature names and count, or compare with them."""
         if isinstance(X, Shards) and not self.problem.takes_shards:
             raise CapabilityError(
-                f"{type(self.problem).__name__} cannot learn from shards, which Candidates and Multiclass can; load "
-                "the samples: shards.in_memory()"
+                f"{type(self.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, "
+                "Motif and Transforms can; load the samples: shards.in_memory()"
             )
         checked = self.problem.read(X)
         if get_tags(self).input_tags.two_d_array:

@@ -205,8 +205,8 @@ class FusesPlanes(Protocol):
     def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
         """What `augmented` answers for all rows, and the gradient of the plane of that answer."""
 
-    def slopes(self, codes: Sequence[Array], coefs: Sequence[Array], weights: Array, target: Array) -> list[Array]:
-        """``Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))`` for several codes."""
+    def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
+        """The gradients of the planes of several codes, without `TARGET`."""
 
 
 class KeepsDual(Protocol):
@@ -359,7 +359,7 @@ def has_long_codes(oracle: Any) -> bool:
 def has_hidden_states(oracle: Any) -> bool:
     """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
     apart at w = 0. Links between mentions are none: their features tell them apart."""
-    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "learn_online")
+    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "state_posterior")
 
 
 def hidden_values(oracle: Any, code: Array) -> Any:

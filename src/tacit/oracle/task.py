@@ -14,6 +14,9 @@ from tacit.oracle.capabilities import FusesPlanes, SumsDifferences, offered
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, take_code
 from tacit.penalties import Penalty, Quadratic
 
+MAX_CODES = 20_000_000
+"""Entries of codes that are sent in one question about planes: few journeys, and memory that has a bound."""
+
 
 class Plane(NamedTuple):
     """``gradient·w + offset``, a lower bound on Σ c_i ξ_i(w) at every w."""
@@ -86,9 +89,13 @@ class Task:
         fused = offered(self.oracle, FusesPlanes)
         if fused is None or not len(codes):
             return [self.plane(code) for code in codes]
-        measured = [self._measure(code) for code in codes]
-        slopes = fused.slopes([m[0] for m in measured], [m[1] for m in measured], self.weights, self.target)
-        return [Plane(slope, m[2]) for slope, m in zip(slopes, measured, strict=True)]
+        planes: list[Plane] = []
+        at_once = max(1, MAX_CODES // max(self.target.size, 1))
+        for first in range(0, len(codes), at_once):
+            measured = [self._measure(code) for code in codes[first : first + at_once]]
+            slopes = fused.slopes([code for code, _, _ in measured], self.weights, self.target, self.rescaling)
+            planes += [Plane(slope, offset) for slope, (_, _, offset) in zip(slopes, measured, strict=True)]
+        return planes
 
     def tangent(self, w: Array) -> tuple[Array, Plane]:
         """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,14 +14,23 @@ from sklearn.decomposition import PCA
 from tacit.arrays import Array, first_non_finite, is_table
 from tacit.inputs.labels import read_classes
 from tacit.inputs.parameters import even_table, one_of, shorten, whole_number
-from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
+from tacit.inputs.ragged_rows import read_table_shards
+from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 from tacit.problems.classes.kept_states import KeptStates
 from tacit.problems.classes.problem import ClassProblem
+from tacit.problems.classes.remote_views import RemoteViews
+from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.classes.state_blocks import StateBlocks
 from tacit.problems.rotations import Rotations
+from tacit.problems.shared.principal_components import principal_components, sample_blocks
+from tacit.problems.shared.view_spool import spool_views
+from tacit.shards import Shards
+
+FEW_SAMPLES = 200
+"""Samples below which principal components are found by a singular value decomposition."""
 
 
 class Transforms(ClassProblem):
@@ -28,9 +38,10 @@ class Transforms(ClassProblem):
 
     ``φ(x, h)`` is the input under transformation h, reduced to `n_components` principal components. The hidden value is
     the position of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
-    every sample are kept, reduced: O(n·T·K·components) per pass and as much memory. Rotations are linear, so turning
-    and reducing is one matrix product; no turned image is ever made. Images to turn are (n, height, width), with
-    channels in a last dimension if they have colours, or flat rows (see `rotations`).
+    every sample are kept, reduced: O(n·T·K·components) per pass and as much memory, or a temporary file for
+    `tacit.Shards`. Rotations are linear, so turning and reducing is one matrix product; no turned image is ever made.
+    Images to turn are (n, height, width), with channels in a last dimension if they have colours, or flat rows (see
+    `rotations`).
 
     The principal components are those of the training inputs *as they come*, untransformed, in double precision; the
     mean is taken off. Inputs are not scaled: divide pixels yourself, since C means nothing without their scale.
@@ -62,6 +73,7 @@ class Transforms(ClassProblem):
     """
 
     hidden_losses = ("exact", "angle")
+    takes_shards = True
 
     def __init__(
         self,
@@ -130,7 +142,14 @@ class Transforms(ClassProblem):
         if self.kept is not None:
             self._read_kept(k, len(states))
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
+        if isinstance(X, Shards):
+            if self.blocks != "class":
+                raise CapabilityError(
+                    f"Transforms(blocks={shorten(self.blocks)}) cannot learn from shards, which blocks='class' can; "
+                    "load the samples: shards.in_memory()"
+                )
+            return read_table_shards(X)
         if sparse.issparse(X):
             raise TypeError("Transforms takes dense inputs, got a sparse matrix; call toarray() first")
         try:
@@ -160,7 +179,8 @@ class Transforms(ClassProblem):
         X = self.checked(X)
         classes = read_classes(self.classes, y, len(X))
         self.check_loss(classes)
-        shape = self._input_shape(X)
+        table: Any = X.values if isinstance(X, Shards) else X
+        shape = self._input_shape(table)
         facts: dict[str, Any] = {"states": self._states(), "shape": np.array(shape)}
         if self.n_components is not None:
             kept = int(self.n_components)
@@ -169,10 +189,19 @@ class Transforms(ClassProblem):
                     f"n_components={kept} principal components of {len(X)} samples of "
                     f"{math.prod(shape)} numbers; at most the smaller of the two can be kept"
                 )
-            pca = PCA(kept, svd_solver="full" if len(X) < 200 else "covariance_eigh")
-            pca.fit(X.reshape(len(X), -1).astype(np.float64))
-            facts |= {"mean": pca.mean_, "components": pca.components_}
-        width = self._views(X[:1], facts).shape[2]
+            if len(X) < FEW_SAMPLES and not _is_here(X):
+                raise CapabilityError(
+                    f"the principal components of {len(X)} samples are found in memory, and these are on workers; from "
+                    f"{FEW_SAMPLES} samples on workers sum them up"
+                )
+            if len(X) < FEW_SAMPLES:
+                pca = PCA(kept, svd_solver="full").fit(_flat(table[0 : len(X)]).astype(np.float64))
+                mean, components = pca.mean_, pca.components_
+            else:
+                mean, components = principal_components(table if isinstance(X, Shards) else _flat(X), kept)
+            facts |= {"mean": mean, "components": components}
+        first = table[0:1] if _is_here(X) else np.zeros((1, *table.shape[1:]), table.dtype)
+        width = self._views(first.reshape(1, *shape), facts).shape[2]
         states = (len(facts["states"]),) if self.blocks == "class and state" else ()
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), *states, width)}
         if self.fit_intercept:
@@ -184,12 +213,22 @@ class Transforms(ClassProblem):
         self.check()
         self.check_schema(schema)
         shape = tuple(schema.facts["shape"].tolist())
-        if math.prod(X.shape[1:]) != schema.n_features or (X.ndim > 2 and X.shape[1:] != shape):
+        if math.prod(X.shape[1:]) != schema.n_features or (len(X.shape) > 2 and X.shape[1:] != shape):
             raise ValueError(
                 f"X has {math.prod(X.shape[1:])} features, of shape {X.shape[1:]}, but Transforms is expecting "
                 f"{schema.n_features} features as input, of shape {shape}"
             )
-        views = self._views(X.reshape(len(X), *shape), schema.facts)
+        if isinstance(X, Shards):
+            views_of = partial(self._views_of_rows, shape, schema.facts)
+            offsets = np.arange(len(X) + 1) * len(self._states())
+            supervision = self.read_supervision(X, y, schema, offsets, hidden)
+            if not X.is_here:
+                dtype = views_of(np.zeros((1, X.shape[1]), X.dtype)).dtype
+                return RemoteViews(X.values, views_of, dtype, schema, offsets, **supervision)
+            spooled = spool_views(X.values, views_of)
+            return ShardedClassBlocks(spooled, schema, offsets, **supervision)
+        blocks = [self._views_of_rows(shape, schema.facts, rows) for rows in sample_blocks(X)]
+        views = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if self.kept is not None:
             kept, has_null = self._read_kept(len(schema.classes), views.shape[1])
             offsets = np.arange(len(X) + 1) * (views.shape[1] + bool(has_null.any()))
@@ -289,6 +328,9 @@ class Transforms(ClassProblem):
         views = (flat @ reduced.astype(flat.dtype)).astype(np.float64).reshape(len(X), len(maps), -1)
         return np.asarray(views - components @ mean)
 
+    def _views_of_rows(self, shape: tuple[int, ...], facts: Any, rows: Array) -> Array:
+        return self._views(rows.reshape(len(rows), *shape), facts)
+
     def _called(self, X: Array, components: Array | None, mean: Array | None) -> Array:
         views = [_checked_view(function, X, t) for t, function in enumerate(self.transforms)]
         other = [t for t, view in enumerate(views) if view.shape != views[0].shape]
@@ -375,6 +417,15 @@ def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
     if place:
         raise ValueError(f"transformation {t} made NaN or infinity of sample {place[0]}")
     return view
+
+
+def _is_here(X: Any) -> bool:
+    """Whether this process can read the samples."""
+    return X.is_here if isinstance(X, Shards) else True
+
+
+def _flat(X: Array) -> Array:
+    return X.reshape(len(X), -1)
 
 
 def _shape(x: Any) -> str:

@@ -27,7 +27,10 @@ BLOCK_OPERATIONS = 6_000_000
 _block_operations = BLOCK_OPERATIONS
 
 MAX_BLOCKS = 64
-"""Blocks of rows at the most, and so the number of threads that can share a pass."""
+"""Blocks of rows at the most, as long as they have no more than `MAX_OPERATIONS`."""
+
+MAX_OPERATIONS = 100_000_000
+"""Multiplications per block at the most. Workers share a pass by blocks, and hundreds of them are for much data."""
 
 
 @dataclass(frozen=True)
@@ -256,7 +259,8 @@ def smallest_blocks() -> Iterator[None]:
 def block_cuts(oracle: Any, n_rows: int) -> list[int]:
     """Where the blocks of a call for so many rows begin, and where the last ends. It depends on the data alone."""
     share = n_rows / max(oracle.n_samples, 1)
-    n_blocks = max(int(min(share * operations(oracle) // _block_operations, MAX_BLOCKS, n_rows)), 1)
+    total = share * operations(oracle)
+    n_blocks = max(int(min(max(min(total // _block_operations, MAX_BLOCKS), total // MAX_OPERATIONS), n_rows)), 1)
     return [n_rows * block // n_blocks for block in range(n_blocks + 1)]
 
 

@@ -23,6 +23,7 @@ from tacit.shards.folder import (
     new_folder,
     open_part,
     read_manifest,
+    samples_of,
     write_shards,
 )
 from tacit.shards.mapped import MappedArray
@@ -98,11 +99,11 @@ class Shards:
     def write(folder: Any, X: Any, shards: int = 4) -> Shards:
         """Write samples to a new folder, in so many shards of about as many rows each, and open it.
 
-        ``X`` are bags, as `Ragged.of` takes them, or a table of numbers of which each row is a sample. The result of a
-        fit does not depend on the number of shards.
+        ``X`` are bags, as `Ragged.of` takes them, a table of numbers of which each row is a sample, or sequences as
+        strings. The result of a fit does not depend on the number of shards.
         """
         is_table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object
-        samples = X if is_table else Ragged.of(X)
+        samples = X if is_table else samples_of(X)
         n = whole_number("shards", shards, 1, max(len(samples), 1), remedy="a shard has at least one sample")
         starts = np.arange(len(samples) + 1) if is_table else samples.offsets
         cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n + 1))
@@ -170,13 +171,23 @@ class Shards:
 
     def __repr__(self) -> str:
         rows, width = self.values.shape
-        what = "rows" if self.is_table else "bags"
+        what = {"table": "rows", "bags": "bags", "letters": "sequences"}[self.manifest.kind]
         return f"Shards({len(self)} {what} in {len(self.manifest.shards)} shards; {rows} × {width} {self.dtype})"
 
     def in_memory(self) -> Any:
         """All samples in memory: a Ragged, or an array for a table."""
         values = np.concatenate(list(self.values.chunks()))
+        if self.manifest.kind == "letters":
+            return Ragged(values.ravel(), self.offsets)
         return values if self.is_table else Ragged(values, self.offsets, self.boxes)
+
+    is_here = True
+    """Whether this process can read the rows."""
+
+    def name_of(self, sample: int) -> str:
+        """The shard of a sample."""
+        last = np.cumsum([shard.samples for shard in self.manifest.shards])
+        return f"shard {self.manifest.shards[int(np.searchsorted(last, sample, side='right'))].name}"
 
     def verify(self) -> None:
         """Compare every file with its checksum, and refuse NaN and infinity; the error names the shard.

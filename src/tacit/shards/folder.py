@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ class Shard(NamedTuple):
 class Manifest(NamedTuple):
     """What all shards of a folder have in common, and the shards.
 
-    ``kind`` is "bags" for samples of several rows, "table" where each row is a sample.
+    ``kind`` is "bags" for samples of several rows, "table" where each row is a sample, "letters" for sequences.
     """
 
     kind: str
@@ -86,7 +86,7 @@ def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None
         shard_name = f"shard-{k:05d}"
         label = next(labels) if labels is not None else shard_name
         values, offsets, boxes = as_rows(part, label)
-        now = "table" if offsets is None else "bags", values.dtype.str, int(values.shape[1]), boxes is not None
+        now = kind_of(values, offsets), values.dtype.str, int(values.shape[1]), boxes is not None
         first = first or now
         if now != first:
             raise ValueError(f"{label} holds {_in_words(now)}, the first shard {_in_words(first)}; make them alike")
@@ -112,11 +112,12 @@ def read_manifest(folder: Path) -> Manifest:
         raise FileNotFoundError(f"{_told(folder)} {why}; write shards with Ragged.to_shards(folder)")
     try:
         text = json.loads(path.read_text(encoding="utf-8"))
-        if text["format"] != FORMAT or text["kind"] not in ("bags", "table"):
+        if text["format"] != FORMAT or text["kind"] not in ("bags", "table", "letters"):
             raise ValueError(f"format {shorten(text['format'])}, kind {shorten(text['kind'])}")
-        needed = {"values", "offsets"} if text["kind"] == "bags" else {"values"}
+        needed = {"values"} if text["kind"] == "table" else {"values", "offsets"}
         shards = tuple(_read_line(line, needed) for line in text["shards"])
-        manifest = Manifest(text["kind"], _read_type(text["dtype"]), whole_number("width", text["width"], 0), shards)
+        dtype = _read_type(text["dtype"], text["kind"])
+        manifest = Manifest(text["kind"], dtype, whole_number("width", text["width"], 0), shards)
     except Exception as error:  # NumPy reads the name of a type with a parser that raises what it likes
         raise ValueError(f"{_told(path)} is no manifest of shards ({reason(error)}); write the shards again") from error
     if not manifest.shards:
@@ -162,7 +163,9 @@ def as_rows(part: Any, label: str) -> Piece:
     """The rows of a part, how they are cut into samples, and their boxes."""
     is_table = isinstance(part, np.ndarray) and part.ndim == 2 and part.dtype != object
     try:
-        bags = None if is_table else Ragged.of(part)
+        bags = None if is_table else samples_of(part)
+        if bags is not None and bags.values.dtype == np.uint8 and bags.values.ndim == 1:
+            return Piece(plain_letters(bags.values)[:, None], bags.offsets, None)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{label}: {error}") from error
     values = part if bags is None else bags.values
@@ -175,6 +178,39 @@ def as_rows(part: Any, label: str) -> Piece:
     return Piece(values, None, None) if bags is None else Piece(values, bags.offsets, bags.boxes)
 
 
+def samples_of(X: Any) -> Ragged:
+    """Bags, as `Ragged.of` takes them, or strings as a Ragged of bytes."""
+    strings = _strings_in(X)
+    if strings is None:
+        return Ragged.of(X)
+    letters = [x.encode("latin-1", "replace") if isinstance(x, str) else x for x in strings]
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in letters])])
+    return Ragged(np.frombuffer(b"".join(letters), np.uint8), offsets)
+
+
+def _strings_in(X: Any) -> Sequence[str | bytes] | None:
+    """The strings of a list, array or pandas column of nothing else; None for all other things."""
+    if type(X).__module__.split(".")[0] == "pandas" and getattr(X, "ndim", 0) == 1:
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "SUO":
+        X = X.tolist()
+    is_list = isinstance(X, list | tuple) and len(X) > 0
+    return X if is_list and all(isinstance(x, str | bytes) for x in X) else None
+
+
+def plain_letters(letters: Array) -> Array:
+    """Letters in upper case, and T for U: as sequences are compared."""
+    upper = np.where((letters >= ord("a")) & (letters <= ord("z")), letters - 32, letters).astype(np.uint8)
+    return np.where(upper == ord("U"), np.uint8(ord("T")), upper)
+
+
+def kind_of(values: Any, offsets: Array | None) -> str:
+    """What rows are; see `Manifest`."""
+    if offsets is None:
+        return "table"
+    return "letters" if values.dtype == np.uint8 else "bags"
+
+
 def _in_words(found: tuple[str, str, int, bool]) -> str:
     kind, dtype, width, has_boxes = found
     return f"{kind} of {width} × {np.dtype(dtype)}{' with boxes' if has_boxes else ''}"
@@ -184,10 +220,10 @@ def _told(path: Path) -> str:
     return one_line(str(path), 300)
 
 
-def _read_type(name: Any) -> str:
+def _read_type(name: Any, kind: str) -> str:
     dtype = np.dtype(str(name))
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"rows are of {shorten(name)}, and shards hold floats")
+    if dtype not in ((np.uint8,) if kind == "letters" else (np.float32, np.float64)):
+        raise ValueError(f"rows are of {shorten(name)}, and shards hold floats, or letters as uint8")
     return dtype.str
 
 

@@ -42,6 +42,14 @@ class MappedArray:
         if stop > start and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
+    def fetch(self, first: int, last: int) -> None:
+        """Ask the system to read these rows from disk in the meantime, where they are not in its memory."""
+        page = mmap.PAGESIZE
+        start = (self._start + first * self._row_bytes) // page * page
+        stop = self._start + last * self._row_bytes
+        if stop > start and hasattr(mmap, "MADV_WILLNEED"):
+            self._map.madvise(mmap.MADV_WILLNEED, start, stop - start)
+
     def part(self, first: int, last: int) -> MappedArray:
         """The rows from first to last (exclusive), of the same map."""
         own = copy.copy(self)

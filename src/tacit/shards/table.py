@@ -17,6 +17,9 @@ MAX_RESIDENT = 1 << 28
 CHUNK_BYTES = 1 << 24
 """Bytes that are read at a time by a walk through the whole table."""
 
+AHEAD_BYTES = 1 << 25
+"""Bytes behind a block that the system is asked to read while the block is computed."""
+
 
 class ShardedTable:
     """Rows of several arrays, one after the other, as one table; where they are cut changes nothing.
@@ -42,6 +45,7 @@ class ShardedTable:
         most = MAX_RESIDENT if max_resident is None else max_resident
         n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
         self._gives_back = n_bytes > most and any(isinstance(piece, MappedArray) for piece in pieces)
+        self._fetched = 0
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -54,6 +58,8 @@ class ShardedTable:
             if len(parts) == 1:
                 return parts[0]
             return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+        if len(self._arrays) == 1:
+            return np.asarray(self._arrays[0][key])
         out = np.empty((len(key), self.shape[1]), self.dtype)
         owner = np.searchsorted(self._starts, key, side="right") - 1
         for piece in np.unique(owner).tolist():
@@ -83,6 +89,17 @@ class ShardedTable:
             mapped = self._pieces[piece]
             if isinstance(mapped, MappedArray):
                 mapped.give_back(start, stop)
+
+    def fetch_behind(self, last: int) -> None:
+        """Let the system read the rows from this one on, which the next blocks ask for, where the table is large."""
+        ahead = max(1, AHEAD_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
+        if not self._gives_back or self._fetched - ahead <= last < self._fetched - ahead // 2:
+            return  # it was asked for already
+        self._fetched = last + ahead
+        for _, (piece, start, stop) in self._runs(last, min(last + ahead, len(self))):
+            mapped = self._pieces[piece]
+            if isinstance(mapped, MappedArray):
+                mapped.fetch(start, stop)
 
     def _runs(self, first: int, last: int) -> Iterator[tuple[Array, tuple[int, int, int]]]:
         """The rows from first to last (exclusive), piece by piece, and which of which piece they are."""

@@ -33,8 +33,12 @@ passes."""
 MIN_DROPPED = 5
 """Planes are dropped only when this many can go: dropping one costs as much as dropping five."""
 
-MAX_PLANES = 1000
-"""Planes kept at the most: beyond that the half of less weight goes. Most tasks need only a few dozen."""
+MIN_PLANES, MAX_PLANES = 20, 1000
+"""Planes kept at the most: beyond that the half of less weight goes. Most tasks need only a few dozen. With very many
+samples it is fewer, but not below the first number."""
+
+MAX_PLANE_CODES = 1_000_000_000
+"""Entries of the codes of all planes at the most, one or two bytes each: at 10⁷ samples a hundred planes are kept."""
 
 QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
@@ -335,10 +339,12 @@ class BundleState(StallCounter):
         self.ages[0] = 0
         if np.count_nonzero(self.ages >= after) >= MIN_DROPPED:
             self._keep_planes(np.flatnonzero(self.ages < after), len(self._offsets))
-        elif len(self.codes) >= MAX_PLANES:
+            return
+        most = min(MAX_PLANES, max(MIN_PLANES, MAX_PLANE_CODES // max(1, self.codes[0].size)))
+        if len(self.codes) >= most:
             share = alpha * np.sqrt(self.gram.diagonal())
             share[0] = np.inf
-            self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: MAX_PLANES // 2]), len(self._offsets))
+            self._keep_planes(np.sort(np.argsort(-share, kind="stable")[: most // 2]), len(self._offsets))
 
     def _kept_weights(self, alpha: Array, keep: Array) -> Array:
         """The weights of planes that are kept, of sum one; none if they were all on others."""

@@ -156,7 +156,8 @@ class ChainOracle(ChainMaxima, ChainSums):
 
     def digest(self) -> str:
         below = () if self.states.are_tags else (self.states.counts, self._known_states)
-        return checksum(self.table, self.offsets, self.allowed, self._labels, *(self._losses or (None, None)), *below)
+        known = self.allowed, self._labels, *(self._losses or (None, None))
+        return checksum(self._digested(), self.offsets, *known, *below)
 
     def units(self) -> Array:
         """The number of known tags of every sequence: what a mean loss is taken over."""

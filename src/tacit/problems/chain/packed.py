@@ -58,7 +58,8 @@ class PackedChains:
         self.n_params = schema.n_params
         self.code_offsets: Array | None = sequences.offsets
         self.offsets = sequences.offsets
-        self.table = _extended(sequences, schema)
+        self._schema = schema
+        self.table: Any = self._keep(sequences, schema)
         self._sparse = sparse.issparse(self.table)
         self._turned: dict[str, tuple[Array, Array]] = {}
         self._precision = self.table.dtype
@@ -68,6 +69,15 @@ class PackedChains:
         self._known_states = known_states
         self._losses = None if losses is None else self._checked(losses)
         self._code_type = smallest_integers(self.n_states)
+
+    def _keep(self, sequences: Any, schema: Schema) -> Any:
+        """The token features in the layout that passes read."""
+        return extended(sequences, schema)
+
+    def _digested(self) -> Any:
+        """The token features as the user gave them."""
+        width = self._schema.n_features
+        return self.table if self._sparse or self.table.shape[1] == width else self.table[:, :width]
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value, code = np.empty(self._starts(rows).size - 1), self._read(code, rows)
@@ -230,16 +240,24 @@ class PackedChains:
         return code
 
 
-def _extended(sequences: Ragged, schema: Schema) -> Any:
+def extended(sequences: Ragged, schema: Schema) -> Any:
     """The token table, with the columns of the `EXTRA` blocks that the schema has."""
-    names = [name for name in EXTRA if name in schema.blocks]
-    if not names:
-        return sequences.values
-    values, offsets = sequences.values, sequences.offsets
-    extra = np.zeros((values.shape[0], len(names)), dtype=values.dtype)
-    places = {"intercept": slice(None), "start": offsets[:-1], "stop": offsets[1:] - 1}
-    for column, name in enumerate(names):
-        extra[places[name], column] = 1
+    values = sequences.values
+    extra = extra_columns(sequences.offsets, schema, np.arange(values.shape[0])).astype(values.dtype)
+    if not extra.shape[1]:
+        return values
     if sparse.issparse(values):
         return sparse.csr_array(sparse.hstack([values, sparse.csr_array(extra)], format="csr"))
     return np.hstack([values, extra])
+
+
+def extra_columns(offsets: Array, schema: Schema, tokens: Array) -> Array:
+    """(tokens, columns): the features that every sequence has, one column for each of the `EXTRA` blocks there are."""
+    sequence = np.searchsorted(offsets, tokens, side="right") - 1
+    columns = {
+        "intercept": np.ones(tokens.size, dtype=bool),
+        "start": tokens == offsets[:-1][sequence],
+        "stop": tokens == offsets[1:][sequence] - 1,
+    }
+    names = [name for name in EXTRA if name in schema.blocks]
+    return np.column_stack([columns[name] for name in names]) if names else np.zeros((tokens.size, 0), dtype=bool)

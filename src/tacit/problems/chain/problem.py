@@ -10,14 +10,16 @@ import numpy as np
 from tacit.arrays import Array, locate
 from tacit.inputs.labels import check_listed, find_labels, kind_of_label
 from tacit.inputs.parameters import has_length, is_list, shorten, switch
-from tacit.inputs.ragged_rows import read_ragged
+from tacit.inputs.ragged_rows import read_ragged, read_shards
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
+from tacit.problems.chain.sharded import ShardedChainOracle
 from tacit.problems.chain.states import States, check_states, read_counts, read_states
 from tacit.problems.chain.tags import read_tag_classes, read_tags
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.shared.costs import read_costs
 from tacit.ragged import Ragged
+from tacit.shards import Shards
 
 
 class Chain(Problem):
@@ -48,6 +50,7 @@ class Chain(Problem):
 
     reads_once = True
     has_marginals = True
+    takes_shards = True
 
     def __init__(
         self,
@@ -65,7 +68,9 @@ class Chain(Problem):
         self.forbidden = forbidden
         self.states = states
 
-    def read(self, X: Any) -> Ragged:
+    def read(self, X: Any) -> Any:
+        if isinstance(X, Shards):
+            return read_shards(X, "sequence", "token")
         return read_ragged(X, "sequence", "token")
 
     def check(self) -> None:
@@ -120,7 +125,8 @@ class Chain(Problem):
             if hidden is not None:
                 labels = supervision["labels"]
                 supervision["known_states"] = read_states(hidden, states, labels, sequences.offsets)
-        return ChainOracle(sequences, schema, allowed=allowed, **supervision)
+        oracle = ShardedChainOracle if isinstance(sequences, Shards) else ChainOracle
+        return oracle(sequences, schema, allowed=allowed, **supervision)
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ant", "bee", "cat"] if self.classes is None else self.classes)

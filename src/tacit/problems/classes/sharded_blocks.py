@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Array, Rows
-from tacit.oracle import LossTable
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.problems.shared.row_sums import add_rows
+from tacit.problems.shared.sample_parts import cut_samples
 
 MIN_IN_PLACE = 4_000_000
 """Multiplications from which on a block is multiplied as it is stored. Below a million, BLAS libraries have other
@@ -41,24 +41,9 @@ class ShardedClassBlocks(ClassBlocks):
         return getattr(self._rows, "distribute", None)
 
     def part(self, first: int, last: int) -> Self:
-        """The same oracle of the samples from first to last (exclusive), without rows: to be sent to where these are.
-
-        Its blocks are cut, and its codes are stored, as those of all samples.
-        """
-        part = copy.copy(self)
-        states = self.states(slice(first, last))
+        """The same oracle of the samples from first to last (exclusive), to be sent to where their rows are."""
+        part = cut_samples(self, first, last)
         part._rows = None
-        part.offsets = self.offsets[first : last + 1] - self.offsets[first]
-        part._sizes, part.n_samples = self._sizes[first:last], last - first
-        part._labels = None if self._labels is None else self._labels[first:last]
-        part._hidden = self._hidden[first:last]
-        part._allowed = None if self._allowed is None else self._allowed[states]
-        part._hidden_loss = None
-        if self._losses is not None:
-            table, column = self._losses
-            own = LossTable(table[:, states], None) if column is None else LossTable(table, column[first:last])
-            part._losses = part._checked(own)
-        part._whole = list(part._cut(slice(0, part.n_samples)))
         return part
 
     def on_rows(self, table: Any) -> Self:
@@ -68,8 +53,11 @@ class ShardedClassBlocks(ClassBlocks):
         return view
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
+        states = self.states(rows)
+        if isinstance(states, slice):
+            self._rows.fetch_behind(states.stop)
         scores = super().scores(w, rows)
-        self._give_back(self.states(rows))
+        self._give_back(states)
         return scores
 
     def _columns_of(self, states: Any) -> Array:

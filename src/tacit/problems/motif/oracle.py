@@ -17,8 +17,9 @@ from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 from tacit.problems.motif import kernels
 from tacit.problems.motif.pieces import Pieces
+from tacit.problems.motif.sequences import letters_of
 from tacit.problems.motif.starts import enriched_words
-from tacit.problems.motif.strands import orient
+from tacit.problems.motif.strands import orient, turn
 from tacit.problems.motif.words import find_words
 from tacit.ragged import Ragged
 
@@ -81,26 +82,32 @@ class MotifOracle(EnumerableOracle):
     """
 
     def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **supervision: Any) -> None:
-        width, background, strands = layout.width, layout.background, layout.strands
+        width, strands = layout.width, layout.strands
         self._layout, self._strands = layout, strands
         self._shape = layout.shape()
         self._blocks_of = schema.views
-        self._flipped = np.zeros(len(sequences), dtype=bool)
+        self._schema = schema
         self._labels_of: Array | None = supervision.get("labels")
-        if layout.is_symmetric:
-            sequences, self._flipped = orient(sequences)
-        self._sequences = sequences
         self._starts, self._stops = sequences.offsets[:-1], sequences.offsets[1:]
         self._pieces = Pieces.of(width)
-        self._words = find_words(sequences.values, sequences.offsets, background)
-        is_shared = self._pieces.length == background
-        self._parts = self._words if is_shared else find_words(sequences.values, sequences.offsets, self._pieces.length)
+        self._keep(sequences)
         self._longest = int(sequences.lengths.max())
         states = strands * layout.count_starts(sequences.lengths)
         offsets = np.concatenate([[0], np.cumsum(states)])
         if "hidden" in supervision:
             supervision["hidden"] = self._turned(supervision["hidden"], offsets)
         super().__init__(schema.classes, offsets, schema.n_params, **supervision)
+
+    def _keep(self, sequences: Any) -> None:
+        """Keep the sequences, each on the strand that comes first, and number their words."""
+        self._flipped = np.zeros(len(sequences), dtype=bool)
+        if self._layout.is_symmetric:
+            sequences, self._flipped = orient(sequences)
+        self._sequences: Ragged = sequences
+        background = self._layout.background
+        self._words = find_words(sequences.values, sequences.offsets, background)
+        is_shared = self._pieces.length == background
+        self._parts = self._words if is_shared else find_words(sequences.values, sequences.offsets, self._pieces.length)
 
     def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
         """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
@@ -144,11 +151,15 @@ class MotifOracle(EnumerableOracle):
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
+        coef = one_coef_each(coef, self._count(rows))
+        return self._moved(self.split(code, rows), self.split(target, rows), coef, rows)
+
+    def _moved(self, outputs: tuple[Any, Any], targets: tuple[Any, Any], coef: Array, rows: Rows) -> Array:
+        """`difference` of outputs that are given as labels and states."""
         sums = self._zeros()
         cut, places = self._cut_words(rows), self._pieces.places
-        coef = one_coef_each(coef, cut[2].size)
-        for output, sign in ((code, 1.0), (target, -1.0)):
-            kernels.add_moves(*cut, places, self._shape, *self.split(output, rows), coef, sign, *sums)
+        for output, sign in ((outputs, 1.0), (targets, -1.0)):
+            kernels.add_moves(*cut, places, self._shape, *output, coef, sign, *sums)
         return self._fold(*sums)
 
     def proposals(self, most: int) -> list[Array]:
@@ -250,9 +261,15 @@ class MotifOracle(EnumerableOracle):
         return values[np.where(np.repeat(turned, sizes), mirrored, places)]
 
     def digest(self) -> str:
-        shape = np.append(self._shape, self._strands)
-        ids = self._words.ids, self._words.spellings, self._parts.ids, self._parts.spellings
-        return checksum(*ids, shape, self.offsets, *self.digest_arrays())
+        sequences = self._sequences
+        if self._flipped.any():  # turning twice gives the sequences as they came
+            sequences = turn(sequences, self._flipped)
+        letters = letters_of(sequences.values)[:, None]
+        return checksum(letters, sequences.offsets, *self._settings(), *self.digest_arrays())
+
+    def _settings(self) -> tuple[Array, Array]:
+        """What belongs to the data beside letters and labels."""
+        return np.append(self._shape, self._strands), self.offsets
 
     def _argmax(
         self,

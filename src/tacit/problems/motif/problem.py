@@ -11,15 +11,16 @@ from sklearn.utils import ClassifierTags
 from tacit.arrays import Array
 from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.inputs.parameters import one_of, shorten, whole_number
-from tacit.oracle import Example, HiddenLoss, Problem, Schema
+from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.motif.composition import count_shares
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
-from tacit.problems.motif.sequences import MEANING, read_sequences
+from tacit.problems.motif.sequences import MEANING, check_letters, read_sequences
+from tacit.problems.motif.sharded import ShardedMotifOracle
 from tacit.problems.motif.site_example import site_example
 from tacit.problems.motif.sites import SiteLayout, SiteOracle, read_sites
 from tacit.problems.shared.costs import class_losses, read_costs
-from tacit.ragged import Ragged
+from tacit.shards import Shards
 
 LONGEST_WORD = 8
 
@@ -88,6 +89,7 @@ class Motif(Problem):
     """
 
     reads_once = True
+    takes_shards = True
 
     def __init__(
         self,
@@ -139,10 +141,10 @@ class Motif(Problem):
         composition = count_shares(layout.longest, layout.strands)
         return {"motif": (layout.n_motifs, width, 4), "composition": (composition,), "intercept": (1,)}
 
-    def read(self, X: Any) -> Ragged:
+    def read(self, X: Any) -> Any:
         self.check()
         width, background = self._sizes()
-        sequences = read_sequences(X)
+        sequences: Any = self._read_shards(X) if isinstance(X, Shards) else read_sequences(X)
         shortest = self._layout().shortest if self.features != "sites" else width - int(self.overhang)
         short = np.flatnonzero(sequences.lengths < shortest)
         if short.size:
@@ -153,6 +155,21 @@ class Motif(Problem):
                 f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
             )
         return sequences
+
+    def _read_shards(self, shards: Shards) -> Shards:
+        if self.features == "sites":
+            raise CapabilityError(
+                "Motif(features='sites') cannot learn from shards, which features='full' can; load the sequences: "
+                "shards.in_memory()"
+            )
+        if shards.manifest.kind != "letters":
+            raise ValueError(
+                f"these shards hold a {shards.manifest.kind}, and sequences are needed: Shards.write(folder, X)"
+            )
+        shards.verify()
+        if shards.is_here:
+            check_letters(shards)
+        return shards
 
     def schema(self, X: Any, y: Any) -> Schema:
         sequences = self.checked(X)
@@ -190,7 +207,8 @@ class Motif(Problem):
             supervision["hidden"] = read_windows(
                 hidden, starts, layout.strands, supervision.get("labels"), schema.classes
             )
-        return MotifOracle(sequences, schema, layout, **supervision)
+        oracle = ShardedMotifOracle if isinstance(sequences, Shards) else MotifOracle
+        return oracle(sequences, schema, layout, **supervision)
 
     @property
     def _sees_start(self) -> bool:

@@ -62,6 +62,32 @@ def read_sequences(X: Any) -> Ragged:
     return Ragged(codes, offsets)
 
 
+def letter_codes(letters: Array) -> Array:
+    """The codes of ASCII letters, all of which were checked."""
+    return _CODE[letters]
+
+
+def check_letters(shards: Any) -> None:
+    """Refuse shards that hold what is no letter of DNA; the error names the shard."""
+    before = 0
+    for rows in shards.values.chunks():
+        wrong = np.flatnonzero(_CODE[rows.ravel()] == _UNKNOWN)
+        if wrong.size:
+            place = before + int(wrong[0])
+            i, position = locate(shards.offsets, place)
+            raise ValueError(
+                f"{shards.name_of(i)} has {chr(rows.ravel()[wrong[0]])!r} at position {position} of sequence {i}, "
+                f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N, and "
+                "write the shards again"
+            )
+        before += len(rows)
+
+
+def letters_of(codes: Array) -> Array:
+    """The ASCII letters of codes: the inverse of `letter_codes`, in upper case and with T for U."""
+    return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]
+
+
 def _plain(X: Any) -> Any:
     """A list of str or bytes, or a 1-D array of fixed-width strings."""
     if isinstance(X, (str, bytes)):

@@ -1,0 +1,82 @@
+"""Fits on shards and on a Dask cluster: memory, files, the cost of a round, speed, and workers that are killed."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import Page, publish
+from benchmarks.scale.bags import BAG, WIDTH, write
+
+N_FIT, N_KILLED = 20_000, 2000
+"""Bags of the fits whose CPU and speed are compared, and of those whose workers are killed."""
+
+NOTES = (
+    "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
+    "The CPU of the fit in memory includes turning its table into columns; on shards there is none.",
+    "Where the second core is busy with other work, two processes are no faster than one: the speed-up says something "
+    "only beside that of the plain processes.",
+    "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were not "
+    "measured.",
+)
+
+
+def run() -> Page:
+    from benchmarks.scale.disk import measure_disk, measure_growth
+    from benchmarks.scale.kills import measure_kills
+    from benchmarks.scale.workers import measure_cpu, measure_rounds, measure_speed
+
+    warnings.simplefilter("ignore")
+    page = Page(
+        "Beyond memory and beyond one machine",
+        f"Bags of {BAG} candidates of {WIDTH} features in single precision (where ten times as many are compared, 10 "
+        "candidates of 50 features), in NumPy files; margin learners with Bundle. Peaks are those of a whole process, "
+        "libraries included, each fit in a process of its own. Clusters are local, with workers of one thread. Other "
+        "programs ran on the two cores at the same time: times are the best of several, CPU times and ratios are what "
+        "counts.",
+        ("work", "measured", "must reach"),
+    )
+    with tempfile.TemporaryDirectory() as top:
+        folder = Path(top)
+        sections = {
+            "rounds": lambda: _on_two(lambda client: measure_rounds(page, client)),
+            "kills": lambda: measure_kills(page, _few(folder), N_KILLED),
+            "the CPU of CCCP": lambda: _on_two(lambda client: measure_cpu(page, client, _many(folder), N_FIT)),
+            "4 GB from disk": lambda: measure_disk(page, folder),
+            "10⁶ bags": lambda: measure_growth(page, folder),
+            "speed-up": lambda: measure_speed(page, _many(folder), N_FIT),
+        }
+        left = list(sections)
+        for name, measure in sections.items():
+            measure()
+            left.remove(name)
+            page.notes = [
+                *NOTES,
+                *([f"Not measured, because the run was cut short: {', '.join(left)}."] if left else []),
+            ]
+            publish("scale", page)  # a run takes a quarter of an hour and more: what is measured is not lost
+    return page
+
+
+def _on_two(measure: Callable[[Any], None]) -> None:
+    from benchmarks.scale.workers import cluster_of
+
+    with cluster_of(2) as client:
+        measure(client)
+
+
+def _many(top: Path) -> Path:
+    """The bags of fits whose CPU and speed are compared."""
+    if not (top / "many").exists():
+        write(top / "many", N_FIT, 4)
+    return top / "many"
+
+
+def _few(top: Path) -> Path:
+    """The bags of fits whose workers are killed."""
+    if not (top / "few").exists():
+        write(top / "few", N_KILLED, 4)
+    return top / "few"

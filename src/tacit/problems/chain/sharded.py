@@ -1,0 +1,129 @@
+"""Chains whose token features are in shards: the same inference, to the bit, on rows that are read block by block."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.arrays import Array, Rows
+from tacit.oracle import LossTable, Schema
+from tacit.oracle.enumerable import one_coef_each
+from tacit.problems.chain.oracle import ChainOracle
+from tacit.problems.chain.packed import extra_columns
+from tacit.problems.chain.viterbi import add_pairs
+from tacit.problems.shared.row_sums import add_rows
+from tacit.shards import ShardedTable, Shards
+
+TOKENS_AT_A_TIME = 1 << 15
+"""Tokens that are read at a time for a sum of features."""
+
+
+class ShardedChainOracle(ChainOracle):
+    """The features are in a `tacit.shards.ShardedTable`, read in place; its pages are given back after every block.
+
+    It visits no single sequences, so it has neither dual variables nor passes that learn online.
+    """
+
+    def _keep(self, sequences: Shards, schema: Schema) -> Any:
+        return TokenTable(sequences.values, sequences.offsets, schema)
+
+    @property
+    def dual(self) -> Any:
+        raise AttributeError("dual")
+
+    @property
+    def learn_online(self) -> Any:
+        raise AttributeError("learn_online")
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        return getattr(self.table.rows, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the sequences from first to last (exclusive), to be sent to where their rows are."""
+        part = copy.copy(self)
+        tokens = self.tokens(slice(first, last))
+        part.table = None
+        part.n_samples = last - first
+        part.offsets = part.code_offsets = self.offsets[first : last + 1] - self.offsets[first]
+        part._labels = None if self._labels is None else self._labels[tokens]
+        part._known_states = None if self._known_states is None else self._known_states[tokens]
+        if self._losses is not None:
+            table, column = self._losses
+            part._losses = LossTable(table[:, tokens], None) if column is None else LossTable(table, column[tokens])
+        return part
+
+    def on_rows(self, rows: Any) -> Self:
+        """The same oracle with these rows."""
+        view = copy.copy(self)
+        view.table = TokenTable(rows, self.offsets, self._schema)
+        return view
+
+    def _digested(self) -> Any:
+        return self.table.rows
+
+    def _unary(self, w: Array, rows: Rows) -> Array:
+        tokens = self.tokens(rows)
+        if not w.any():  # every fit asks there: no rows are needed, wherever they are
+            return np.zeros((int(self._starts(rows)[-1]), self.n_states))
+        if isinstance(tokens, slice):
+            self.table.rows.fetch_behind(tokens.stop)
+        unary = super()._unary(w, rows)
+        self._give_back(tokens)
+        return unary
+
+    def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
+        starts = self._starts(rows)
+        coef = one_coef_each(coef, starts.size - 1)
+        tokens = self.tokens(rows)
+        weights = np.repeat(coef, np.diff(starts))
+        for start in range(0, code.size, TOKENS_AT_A_TIME):
+            own = slice(start, min(start + TOKENS_AT_A_TIME, code.size))
+            if isinstance(tokens, slice):
+                places: Any = slice(tokens.start + own.start, tokens.start + own.stop)
+            else:
+                places = tokens[own]
+            table = self.table[places]
+            add_rows(table, code[own], np.arange(len(table)), weights[own], emission)
+            self._give_back(places)
+        add_pairs(code, starts, coef, transition)
+
+    def _add_expected(self, w: Array, rows: Rows, *more: Any) -> Array:
+        log = super()._add_expected(w, rows, *more)
+        self._give_back(self.tokens(rows))
+        return log
+
+    def _give_back(self, tokens: Any) -> None:
+        if isinstance(tokens, slice):
+            self.table.rows.give_back(tokens.start, tokens.stop)
+        elif len(tokens):
+            self.table.rows.give_back(int(tokens.min()), int(tokens.max()) + 1)
+
+
+class TokenTable:
+    """Token features in shards, and behind them the columns of features that every sequence has.
+
+    Parameters
+    ----------
+    rows : the features
+    offsets : where sequences begin
+    schema : says which columns there are
+    """
+
+    ndim = 2
+
+    def __init__(self, rows: ShardedTable, offsets: Array, schema: Schema) -> None:
+        self.rows = rows
+        self.dtype = rows.dtype
+        self._offsets, self._schema = offsets, schema
+        self.shape = rows.shape[0], rows.shape[1] + extra_columns(offsets, schema, np.arange(0)).shape[1]
+
+    def __getitem__(self, tokens: Any) -> Array:
+        rows = self.rows[tokens]
+        if self.shape[1] == self.rows.shape[1]:
+            return rows
+        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else np.asarray(tokens)
+        return np.hstack([rows, extra_columns(self._offsets, self._schema, places).astype(self.dtype)])

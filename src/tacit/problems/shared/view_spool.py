@@ -1,0 +1,43 @@
+"""Views of samples in a file: transformed once, because every pass reads them again."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from tacit.arrays import Array
+from tacit.problems.shared.principal_components import sample_blocks
+from tacit.shards import ShardedTable
+from tacit.shards.mapped import MappedArray
+
+
+def spool_views(table: ShardedTable, views: Callable[[Array], Array]) -> ShardedTable:
+    """All views of all samples as one table, (n·T, width), in a temporary file that goes with it.
+
+    Parameters
+    ----------
+    table : one row per sample
+    views : makes (samples, T, width) of rows
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tacit-views-"))
+    try:
+        with (folder / "views.npy").open("wb") as file:
+            for k, rows in enumerate(sample_blocks(table)):
+                own = np.ascontiguousarray(views(rows))
+                if k == 0:
+                    shape = table.shape[0] * own.shape[1], own.shape[2]
+                    kind = np.lib.format.dtype_to_descr(own.dtype)
+                    header = {"descr": kind, "fortran_order": False, "shape": shape}
+                    np.lib.format.write_array_header_1_0(file, header)
+                file.write(own.data)
+        spooled = ShardedTable([MappedArray(folder / "views.npy")])
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+    weakref.finalize(spooled, shutil.rmtree, folder, ignore_errors=True)
+    return spooled

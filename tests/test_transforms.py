@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from threadpoolctl import threadpool_limits
 
 from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
 from tacit.demo.turns import turned_digits
@@ -222,3 +223,30 @@ def test_wrong_settings_and_inputs_are_named(pair):
             rotations(*arguments)
     with pytest.raises(ValueError, match=r"hidden\[0\] is 3"):
         LatentSVM(Transforms(good, 5)).fit(images, y, hidden=np.full(len(y), 3))
+
+
+def test_views_have_the_same_bits_for_any_threads_of_blas_and_any_order_in_memory():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((3000, 144)), np.arange(3000) % 2
+    problem = Transforms(rotations(-20, 20, 3, shape=(12, 12)), n_components=20)
+    found = []
+    for threads, table in ((1, X), (2, X), (1, np.asfortranarray(X))):
+        with threadpool_limits(threads, user_api="blas"):
+            schema = problem.schema(table, y)
+            found.append((schema.facts["components"], problem.bind(table, y, schema).scores(np.ones(schema.n_params))))
+    for components, scores in found[1:]:
+        assert (components == found[0][0]).all()
+        assert (scores == found[0][1]).all()
+
+
+def test_an_error_of_a_transformation_names_the_sample():
+    X, y = np.zeros((1500, 2)), np.arange(1500) % 2
+    X[1400] = 1.0
+
+    def odd(rows):
+        return np.where(rows > 0, np.nan, rows)
+
+    problem = Transforms([lambda rows: rows, odd])
+    schema = problem.schema(X[:10], y[:10])
+    with pytest.raises(ValueError, match="transformation 1 made NaN or infinity of sample 1400"):
+        problem.bind(X, y, schema)

@@ -25,8 +25,9 @@ from tacit.problems.classes.remote_views import RemoteViews
 from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.classes.state_blocks import StateBlocks
 from tacit.problems.rotations import Rotations
-from tacit.problems.shared.principal_components import principal_components, sample_blocks
+from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, principal_components, sample_blocks
 from tacit.problems.shared.view_spool import spool_views
+from tacit.scale.threads import one_blas_thread
 from tacit.shards import Shards
 
 FEW_SAMPLES = 200
@@ -195,7 +196,8 @@ class Transforms(ClassProblem):
                     f"{FEW_SAMPLES} samples on workers sum them up"
                 )
             if len(X) < FEW_SAMPLES:
-                pca = PCA(kept, svd_solver="full").fit(_flat(table[0 : len(X)]).astype(np.float64))
+                with one_blas_thread:
+                    pca = PCA(kept, svd_solver="full").fit(np.ascontiguousarray(_flat(table[0 : len(X)]), np.float64))
                 mean, components = pca.mean_, pca.components_
             else:
                 mean, components = principal_components(table if isinstance(X, Shards) else _flat(X), kept)
@@ -227,7 +229,10 @@ class Transforms(ClassProblem):
                 return RemoteViews(X.values, views_of, dtype, schema, offsets, **supervision)
             spooled = spool_views(X.values, views_of)
             return ShardedClassBlocks(spooled, schema, offsets, **supervision)
-        blocks = [self._views_of_rows(shape, schema.facts, rows) for rows in sample_blocks(X)]
+        blocks = [
+            self._views_of_rows(shape, schema.facts, rows, k * SAMPLES_AT_A_TIME)
+            for k, rows in enumerate(sample_blocks(X))
+        ]
         views = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         if self.kept is not None:
             kept, has_null = self._read_kept(len(schema.classes), views.shape[1])
@@ -315,11 +320,11 @@ class Transforms(ClassProblem):
     def _states(self) -> Array:
         return self.transforms.states if isinstance(self.transforms, Rotations) else np.arange(len(self.transforms))
 
-    def _views(self, X: Array, facts: Any) -> Array:
-        """(n, T, width): every input under every transformation, reduced."""
+    def _views(self, X: Array, facts: Any, first: int = 0) -> Array:
+        """(n, T, width): every input under every transformation, reduced; ``first`` is the number of the first one."""
         components, mean = facts.get("components"), facts.get("mean")
         if not isinstance(self.transforms, Rotations):
-            return self._called(X, components, mean)
+            return self._called(X, components, mean, first)
         flat = X.reshape(len(X), -1)
         maps = self.transforms.maps(tuple(facts["shape"].tolist()))
         if components is None:
@@ -328,11 +333,13 @@ class Transforms(ClassProblem):
         views = (flat @ reduced.astype(flat.dtype)).astype(np.float64).reshape(len(X), len(maps), -1)
         return np.asarray(views - components @ mean)
 
-    def _views_of_rows(self, shape: tuple[int, ...], facts: Any, rows: Array) -> Array:
-        return self._views(rows.reshape(len(rows), *shape), facts)
+    def _views_of_rows(self, shape: tuple[int, ...], facts: Any, rows: Array, first: int = 0) -> Array:
+        """The views of some rows; their bits depend neither on the threads of BLAS nor on the order in memory."""
+        with one_blas_thread:
+            return self._views(np.ascontiguousarray(rows).reshape(len(rows), *shape), facts, first)
 
-    def _called(self, X: Array, components: Array | None, mean: Array | None) -> Array:
-        views = [_checked_view(function, X, t) for t, function in enumerate(self.transforms)]
+    def _called(self, X: Array, components: Array | None, mean: Array | None, first: int) -> Array:
+        views = [_checked_view(function, X, t, first) for t, function in enumerate(self.transforms)]
         other = [t for t, view in enumerate(views) if view.shape != views[0].shape]
         if other:
             raise ValueError(
@@ -405,7 +412,7 @@ class Transforms(ClassProblem):
         return tags
 
 
-def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
+def _checked_view(function: Callable[[Array], Any], X: Array, t: int, first: int) -> Array:
     view = np.asarray(function(X))
     if view.shape[:1] != (len(X),) or view.dtype.kind not in "biuf":
         raise ValueError(
@@ -415,7 +422,7 @@ def _checked_view(function: Callable[[Array], Any], X: Array, t: int) -> Array:
     view = view.reshape(len(X), -1).astype(np.float64)
     place = first_non_finite(view)
     if place:
-        raise ValueError(f"transformation {t} made NaN or infinity of sample {place[0]}")
+        raise ValueError(f"transformation {t} made NaN or infinity of sample {first + place[0]}")
     return view
 
 

@@ -20,7 +20,7 @@ class RemoteViews(ShardedClassBlocks):
     Parameters
     ----------
     rows : the table of samples, one row each, which workers have
-    views : makes (samples, T, width) of rows
+    views : makes (samples, T, width) of rows, the first of which has this number
     dtype : of the views
     schema, offsets, supervision : as in `ClassBlocks`
     """
@@ -29,23 +29,31 @@ class RemoteViews(ShardedClassBlocks):
     """Views are made of blocks of samples that begin at multiples of this, as in memory."""
 
     def __init__(
-        self, rows: Any, views: Callable[[Array], Array], dtype: Any, schema: Schema, offsets: Array, **supervision: Any
+        self,
+        rows: Any,
+        views: Callable[[Array, int], Array],
+        dtype: Any,
+        schema: Schema,
+        offsets: Array,
+        **supervision: Any,
     ) -> None:
         self._views_of = views
         self.row_offsets = np.arange(offsets.size)
-        self._skipped = 0
+        self._skipped = self._begins = 0
         width = int(schema.blocks["weights"][-1])
         super().__init__(_Elsewhere(rows, (int(offsets[-1]), width), dtype), schema, offsets, **supervision)
 
     def part(self, first: int, last: int) -> Self:
         part = super().part(first, last)
         part._skipped = first % SAMPLES_AT_A_TIME
+        part._begins = first - part._skipped
         part.row_offsets = np.arange(last - first + 1)
         return part
 
     def on_rows(self, table: Any) -> Self:
         """The same oracle with the views of these rows; the first few may belong to the samples before."""
-        made = np.concatenate([self._views_of(rows) for rows in sample_blocks(table)])
+        blocks = enumerate(sample_blocks(table))
+        made = np.concatenate([self._views_of(rows, self._begins + k * SAMPLES_AT_A_TIME) for k, rows in blocks])
         own = made[self._skipped : self._skipped + self.n_samples]
         return super().on_rows(ShardedTable([np.ascontiguousarray(own.reshape(-1, own.shape[2]))]))
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from tacit.arrays import Array
+from tacit.scale.threads import one_blas_thread
 
 SAMPLES_AT_A_TIME = 1024
 """Samples per block. It is part of the result: sums of other blocks round in another way."""
@@ -40,7 +41,7 @@ def sum_moments(table: Any) -> Moments:
     d = table.shape[1]
     total, products = np.zeros(d), np.zeros((d, d))
     for rows in sample_blocks(table):
-        block = rows.astype(np.float64)
+        block = np.ascontiguousarray(rows, np.float64)
         total += block.sum(axis=0)
         products += block.T @ block
     return Moments(total, products)
@@ -56,12 +57,13 @@ def principal_components(table: Any, kept: int) -> tuple[Array, Array]:
     n, d = table.shape
     size = SAMPLES_AT_A_TIME * BLOCKS_PER_SUM
     total, products = np.zeros(d), np.zeros((d, d))
-    for part in table.moments(size) if hasattr(table, "moments") else _moments_here(table, size):
-        total += part.total
-        products += part.products
-    mean = total / n
-    covariance = (products - n * np.outer(mean, mean)) / max(n - 1, 1)
-    components = np.ascontiguousarray(linalg.eigh(covariance, driver="evr")[1][:, ::-1][:, :kept].T)
+    with one_blas_thread:  # several change the last bits
+        for part in table.moments(size) if hasattr(table, "moments") else _moments_here(table, size):
+            total += part.total
+            products += part.products
+        mean = total / n
+        covariance = (products - n * np.outer(mean, mean)) / max(n - 1, 1)
+        components = np.ascontiguousarray(linalg.eigh(covariance, driver="evr")[1][:, ::-1][:, :kept].T)
     largest = components[np.arange(kept), np.abs(components).argmax(axis=1)]
     return mean, components * np.sign(largest)[:, None]
 

@@ -11,24 +11,24 @@ from pathlib import Path
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problems.shared.principal_components import sample_blocks
+from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, sample_blocks
 from tacit.shards import ShardedTable
 from tacit.shards.mapped import MappedArray
 
 
-def spool_views(table: ShardedTable, views: Callable[[Array], Array]) -> ShardedTable:
+def spool_views(table: ShardedTable, views: Callable[[Array, int], Array]) -> ShardedTable:
     """All views of all samples as one table, (n·T, width), in a temporary file that goes with it.
 
     Parameters
     ----------
     table : one row per sample
-    views : makes (samples, T, width) of rows
+    views : makes (samples, T, width) of rows, the first of which has this number
     """
     folder = Path(tempfile.mkdtemp(prefix="tacit-views-"))
     try:
         with (folder / "views.npy").open("wb") as file:
             for k, rows in enumerate(sample_blocks(table)):
-                own = np.ascontiguousarray(views(rows))
+                own = np.ascontiguousarray(views(rows, k * SAMPLES_AT_A_TIME))
                 if k == 0:
                     shape = table.shape[0] * own.shape[1], own.shape[2]
                     kind = np.lib.format.dtype_to_descr(own.dtype)

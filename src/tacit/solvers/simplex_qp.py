@@ -75,12 +75,7 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
     m = len(f)
     A = np.hstack([np.full((m, 1), np.sqrt(scale)), V])
     norms = np.linalg.norm(V, axis=1)
-    alone = f - 0.5 * norms**2
-    alpha, single = start.copy(), int(np.argmax(alone))
-    w = alpha @ V
-    if not alpha.sum() > 0 or alpha @ f - 0.5 * (w @ w) <= alone[single]:  # one plane is as good as the start
-        alpha[:] = 0.0
-        alpha[single] = 1.0
+    alpha = choose_start(V, f, start)
     face, waiting = [], np.flatnonzero(alpha).tolist()
     if len(waiting) > 1 and _are_independent(A[waiting]):
         face, waiting = waiting[:-1], waiting[-1:]
@@ -108,6 +103,20 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
             break
         waiting.append(best)
     return alpha
+
+
+def choose_start(V: Array, f: Array, start: Array) -> Array:
+    """The weights to begin with, or the best single plane if that is as high: many planes are taken apart one by one.
+
+    >>> choose_start(np.array([[0.0], [1e9]]), np.zeros(2), np.array([0.5, 0.5]))
+    array([1., 0.])
+    """
+    alone = f - 0.5 * np.square(np.linalg.norm(V, axis=1))
+    single = int(np.argmax(alone))
+    w = start @ V
+    if start.sum() > 0 and start @ f - 0.5 * (w @ w) > alone[single]:
+        return start.copy()
+    return np.asarray(np.arange(len(f)) == single, dtype=np.float64)
 
 
 def _add_to_face(A: Array, alpha: Array, face: list[int], j: int) -> None:

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from tacit import (
+    HiddenCRF,
     LatentPerceptron,
     LatentSVM,
     MinEntropySVM,
@@ -284,3 +285,14 @@ def test_long_labels_are_shortened_in_messages():
     with pytest.raises(ValueError, match="outputs does not list") as told:
         model.fit([[1.0], [2.0]], ["a", long])
     assert len(str(told.value)) < 500
+
+
+def test_probabilities_and_entropies_of_scores_that_overflow_are_refused():
+    X, y, huge = [[-1.0], [1.0], [-2.0], [2.0]], [0, 1, 0, 1], [[1.0], [1.7e308]]
+    for model in (MinEntropySVM(Multiclass(), alpha=2.0, verbose=0), HiddenCRF(Multiclass(), verbose=0)):
+        model.fit(X, y)
+        model.coef_ = 100 * model.coef_
+        questions = (model.entropy, model.label_proba) if isinstance(model, MinEntropySVM) else (model.predict_proba,)
+        for ask in questions:
+            with pytest.raises(FloatingPointError, match="sample 1 are beyond double precision"):
+                ask(huge)

@@ -159,7 +159,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         posterior = self._asked(
             oracle,
             lambda shards: shards.tag_posterior(self.coef_),
-            lambda found: np.logical_or.reduceat(np.isnan(found).any(axis=1), oracle.offsets[:-1]),
+            lambda found: have_nan(found, oracle.offsets),
         )
         return Ragged(posterior, oracle.offsets)
 
@@ -198,7 +198,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         way_out = "it is for problems with one label per sample; use predict"
         require(user, self.problem, oracle, ["label_scores"], way_out)
         rule = self._rule()
-        scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), _overflows)
+        scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), overflows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def _asked(self, oracle: Any, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
@@ -328,9 +328,18 @@ def without_history(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _overflows(scores: Array) -> Array:
+def overflows(scores: Array) -> Array:
     """Which samples have a score beyond the range of numbers; −inf is that of a label which a sample cannot have."""
     return np.asarray(~(scores < np.inf).all(axis=1) | (scores == -np.inf).all(axis=1))
+
+
+def have_nan(values: Array, offsets: Array) -> Array:
+    """Which samples have NaN among their rows.
+
+    >>> have_nan(np.array([1.0, np.nan, 1.0]), np.array([0, 2, 3]))
+    array([ True, False])
+    """
+    return np.asarray(np.logical_or.reduceat(np.isnan(values.reshape(len(values), -1)).any(axis=1), offsets[:-1]))
 
 
 def _is_same(found: Any, truth: Any) -> bool:

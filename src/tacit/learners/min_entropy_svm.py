@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import number, one_of, shorten
-from tacit.learners.learner import Traits
+from tacit.learners.learner import Traits, overflows
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth.entropy_choice import CurvePoint, choose_entropy, read_grid
 from tacit.learners.smooth.entropy_margins import EntropyMargins
@@ -20,7 +20,6 @@ from tacit.learners.smooth.places import Method, SmoothStep
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
 from tacit.oracle import Problem, require
 from tacit.pacing import SelfPaced
-from tacit.scale import sharded
 
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 
@@ -132,9 +131,9 @@ class MinEntropySVM(SmoothLearner):
         """
         oracle = self._bind(X)
         require(f"{type(self).__name__}.entropy", self.problem, oracle, ["renyi_scores", "log_partition"])
-        with sharded(oracle, self.n_jobs) as shards:
-            scores = shards.renyi_scores(self.coef_, self.alpha_)
-            return np.asarray(shards.log_partition(self.coef_)[:, None] - scores)
+        scores = self._asked(oracle, lambda shards: shards.renyi_scores(self.coef_, self.alpha_), overflows)
+        whole = self._asked(oracle, lambda shards: shards.log_partition(self.coef_)[:, None], overflows)
+        return np.asarray(whole - scores)
 
     def label_proba(self, X: Any) -> Array:
         """(n, classes): p(y | x) = Σ_h p(y, h | x) under ``p ∝ exp s``, in the order of `classes_`.

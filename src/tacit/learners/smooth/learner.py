@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from tacit.arrays import Array
 from tacit.inputs.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.runs import RunTable
-from tacit.learners.learner import Learner
+from tacit.learners.learner import Learner, have_nan, overflows
 from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint, sample_weights
 from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
@@ -113,24 +114,26 @@ class SmoothLearner(Learner, ABC):
         """
         oracle = self._bind(X, y)
         if has_hidden_states(oracle):
-            with sharded(oracle, self.n_jobs) as shards:
-                return Ragged(shards.state_posterior(self.coef_, is_given=y is not None), oracle.offsets)
+            is_given = y is not None
+            return self._posteriors(oracle, lambda shards: shards.state_posterior(self.coef_, is_given=is_given))
         if completes_labels(oracle):
             return self._tag_posteriors(oracle, is_given=y is not None)
         require(f"{type(self).__name__}.hidden_proba", self.problem, oracle, ["hidden_posterior", "known_labels"])
         with sharded(oracle, self.n_jobs) as shards:
             labels = oracle.known_labels() if y is not None else oracle.labels_of(self._answer(shards))
-            values = shards.hidden_posterior(self.coef_, labels=labels)
-        return Ragged(oracle.in_user_order(values, labels), oracle.offsets)
+        found = self._posteriors(oracle, lambda shards: shards.hidden_posterior(self.coef_, labels=labels))
+        return found.with_values(oracle.in_user_order(found.values, labels))
 
     def _label_posteriors(self, oracle: Any, power: float) -> Array:
-        with sharded(oracle, self.n_jobs) as shards:
-            scores = shards.label_scores(self.coef_, power=power)
+        scores = self._asked(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
         return np.asarray(softmax(scores, axis=1))
 
     def _tag_posteriors(self, oracle: Any, is_given: bool = False) -> Ragged:
-        with sharded(oracle, self.n_jobs) as shards:
-            return Ragged(shards.tag_posterior(self.coef_, is_given=is_given), oracle.offsets)
+        return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
+
+    def _posteriors(self, oracle: Any, question: Callable[[Any], Array]) -> Ragged:
+        """Probabilities of every sample; an error where its scores are beyond double precision."""
+        return Ragged(self._asked(oracle, question, lambda found: have_nan(found, oracle.offsets)), oracle.offsets)
 
     def _keep(self, record: Record, schema: Any, oracle: Any) -> None:
         """Set the learned attributes."""

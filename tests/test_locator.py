@@ -99,6 +99,44 @@ def test_types_of_an_object_are_learned_from_drawn_boxes(tmp_path):
     np.testing.assert_array_equal(again.predict(X).boxes, locator.predict(X).boxes)
 
 
+class Interrupted:
+    """A callback that counts its calls, and presses Ctrl-C at one of them."""
+
+    def __init__(self, at=None):
+        self.calls, self.at = 0, at
+
+    def __call__(self, line):
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("types", [1, 2])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_detector_that_was_cut_short_says_so(types, place):
+    X, y, boxes = planted(24, noise=0.1)
+
+    def learn(callback):
+        settings = QUIET | {"parts": 1, "callbacks": [callback]}
+        return choose_detector(X, y, np.unique(y), boxes, 10.0, settings, types=types)
+
+    whole = Interrupted()
+    assert not learn(whole).is_interrupted
+    assert learn(Interrupted(1 if place == "first" else whole.calls)).is_interrupted
+
+
+def test_a_detector_from_agreed_boxes_that_was_cut_short_says_so():
+    X, y = maps_of_two_classes()[:2]
+
+    def learn(callback):
+        none = np.full((len(X), 4), np.nan)
+        return choose_detector(X, y, np.unique(y), none, 10.0, QUIET | {"callbacks": [callback]})
+
+    whole = Interrupted()
+    assert learn(whole).method == "agreed"
+    assert learn(Interrupted(whole.calls)).is_interrupted
+
+
 def test_types_need_boxes():
     X, y, boxes = planted(8)
     boxes[1:] = np.nan

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tacit import StructuredSVM
+from tacit import StructuredSVM, load
 from tacit.oracle import Task
 from tacit.penalties import Quadratic, without_bounds
 from tacit.problems import Candidates, Chain, Multiclass
@@ -75,6 +75,23 @@ def test_bounds_by_block_reach_a_learner(digits):
     assert (model.weights_["weights"] >= 0).all()
     assert model.weights_["intercept"].min() < 0
     assert model.bound_ >= free.objective_ * (1 - 2e-4)  # fewer weights are allowed
+
+
+@pytest.mark.parametrize("lower", [{"weights": 0.0}, {"intercept": np.array([0.0, -1.0, -np.inf])}])
+def test_a_model_with_bounds_by_block_is_saved(tmp_path, lower):
+    X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 3
+    model = StructuredSVM(Multiclass(), penalty=Quadratic(lower=lower)).fit(X, y)
+    model.save(tmp_path / "model.tacit")
+    again = load(tmp_path / "model.tacit")
+    np.testing.assert_array_equal(again.coef_, model.coef_)
+    ((name, bounds),) = lower.items()
+    np.testing.assert_array_equal(again.penalty.lower[name], bounds)
+
+
+@pytest.mark.parametrize("wrong", [1.0, np.nan, "none", [0.0, 2.0]])
+def test_bounds_by_block_are_checked_without_the_blocks(wrong):
+    with pytest.raises((ValueError, TypeError), match=r"0 or below|lower\[.weights.\]"):
+        Quadratic(lower={"weights": wrong}).check(9)
 
 
 def test_the_small_program_closes_its_gap():

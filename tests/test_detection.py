@@ -153,6 +153,8 @@ def test_types_are_shown_as_mean_images():
     images[1:] = 100
     means = mean_type_images(images, [[0, 0, 8, 8]] * 3, [0, 1, 1], 2, side=4)
     assert means[:, 0, 0, 0].tolist() == [0, 100]
+    one_by_one = mean_type_images((image for image in images), [[0, 0, 8, 8]] * 3, [0, 1, 1], 2, side=4)
+    np.testing.assert_array_equal(one_by_one, means)
 
 
 def test_losses_of_outputs_and_of_pairs_equal_those_of_boxes():

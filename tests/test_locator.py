@@ -1,5 +1,7 @@
 """What `Locator` decides: agreement of two methods, boxes between windows, types and pieces of an object."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from tests.test_detection import planted
@@ -7,6 +9,8 @@ from tests.test_detection import planted
 from tacit import load
 from tacit.apps import Locator
 from tacit.apps.locator.detectors import best_types, best_windows, boxes_of, settle_boxes, window_scores
+from tacit.apps.locator.inputs import Photos
+from tacit.apps.locator.page import locator_page
 from tacit.apps.locator.recipe import choose_detector
 from tacit.boxes import overlap
 from tacit.images.window_maps import WindowMaps
@@ -97,6 +101,61 @@ def test_types_of_an_object_are_learned_from_drawn_boxes(tmp_path):
     locator.save(tmp_path / "model.tacit")
     again = load(tmp_path / "model.tacit")
     np.testing.assert_array_equal(again.predict(X).boxes, locator.predict(X).boxes)
+
+
+class Interrupted:
+    """A callback that counts its calls, and presses Ctrl-C at one of them."""
+
+    def __init__(self, at=None):
+        self.calls, self.at = 0, at
+
+    def __call__(self, line):
+        self.calls += 1
+        if self.calls == self.at:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("types", [1, 2])
+@pytest.mark.parametrize("place", ["first", "last"])
+def test_a_detector_that_was_cut_short_says_so(types, place):
+    X, y, boxes = planted(24, noise=0.1)
+
+    def learn(callback):
+        settings = QUIET | {"parts": 1, "callbacks": [callback]}
+        return choose_detector(X, y, np.unique(y), boxes, 10.0, settings, types=types)
+
+    whole = Interrupted()
+    assert not learn(whole).is_interrupted
+    assert learn(Interrupted(1 if place == "first" else whole.calls)).is_interrupted
+
+
+def test_a_detector_from_agreed_boxes_that_was_cut_short_says_so():
+    X, y = maps_of_two_classes()[:2]
+
+    def learn(callback):
+        none = np.full((len(X), 4), np.nan)
+        return choose_detector(X, y, np.unique(y), none, 10.0, QUIET | {"callbacks": [callback]})
+
+    whole = Interrupted()
+    assert learn(whole).method == "agreed"
+    assert learn(Interrupted(whole.calls)).is_interrupted
+
+
+def test_a_report_of_types_holds_one_photo_at_a_time(tmp_path):
+    pillow = pytest.importorskip("PIL.Image")
+    X, y, boxes = planted(40, noise=0.1)
+    locator = Locator(n_components=4, parts=1, types=2, verbose=0).fit(X, y, boxes=boxes)
+    pixels = np.zeros((400, 400, 3), np.uint8)
+    pillow.fromarray(pixels).save(tmp_path / "photo.png")
+    photos = Photos([tmp_path / "photo.png"] * 40, ["photo"] * 40, y.astype(str), np.full((40, 2), 400), [])
+    locator_page(locator, photos, locator.found_)  # what is imported at first use is no photo
+    tracemalloc.start()
+    try:
+        locator_page(locator, photos, locator.found_)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20 * pixels.nbytes
 
 
 def test_types_need_boxes():

@@ -1,6 +1,7 @@
 """Every problem that takes shards: memory, files, threads and workers give the same bits, wherever shards are cut."""
 
 import itertools
+import tempfile
 
 import numpy as np
 import pytest
@@ -13,7 +14,10 @@ from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
 from tacit.problems.motif import sharded
 from tacit.problems.shared.principal_components import principal_components
+from tacit.problems.shared.view_spool import spool_views
 from tacit.scale.sharding import smallest_blocks
+from tacit.shards import ShardedTable
+from tacit.shards.folder import digest_array, read_manifest
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -162,15 +166,70 @@ def test_letters_are_kept_numbered_up_to_a_bound(tmp_path, monkeypatch):
     assert memory.coef_.any()
 
 
+def spoil_last_letter(folder):
+    """Make the last letter an X, in the file and in the manifest."""
+    manifest = read_manifest(folder)
+    last = manifest.shards[-1]
+    values = np.load(last.path(folder, "values"))
+    values[-1] = ord("X")
+    np.save(last.path(folder, "values"), values)
+    last.digests["values"] = digest_array(values)
+    manifest.write(folder)
+
+
 def test_letters_that_are_no_dna_are_named(tmp_path):
     X, y = letters()
-    shards = Shards.write(tmp_path / "s", [*X[:-1], b"ACGTACGTACGTX"], shards=3)
+    Shards.write(tmp_path / "s", [*X[:-1], b"ACGTACGTACGTA"], shards=3)
+    spoil_last_letter(tmp_path / "s")
+    shards = Shards.open(tmp_path / "s")
     with pytest.raises(ValueError, match="shard shard-00002 has 'X' at position 12 of sequence 23, which is no letter"):
         motif_learner(Motif(width=5)).fit(shards, y)
     with pytest.raises(ValueError, match="these shards hold letters, and bags are needed"):
         LatentSVM(Candidates()).fit(shards, y)
     with pytest.raises(CapabilityError, match="cannot learn from shards, which features='full' can"):
         motif_learner(Motif(width=5, features="sites")).fit(shards, y)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (["ACGT", "hull and Hut"], "sequence 1 has 'l' at position 2, which is no letter of DNA"),
+        (np.array(["ACGT", "ACЖ"]), "sequence 1 has 'Ж' at position 2"),
+        ([b"ACGT", b"A?"], r"sequence 1 has '\?' at position 1"),
+        (Ragged(np.array([65, 3, 2], np.uint8), np.array([0, 1, 3])), r"sequence 1 has '\\x03' at position 0"),
+    ],
+)
+def test_text_that_is_no_dna_is_not_written(tmp_path, X, words):
+    with pytest.raises(ValueError, match=words):
+        Shards.write(tmp_path / "s", X, shards=2)
+    assert not (tmp_path / "s").exists()
+    with pytest.raises(ValueError, match=f"loader 1: {words}"):
+        Shards.open([lambda: ["ACGT"], lambda: X])
+
+
+def test_letters_are_written_in_upper_case_with_t_for_u(tmp_path):
+    shards = Shards.write(tmp_path / "s", ["acgu", "NACGT"], shards=2)
+    assert shards.values[0:9].tobytes() == b"ACGTNACGT"
+
+
+def test_shards_of_another_kind_are_named_with_their_article(tmp_path):
+    for kind, X in (("bags", bags()[0]), ("a table", table()[0])):
+        with pytest.raises(ValueError, match=f"these shards hold {kind}, and sequences are needed"):
+            Motif(width=5).read(Shards.write(tmp_path / kind, X))
+
+
+def test_views_that_find_no_room_name_their_folder(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource", reason="files have no limit here")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"views of 40 samples do not fit into .*TMPDIR") as caught:
+            spool_views(ShardedTable([np.zeros((40, 50))]), lambda rows, first: np.repeat(rows[:, None], 3, axis=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(tmp_path) in str(caught.value)
+    assert not list(tmp_path.iterdir())
 
 
 def test_transforms_that_need_memory_say_so_first(tmp_path):

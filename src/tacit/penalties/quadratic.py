@@ -161,12 +161,21 @@ def _raise_by_block(bounds: Array, schema: Any, given: Mapping[str, Any]) -> Non
 
 
 def _check_lower(lower: Any, n_params: int) -> None:
+    if isinstance(lower, Mapping):  # names and shapes of blocks are compared where the schema is known
+        for name, value in lower.items():
+            _check_signs(numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block"))
+        return
     table = numbers("lower of the penalty", lower, "a number, one for each weight, or a dict by block")
     if table.ndim and table.shape != (n_params,):
         raise ValueError(
             f"lower of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
         )
+    _check_signs(table)
+
+
+def _check_signs(table: Array) -> None:
     if np.isnan(table).any() or (table > 0).any():
+        told = shorten(table.tolist())
         raise ValueError(
-            f"lower bounds of weights are 0 or below (−inf for none), so that w = 0 is allowed, got {shorten(lower)}"
+            f"lower bounds of weights are 0 or below (−inf for none), so that w = 0 is allowed, got {told}"
         )

@@ -23,6 +23,7 @@ from tacit.shards.folder import (
     new_folder,
     open_part,
     read_manifest,
+    refuse_other_letters,
     samples_of,
     write_shards,
 )
@@ -99,11 +100,14 @@ class Shards:
     def write(folder: Any, X: Any, shards: int = 4) -> Shards:
         """Write samples to a new folder, in so many shards of about as many rows each, and open it.
 
-        ``X`` are bags, as `Ragged.of` takes them, a table of numbers of which each row is a sample, or sequences as
-        strings. The result of a fit does not depend on the number of shards.
+        ``X`` are bags, as `Ragged.of` takes them, a table of numbers of which each row is a sample, or sequences of DNA
+        as strings. Of these the case is not kept, and U is stored as T; other text is refused. The result of a fit does
+        not depend on the number of shards.
         """
         is_table = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object
         samples = X if is_table else samples_of(X)
+        if not is_table:
+            refuse_other_letters(samples, X)  # here too, before there is a folder: the error counts sequences of X
         n = whole_number("shards", shards, 1, max(len(samples), 1), remedy="a shard has at least one sample")
         starts = np.arange(len(samples) + 1) if is_table else samples.offsets
         cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n + 1))

@@ -75,9 +75,9 @@ def new_folder(folder: Any) -> Path:
 
 
 def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None = None) -> Manifest:
-    """One shard per part: a Ragged, or a table of which each row is a sample. Rows are stored as floats.
+    """One shard per part: a Ragged, or a table of which each row is a sample, stored as floats; or sequences of DNA.
 
-    Widths and types must be alike; the error names the shard.
+    Widths and types must be alike, and letters those of DNA; the error names the shard.
     """
     shards: list[Shard] = []
     first: tuple[str, str, int, bool] | None = None
@@ -86,6 +86,11 @@ def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None
         shard_name = f"shard-{k:05d}"
         label = next(labels) if labels is not None else shard_name
         values, offsets, boxes = as_rows(part, label)
+        if kind_of(values, offsets) == "letters":
+            try:
+                refuse_other_letters(samples_of(part), part)
+            except ValueError as error:
+                raise ValueError(f"{label}: {error}") from error
         now = kind_of(values, offsets), values.dtype.str, int(values.shape[1]), boxes is not None
         first = first or now
         if now != first:
@@ -186,6 +191,18 @@ def samples_of(X: Any) -> Ragged:
     letters = [x.encode("latin-1", "replace") if isinstance(x, str) else x for x in strings]
     offsets = np.concatenate([[0], np.cumsum([len(x) for x in letters])])
     return Ragged(np.frombuffer(b"".join(letters), np.uint8), offsets)
+
+
+def refuse_other_letters(samples: Ragged, X: Any) -> None:
+    """Refuse bytes that are no DNA: stored, they would be other letters than were given. Other samples pass.
+
+    ``X`` are the samples as they were given; the error shows the letter that is written there.
+    """
+    from tacit.problems.motif.sequences import known_codes  # problems import shards
+
+    if samples.values.dtype == np.uint8 and samples.values.ndim == 1:
+        strings = _strings_in(X)
+        known_codes(samples.values, samples.offsets, samples if strings is None else strings)
 
 
 def _strings_in(X: Any) -> Sequence[str | bytes] | None:

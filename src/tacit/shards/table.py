@@ -90,6 +90,13 @@ class ShardedTable:
             if isinstance(mapped, MappedArray):
                 mapped.give_back(start, stop)
 
+    def give_back_rows(self, rows: Any) -> None:
+        """The same by a slice with both ends, or by an array of indices: then all from the first to the last go."""
+        if isinstance(rows, slice):
+            self.give_back(rows.start, rows.stop)
+        elif len(rows):
+            self.give_back(int(rows.min()), int(rows.max()) + 1)
+
     def fetch_behind(self, last: int) -> None:
         """Let the system read the rows from this one on, which the next blocks ask for, where the table is large."""
         ahead = max(1, AHEAD_BYTES // max(1, self.shape[1] * self.dtype.itemsize))

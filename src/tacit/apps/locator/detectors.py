@@ -19,6 +19,7 @@ from tacit.boxes import overlap
 from tacit.images.window_maps import WindowMaps
 from tacit.problems.detection.problem import Detection, nearest_windows
 from tacit.problems.detection.types import start_types
+from tacit.running import Status
 
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
@@ -91,6 +92,11 @@ class LatentWindows(NamedTuple):
     windows: tuple[Array, Array, Array]
     model: Any
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C cut the learner short."""
+        return self.model.status_ is Status.INTERRUPTED
+
 
 def learn_latent(
     maps: WindowMaps,
@@ -113,21 +119,36 @@ def learn_latent(
     return LatentWindows(weights.reshape(len(weights), -1), (first, middle, np.asarray(model.hidden_)), model)
 
 
-def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> Array:
-    """(d,): one detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
+class SharedWindows(NamedTuple):
+    """Weights (d,) that all classes share, and whether Ctrl-C cut their learner short."""
+
+    weights: Array
+    is_interrupted: bool
+
+
+def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> SharedWindows:
+    """One detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
     y = np.zeros(len(maps), int)
     problem = Detection(parts=parts, loss="overlap", classes=[0], fit_intercept=False)
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=windows)
-    return np.asarray(model.weights_["window"].ravel())
+    return SharedWindows(np.asarray(model.weights_["window"].ravel()), model.status_ is Status.INTERRUPTED)
+
+
+class TypeWindows(NamedTuple):
+    """Weights (T, d) of hidden types, those (d,) that they share, and whether Ctrl-C cut their learner short."""
+
+    own: Array
+    shared: Array
+    is_interrupted: bool
 
 
 def learn_types(
     maps: WindowMaps, boxes: Array, windows: Array, types: int, C: float, parts: int = 1, **settings: Any
-) -> tuple[Array, Array]:
-    """(T, d) and (d,): weights of hidden types of the object and those that they share, from drawn boxes.
+) -> TypeWindows:
+    """Hidden types of the object, and what they share, from drawn boxes.
 
     A latent SVM whose windows are known and whose types are not; it starts from clusters of the boxes.
     """
@@ -137,7 +158,8 @@ def learn_types(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, np.zeros(len(maps), int), hidden=windows)
-    return model.weights_["window"].reshape(types, -1), np.asarray(model.weights_["shared"].ravel())
+    own, shared = model.weights_["window"].reshape(types, -1), np.asarray(model.weights_["shared"].ravel())
+    return TypeWindows(own, shared, model.status_ is Status.INTERRUPTED)
 
 
 def window_scores(maps: WindowMaps, weights: Array) -> Array:
@@ -225,6 +247,8 @@ def mean_overlap(found: Array, drawn: Array) -> float:
 
 __all__ = [
     "LatentWindows",
+    "SharedWindows",
+    "TypeWindows",
     "best_types",
     "best_windows",
     "boxes_of",

@@ -40,7 +40,9 @@ LABEL_C = (10.0, 100.0, 1000.0)
 MIN_BOXES = 2
 """Drawn boxes from which on a detector is learned from them."""
 MAX_TYPES = 50
+"""Hidden types of the object at the most: each needs drawn boxes of its own, and more are a slip of the pen."""
 HANDMADE_PARTS = 4
+"""Pieces of a window across, and down, with hand-made features, which see no layout of their own."""
 
 
 class Locator(Application):

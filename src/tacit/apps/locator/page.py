@@ -135,11 +135,11 @@ def _types(locator: Any, photos: Any, found: FoundBoxes, show: _Gallery) -> list
     """What each hidden type of the object looks like: the mean of its boxes, and the photos that are surest of it."""
     if locator.types == 1:
         return []
+    k, kinds = int(locator.types), locator.found_types_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        pixels = [read_photo(file) for file in photos.files]
-    k, kinds = int(locator.types), locator.found_types_
-    means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
+        pixels = (read_photo(file) for file in photos.files)  # one at a time: all of them may not fit into memory
+        means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
     order = np.argsort(-found.scores, kind="stable")
     blocks: list[Any] = [
         Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")

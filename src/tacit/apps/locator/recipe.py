@@ -26,7 +26,6 @@ from tacit.arrays import Array
 from tacit.boxes import overlap
 from tacit.images.window_maps import WindowMaps
 from tacit.inputs.labels import find_labels
-from tacit.running import Status
 
 MIN_AGREEMENT = 0.5
 """Share of the photos of a class in which two methods must place the same box for the class to be trusted."""
@@ -53,7 +52,7 @@ class Recipe(NamedTuple):
     advice : one sentence
     steps : windows (n,) of the training photos at the first, a middle and the last step
     others : windows of the training photos by methods that were not taken
-    is_interrupted : whether Ctrl-C cut the latent SVM short
+    is_interrupted : whether Ctrl-C cut short any learner that these weights, or their choice, come from
     """
 
     own: Array
@@ -123,8 +122,10 @@ def _from_labels(
     is_trusted = by_class >= MIN_AGREEMENT
     agreed = np.flatnonzero(agrees & is_trusted[labels])
     own, shared, method = latent.weights, np.zeros(maps.values.shape[1]), "latent"
+    was_cut = latent.is_interrupted
     if agreed.size >= MIN_AGREED:
-        shared = learn_shared(maps[agreed], by_component[agreed], AGREED_C, **(settings | {"verbose": 0}))
+        detector = learn_shared(maps[agreed], by_component[agreed], AGREED_C, **(settings | {"verbose": 0}))
+        shared, was_cut = detector.weights, was_cut or detector.is_interrupted
         own = np.where(is_trusted[:, None], 0.0, _as_sharp(maps, latent.weights, shared, labels) - shared)
         method = "agreed" if is_trusted.all() else "agreed and latent"
     share = float(np.mean(agrees))
@@ -146,7 +147,7 @@ def _from_labels(
         advice,
         dict(zip(("first", "middle", "last"), latent.windows, strict=True)),
         {"component": by_component, "latent SVM": by_latent},
-        latent.model.status_ is Status.INTERRUPTED,
+        was_cut,
     )
 
 
@@ -176,32 +177,34 @@ def _from_boxes(
     windows = nearest_windows(maps, drawn)
     start = nearest_windows(maps, centre_boxes(maps.sizes))
     evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
-    C, takes_latent = SHARED_C[1], False
+    C, takes_latent, was_cut = SHARED_C[1], False, False
     if known.size >= MIN_DRAWN:
         some = known[:: -(-known.size // MAX_CHOOSING)]
-        C, by_C = _choose_C(maps, drawn, windows, some, quiet)
+        C, by_C, was_cut = _choose_C(maps, drawn, windows, some, quiet)
         evidence |= by_C
     if known.size >= MIN_DRAWN and types == 1 and settings.get("parts", 1) == 1:
         helped = _held_out_latent(maps, y, labels, drawn, windows, some, C, latent_C, quiet)
         evidence |= {"held-out mean IoU, shared": helped[0], "held-out mean IoU, shared and latent": helped[1]}
-        takes_latent = helped[1] > helped[0] + ENOUGH_GAIN
-    shared = learn_shared(maps[known], windows[known], C, **quiet)
+        takes_latent, was_cut = helped[1] > helped[0] + ENOUGH_GAIN, was_cut or helped[2]
+    shared, is_cut = learn_shared(maps[known], windows[known], C, **quiet)
+    was_cut = was_cut or is_cut
     by_shared = best_windows(maps, shared)
-    own, method, others, cut = np.zeros((n_classes, shared.size)), "shared", {}, False
+    own, method, others = np.zeros((n_classes, shared.size)), "shared", {}
     steps = {"first": start, "middle": by_shared, "last": by_shared}
     if types > 1:
-        of_types, shared = learn_types(maps[known], drawn[known], windows[known], types, C, **quiet)
+        found = learn_types(maps[known], drawn[known], windows[known], types, C, **quiet)
+        own, was_cut = np.repeat(found.own[None], n_classes, axis=0), was_cut or found.is_interrupted
         advice = _advise(evidence, known.size, len(maps))
-        return Recipe(np.repeat(of_types[None], n_classes, axis=0), shared, "types", evidence, advice, steps, {}, False)
+        return Recipe(own, found.shared, "types", evidence, advice, steps, {}, was_cut)
     if takes_latent:
         begin = np.where(windows >= 0, windows, by_shared)
         latent = learn_latent(maps, y, begin, known=windows, C=latent_C, **settings)
         others, method = {"shared": by_shared}, "shared and latent"
         own, shared = latent.weights, np.zeros_like(shared)
         steps = dict(zip(("first", "middle", "last"), latent.windows, strict=True))
-        cut = latent.model.status_ is Status.INTERRUPTED
+        was_cut = was_cut or latent.is_interrupted
     advice = _advise(evidence, known.size, len(maps))
-    return Recipe(own[:, None], shared, method, evidence, advice, steps, others, cut)
+    return Recipe(own[:, None], shared, method, evidence, advice, steps, others, was_cut)
 
 
 def _folds(known: Array) -> list[tuple[Array, Array]]:
@@ -212,24 +215,28 @@ def _folds(known: Array) -> list[tuple[Array, Array]]:
 
 def _choose_C(
     maps: WindowMaps, drawn: Array, windows: Array, known: Array, quiet: dict[str, Any]
-) -> tuple[float, dict[str, Any]]:
-    """The C of the shared detector by held-out boxes; and how much half of the boxes would have reached."""
+) -> tuple[float, dict[str, Any], bool]:
+    """The C of the shared detector by held-out boxes; how much half of them would have reached; whether it was cut."""
+    was_cut = False
     by_C = np.zeros(len(SHARED_C))
     by_half = 0.0
     folds = _folds(known)
     for train, test in folds:
         for j, C in enumerate(SHARED_C):
-            u = learn_shared(maps[train], windows[train], C, **quiet)
+            u, is_cut = learn_shared(maps[train], windows[train], C, **quiet)
+            was_cut = was_cut or is_cut
             by_C[j] += mean_overlap(find_boxes(maps[test], u), drawn[test]) / len(folds)
     best = int(np.argmax(by_C))
     for train, test in folds:
-        u = learn_shared(maps[train[::2]], windows[train[::2]], SHARED_C[best], **quiet)
+        u, is_cut = learn_shared(maps[train[::2]], windows[train[::2]], SHARED_C[best], **quiet)
+        was_cut = was_cut or is_cut
         by_half += mean_overlap(find_boxes(maps[test], u), drawn[test]) / len(folds)
-    return SHARED_C[best], {
+    evidence = {
         "C of the shared detector": SHARED_C[best],
         "held-out mean IoU": float(by_C[best]),
         "held-out mean IoU with half of the boxes": float(by_half),
     }
+    return SHARED_C[best], evidence, was_cut
 
 
 def _held_out_latent(
@@ -242,13 +249,13 @@ def _held_out_latent(
     C: float,
     latent_C: float,
     quiet: dict[str, Any],
-) -> tuple[float, float]:
-    """Mean overlap of held-out boxes by the shared detector, and after a latent SVM that starts from it.
+) -> tuple[float, float, bool]:
+    """Mean overlap of held-out boxes by the shared detector, and after a latent SVM from it; and whether it was cut.
 
     A latent SVM takes as long as all else, so one fold decides: every second box is held out.
     """
     train, test = known[::2], known[1::2]
-    u = learn_shared(maps[train], windows[train], C, **quiet)
+    u, is_cut = learn_shared(maps[train], windows[train], C, **quiet)
     by_shared = best_windows(maps, u)
     given = np.full(len(maps), -1)
     given[train] = windows[train]
@@ -256,6 +263,7 @@ def _held_out_latent(
     return (
         mean_overlap(find_boxes(maps[test], u), drawn[test]),
         mean_overlap(find_boxes(maps[test], latent.weights[labels[test]]), drawn[test]),
+        is_cut or latent.is_interrupted,
     )
 
 

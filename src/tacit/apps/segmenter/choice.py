@@ -35,9 +35,9 @@ def region_problem(graphs: RegionGraphs, weak: float = 1.0) -> Regions:
 def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) -> tuple[float, tuple[float, float]]:
     """The C for these masks, and the accuracy and IoU that it had on masks that were held out.
 
-    ``C`` is as much as there are masks, so that each weighs 1, unless cross-validation tells better: of all choices
-    whose IoU is within one standard error of the best, the nearest to that is taken (see `nearest_good`). A number is
-    taken as it is.
+    With fewer than `MIN_MASKS` masks ``C`` is as much as there are masks, so that each weighs 1. With more it is one of
+    `CHOICES`: of all whose IoU in cross-validation is within one standard error of the best, the nearest to the number
+    of masks, by their ratio (see `nearest_good`). A number is taken as it is.
     """
     n = len(graphs)
     candidates = CHOICES if isinstance(app.C, str) else (float(app.C),)

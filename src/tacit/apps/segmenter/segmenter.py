@@ -30,8 +30,9 @@ class Segmenter(Application):
     Parameters
     ----------
     method : how images are cut: "felzenszwalb" or "slic"
-    C : weight of the loss; "auto" takes as much as there are images with masks, or what cross-validation on them finds
-        better by more than chance
+    C : weight of the loss; "auto" takes as much as there are images with masks if these are one or two; from three on
+        the nearest of 1, 3, 10, 30, 100, 300 and 1000, or the one of these that cross-validation on them finds better
+        by more than chance
     weak : how much all images without a mask weigh together, beside those with one; "auto" is the square root of how
         many there are of them per image with a mask; 0 leaves them out
     random_state : of the folds of the cross-validation

@@ -72,7 +72,7 @@ class ShardedChainOracle(ChainOracle):
         if isinstance(tokens, slice):
             self.table.rows.fetch_behind(tokens.stop)
         unary = super()._unary(w, rows)
-        self._give_back(tokens)
+        self.table.rows.give_back_rows(tokens)
         return unary
 
     def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
@@ -88,19 +88,13 @@ class ShardedChainOracle(ChainOracle):
                 places = tokens[own]
             table = self.table[places]
             add_rows(table, code[own], np.arange(len(table)), weights[own], emission)
-            self._give_back(places)
+            self.table.rows.give_back_rows(places)
         add_pairs(code, starts, coef, transition)
 
     def _add_expected(self, w: Array, rows: Rows, *more: Any) -> Array:
         log = super()._add_expected(w, rows, *more)
-        self._give_back(self.tokens(rows))
+        self.table.rows.give_back_rows(self.tokens(rows))
         return log
-
-    def _give_back(self, tokens: Any) -> None:
-        if isinstance(tokens, slice):
-            self.table.rows.give_back(tokens.start, tokens.stop)
-        elif len(tokens):
-            self.table.rows.give_back(int(tokens.min()), int(tokens.max()) + 1)
 
 
 class TokenTable:

@@ -57,7 +57,7 @@ class ShardedClassBlocks(ClassBlocks):
         if isinstance(states, slice):
             self._rows.fetch_behind(states.stop)
         scores = super().scores(w, rows)
-        self._give_back(states)
+        self._rows.give_back_rows(states)
         return scores
 
     def _columns_of(self, states: Any) -> Array:
@@ -71,7 +71,7 @@ class ShardedClassBlocks(ClassBlocks):
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         out = super().adjoint(V, rows)
-        self._give_back(self.states(rows))
+        self._rows.give_back_rows(self.states(rows))
         return out
 
     def _add_rows(self, labels: Array, absolute: Array, coef: Array, out: Array) -> None:
@@ -80,13 +80,7 @@ class ShardedClassBlocks(ClassBlocks):
             part = wanted[start : start + ROWS_AT_A_TIME]
             rows = self._rows[absolute[part]]
             add_rows(rows, labels[part], np.arange(part.size), coef[part], out)
-            self._give_back(absolute[part])
-
-    def _give_back(self, states: Any) -> None:
-        if isinstance(states, slice):
-            self._rows.give_back(states.start, states.stop)
-        elif len(states):
-            self._rows.give_back(int(states.min()), int(states.max()) + 1)
+            self._rows.give_back_rows(absolute[part])
 
 
 @cache

@@ -67,7 +67,7 @@ def mean_type_images(images: Any, boxes: Any, types: Any, k: int, side: int = 48
 
     Parameters
     ----------
-    images : pixels (height, width, 3) of every image
+    images : pixels (height, width, 3) of every image; a generator may make them, as one is looked at at a time
     boxes : (n, 4) the box of each
     types : (n,) the type of each
     k : number of types

@@ -163,9 +163,8 @@ class Motif(Problem):
                 "shards.in_memory()"
             )
         if shards.manifest.kind != "letters":
-            raise ValueError(
-                f"these shards hold a {shards.manifest.kind}, and sequences are needed: Shards.write(folder, X)"
-            )
+            held = "a table" if shards.is_table else shards.manifest.kind
+            raise ValueError(f"these shards hold {held}, and sequences are needed: Shards.write(folder, X)")
         shards.verify()
         if shards.is_here:
             check_letters(shards)

@@ -49,6 +49,21 @@ def read_sequences(X: Any) -> Ragged:
         offsets = np.concatenate([[0], np.cumsum(lengths)])
     if offsets.size == 1:
         raise ValueError("no sequences: X holds 0 samples, a minimum of 1 is required")
+    return Ragged(known_codes(letters, offsets, X), offsets)
+
+
+def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
+    """The codes of ASCII letters; what is no letter of DNA is refused, as it is written in ``X``.
+
+    Parameters
+    ----------
+    letters : (m,) bytes of all sequences
+    offsets : where sequences begin
+    X : the sequences as the user gave them
+
+    >>> known_codes(np.frombuffer(b"ACg", np.uint8), np.array([0, 3]), ["ACg"])
+    array([0, 1, 2], dtype=uint8)
+    """
     codes = _CODE[letters]
     if codes.max(initial=0) == _UNKNOWN:
         place = int(np.argmax(codes == _UNKNOWN))
@@ -59,7 +74,7 @@ def read_sequences(X: Any) -> Ragged:
             f"sequence {i} has {letter!r} at position {position}, which is no letter of DNA; "
             f"letters are {''.join(MEANING)} and U, in either case: drop the sequence or write N for unknown bases"
         )
-    return Ragged(codes, offsets)
+    return codes
 
 
 def letter_codes(letters: Array) -> Array:

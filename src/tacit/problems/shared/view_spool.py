@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tempfile
 import weakref
@@ -15,6 +16,9 @@ from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, sample
 from tacit.shards import ShardedTable
 from tacit.shards.mapped import MappedArray
 
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a system says when a file cannot grow: the disk is full, or a limit of the user or of files is reached."""
+
 
 def spool_views(table: ShardedTable, views: Callable[[Array, int], Array]) -> ShardedTable:
     """All views of all samples as one table, (n·T, width), in a temporary file that goes with it.
@@ -26,18 +30,28 @@ def spool_views(table: ShardedTable, views: Callable[[Array, int], Array]) -> Sh
     """
     folder = Path(tempfile.mkdtemp(prefix="tacit-views-"))
     try:
-        with (folder / "views.npy").open("wb") as file:
-            for k, rows in enumerate(sample_blocks(table)):
-                own = np.ascontiguousarray(views(rows, k * SAMPLES_AT_A_TIME))
-                if k == 0:
-                    shape = table.shape[0] * own.shape[1], own.shape[2]
-                    kind = np.lib.format.dtype_to_descr(own.dtype)
-                    header = {"descr": kind, "fortran_order": False, "shape": shape}
-                    np.lib.format.write_array_header_1_0(file, header)
-                file.write(own.data)
+        _write_views(folder / "views.npy", table, views)
         spooled = ShardedTable([MappedArray(folder / "views.npy")])
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(folder)
+        if isinstance(error, OSError) and error.errno in NO_SPACE:
+            told = (
+                f"the views of {table.shape[0]} samples do not fit into the temporary folder {folder.parent}: "
+                f"{error.strerror}; make room there, or name another folder in the environment variable TMPDIR"
+            )
+            raise OSError(error.errno, told) from error
         raise
     weakref.finalize(spooled, shutil.rmtree, folder, ignore_errors=True)
     return spooled
+
+
+def _write_views(path: Path, table: ShardedTable, views: Callable[[Array, int], Array]) -> None:
+    with path.open("wb") as file:
+        for k, rows in enumerate(sample_blocks(table)):
+            own = np.ascontiguousarray(views(rows, k * SAMPLES_AT_A_TIME))
+            if k == 0:
+                shape = table.shape[0] * own.shape[1], own.shape[2]
+                kind = np.lib.format.dtype_to_descr(own.dtype)
+                header = {"descr": kind, "fortran_order": False, "shape": shape}
+                np.lib.format.write_array_header_1_0(file, header)
+            file.write(own.data)

@@ -79,7 +79,8 @@ class ShardActor:
     """
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        keep_freed_memory()
+        if has_own_process():
+            keep_freed_memory()
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
@@ -89,10 +90,13 @@ class ShardActor:
 
     def answer(self, question: bytes) -> bytes:
         """Answer a `Question`, both as one string of bytes: Dask sends every array of a message for itself, and a
-        message of a hundred small ones took 20 ms."""
+        message of a hundred small ones took 20 ms. Errors, also those of functions of users, are answers."""
         from distributed.protocol.pickle import loads
 
-        return pickle.dumps(self._answer(*loads(question)), protocol=5)
+        try:
+            return pickle.dumps(self._answer(*loads(question)), protocol=5)
+        except Exception as error:
+            return pickle.dumps(Answer("error", f"{type(error).__name__}: {error}"), protocol=5)
 
     def _answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
         if self._error:
@@ -110,11 +114,8 @@ class ShardActor:
             del self._named[next(iter(self._named))]
         oracle, *task = (self._named[name] for name in names)
         work = partial(WITH_TASK[method], oracle, *task) if task else getattr(oracle, method)
-        try:
-            with one_blas_thread:
-                return Answer("ok", [work(**shared, **call) for call in calls])
-        except Exception as error:
-            return Answer("error", f"{type(error).__name__}: {error}")
+        with one_blas_thread:
+            return Answer("ok", [work(**shared, **call) for call in calls])
 
 
 def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
@@ -148,6 +149,16 @@ def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice)
 
 WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes}
 """Questions about a task."""
+
+
+def has_own_process() -> bool:
+    """Whether this worker was started by a nanny: a worker without one may live in the process of the user."""
+    from distributed import get_worker
+
+    try:
+        return get_worker().nanny is not None
+    except ValueError:  # no worker is at work here
+        return False
 
 
 def keep_freed_memory() -> None:

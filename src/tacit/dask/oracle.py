@@ -39,6 +39,10 @@ class RemoteTable(ShardedTable):
             "known hidden values unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
 
+    @property
+    def first_row(self) -> Array:
+        return np.concatenate([part.first_row for part in self._found])[:1]
+
     def give_back(self, first: int, last: int) -> None:
         """There is nothing here to give back."""
 

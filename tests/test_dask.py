@@ -24,6 +24,10 @@ from tacit import (
 from tacit.datasets import planted_motif
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Regions, Transforms
+from tacit.problems.motif import sharded
+from tacit.problems.motif.sequences import read_sequences
+from tacit.problems.motif.strands import orient
+from tacit.problems.shared.principal_components import sum_moments
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 
@@ -37,6 +41,7 @@ import tacit.dask
 from tacit.dask import fitting, sources
 from tacit.dask.actor import Answer, ShardActor, Span, has_own_process
 from tacit.dask.cluster import Actors
+from tacit.dask.oracle import RemoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -287,6 +292,38 @@ def test_a_file_that_changes_while_it_is_read_is_compared_again(tmp_path):
     source = Touched(folder, 0, "shard shard-00000")
     before = source.stamp()
     assert sources.describe(source).stamp == before != source.stamp()
+
+
+def test_sums_of_products_load_every_part_once_and_have_the_bits_of_memory(client, tmp_path):
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    cuts, size = [2600, 4700], 256
+    log = tmp_path / "log"
+
+    def load(first, last):
+        with log.open("a") as file:
+            file.write(f"{first}\n")
+        return X[first:last]
+
+    parts = [lambda a=a, b=b: load(a, b) for a, b in itertools.pairwise([0, *cuts, len(X)])]
+    read = sources.read_sources(parts)
+    table = RemoteTable(client, read, [sources.describe(part) for part in read])
+    log.unlink()
+    found = list(table.moments(size))
+    expected = [sum_moments(X[first : first + size]) for first in range(0, len(X), size)]
+    assert len(found) == len(expected)
+    assert all(np.array_equal(a.products, b.products) for a, b in zip(found, expected, strict=True))
+    assert all(np.array_equal(a.total, b.total) for a, b in zip(found, expected, strict=True))
+    assert len(log.read_text().split()) == 3 + 2 * len(cuts)  # once each, and for the sum at each cut both its parts
+
+
+def test_strands_are_compared_in_blocks_and_only_where_both_count(monkeypatch):
+    X, _, _ = planted_motif(20, 15, "TGACTCA", seed=0)
+    monkeypatch.setattr(sharded, "LETTERS_AT_A_TIME", 40)
+    source = sources.LoadedSource(lambda: X, "part 0 of X")
+    assert sources.describe(source).flipped is None
+    flipped = orient(read_sequences(X))[1]
+    assert flipped.any()
+    assert np.array_equal(sources.describe(source, is_symmetric=True).flipped, flipped)
 
 
 def test_a_worker_in_the_process_of_the_user_leaves_its_allocator_alone(client):

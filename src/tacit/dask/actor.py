@@ -173,17 +173,34 @@ def keep_freed_memory() -> None:
             mallopt(setting, size)
 
 
-def moments_of(spans: Sequence[Span]) -> Moments:
-    """The sums that principal components need, of some rows."""
+def moments_of(sums: Sequence[Sequence[Span]]) -> list[Moments]:
+    """The sums that principal components need, each of the rows of some spans; every source is opened once."""
+    opened: dict[str, Any] = {}
+    found = []
     with one_blas_thread:
-        return sum_moments(ShardedTable([_rows_of(span) for span in spans], max_resident=0))
+        for spans in sums:
+            for span in spans:
+                if span.source.name not in opened:
+                    opened[span.source.name] = _open(span)
+            rows = [_cut(span, opened[span.source.name]) for span in spans]
+            found.append(sum_moments(ShardedTable(rows, max_resident=0)))
+    return found
 
 
 def _rows_of(span: Span) -> Any:
+    return _cut(span, _open(span))
+
+
+def _open(span: Span) -> Any:
+    """All rows of the source of a span, which must be those that were described."""
     values = span.source.open().values
     is_same_file = span.stamp is not None and span.stamp == span.source.stamp()
     if not is_same_file and walk(values) != span.crc:
         raise ValueError(f"{span.source.name} was loaded again and gave other rows; the fit cannot go on")
+    return values
+
+
+def _cut(span: Span, values: Any) -> Any:
     if not isinstance(values, np.ndarray):
         return values.part(span.first, span.last)
     is_whole = span.last - span.first == len(values)

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import os
+import pickle
 import signal
 
 import numpy as np
@@ -17,10 +18,16 @@ from tacit import (
     MinEntropySVM,
     Ragged,
     SelfPaced,
+    Shards,
     StructuredSVM,
 )
+from tacit.datasets import planted_motif
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Multiclass, Regions
+from tacit.problems import Candidates, Chain, Motif, Multiclass, Regions, Transforms
+from tacit.problems.motif import sharded
+from tacit.problems.motif.sequences import read_sequences
+from tacit.problems.motif.strands import orient
+from tacit.problems.shared.principal_components import sum_moments
 from tacit.scale.sharding import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 
@@ -32,7 +39,9 @@ from distributed import Client, LocalCluster
 
 import tacit.dask
 from tacit.dask import fitting, sources
+from tacit.dask.actor import Answer, ShardActor, Span, has_own_process
 from tacit.dask.cluster import Actors
+from tacit.dask.oracle import RemoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -158,6 +167,17 @@ def test_dask_collections(client):
     assert np.array_equal(np.concatenate(dask.compute(*tacit.dask.predict(model, delayed))), model.predict(bags))
 
 
+def test_labels_of_arrays_of_strings_and_of_images(client):
+    X, y, _ = planted_motif(20, 15, "TGACTCA", seed=0)
+    model = LatentSVM(Motif(width=5), C=10, init="hidden", max_iter=2, max_inner=4, random_state=0).fit(X, y)
+    lazy = dask.array.from_array(np.array(X), chunks=7)
+    assert np.array_equal(tacit.dask.predict(model, lazy).compute(), model.predict(X))
+    images, tags = np.random.default_rng(0).random((12, 2, 3)), np.arange(12) % 2
+    model = LatentSVM(Transforms([np.negative, np.array]), C=10, max_iter=2).fit(images, tags)
+    lazy = dask.array.from_array(images, chunks=(5, 1, 2))
+    assert np.array_equal(tacit.dask.predict(model, lazy).compute(), model.predict(images))
+
+
 def test_a_checkpoint_of_a_cluster_goes_on_in_memory(client, tmp_path):
     bags, y = make_bags()
     file = tmp_path / "checkpoint"
@@ -210,6 +230,107 @@ def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
         tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client)
 
 
+def test_sequences_that_are_no_dna_or_empty_are_named(client, tmp_path):
+    model = LatentSVM(Motif(width=3, strands="both"), init="hidden", max_iter=1, random_state=0)
+    codes = Ragged(np.arange(20, dtype=np.uint8) % 4, np.arange(0, 21, 5))  # bytes 0 to 3 are codes, not letters
+    folder = Shards.write(tmp_path / "s", codes, shards=2).folder
+    wrong = r"shard shard-00000 has '\\x00' at position 0 of its sequence 0, which is no letter of DNA"
+    with pytest.raises(ValueError, match=wrong):
+        tacit.dask.fit(model, folder, [0, 1, 0, 1], client=client)
+    with pytest.raises(ValueError, match=r"part 1 of X has '\?' at position 2 of its sequence 1, which is no letter"):
+        tacit.dask.fit(model, [lambda: ["ACGTA"], lambda: ["ACGTA", "AC?TA"]], [0, 1, 0], client=client)
+    with pytest.raises(ValueError, match=r"part 1 of X has 0 letters in its sequence 1; drop it \(1 are empty\)"):
+        tacit.dask.fit(model, [lambda: ["ACGTA"], lambda: ["ACGTA", ""]], [0, 1, 0], client=client)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")  # that a worker was lost
+def test_an_error_of_a_function_of_the_user_is_told_and_loses_no_worker(client):
+    X, y = np.random.default_rng(0).random((30, 4)), np.arange(30) % 2
+    X[20, 1] = 3
+
+    def refuse_large(rows):
+        if rows.max() > 2:
+            raise KeyError("too large")
+        return rows
+
+    model = LatentSVM(Transforms([np.array, refuse_large]), init="weights", max_iter=2, random_state=0)
+    with pytest.raises(RuntimeError, match=r"could not answer for .*: KeyError: 'too large'"):
+        tacit.dask.fit(model, loaders(X, [15]), y, client=client)
+
+
+def test_a_question_that_cannot_be_read_is_answered_by_an_error():
+    rows = np.ones((2, 3))
+    source = sources.LoadedSource(lambda: rows, "part 0 of X")
+    actor = ShardActor([Span(source, 0, 2, sources.walk(rows), None)])
+    answer = Answer(*pickle.loads(actor.answer(b"no pickle")))
+    assert answer.status == "error"
+    assert "UnpicklingError" in answer.value
+
+
+def test_functions_of_the_user_see_samples_alone(client):
+    X, y = np.random.default_rng(0).random((30, 4)) + 0.1, np.arange(30) % 2
+
+    def shorten(rows):
+        length = np.linalg.norm(rows, axis=1, keepdims=True)
+        assert length.all(), "a row of zeros, which X does not have"
+        return rows / length
+
+    model = LatentSVM(Transforms([np.array, shorten]), init="weights", max_iter=2, max_inner=5, random_state=0)
+    memory = LatentSVM(**model.get_params(deep=False)).fit(X, y)
+    same(memory, tacit.dask.fit(model, loaders(X, [11]), y, client=client))
+
+
+def test_a_file_that_changes_while_it_is_read_is_compared_again(tmp_path):
+    folder = Shards.write(tmp_path / "s", np.ones((6, 2)), shards=1).folder
+
+    class Touched(sources.FolderSource):
+        def open(self):
+            piece = super().open()
+            os.utime(self.folder / "shard-00000.values.npy", ns=(1, 1))
+            return piece
+
+    source = Touched(folder, 0, "shard shard-00000")
+    before = source.stamp()
+    assert sources.describe(source).stamp == before != source.stamp()
+
+
+def test_sums_of_products_load_every_part_once_and_have_the_bits_of_memory(client, tmp_path):
+    X = np.random.default_rng(0).standard_normal((5000, 3))
+    cuts, size = [2600, 4700], 256
+    log = tmp_path / "log"
+
+    def load(first, last):
+        with log.open("a") as file:
+            file.write(f"{first}\n")
+        return X[first:last]
+
+    parts = [lambda a=a, b=b: load(a, b) for a, b in itertools.pairwise([0, *cuts, len(X)])]
+    read = sources.read_sources(parts)
+    table = RemoteTable(client, read, [sources.describe(part) for part in read])
+    log.unlink()
+    found = list(table.moments(size))
+    expected = [sum_moments(X[first : first + size]) for first in range(0, len(X), size)]
+    assert len(found) == len(expected)
+    assert all(np.array_equal(a.products, b.products) for a, b in zip(found, expected, strict=True))
+    assert all(np.array_equal(a.total, b.total) for a, b in zip(found, expected, strict=True))
+    assert len(log.read_text().split()) == 3 + 2 * len(cuts)  # once each, and for the sum at each cut both its parts
+
+
+def test_strands_are_compared_in_blocks_and_only_where_both_count(monkeypatch):
+    X, _, _ = planted_motif(20, 15, "TGACTCA", seed=0)
+    monkeypatch.setattr(sharded, "LETTERS_AT_A_TIME", 40)
+    source = sources.LoadedSource(lambda: X, "part 0 of X")
+    assert sources.describe(source).flipped is None
+    flipped = orient(read_sequences(X))[1]
+    assert flipped.any()
+    assert np.array_equal(sources.describe(source, is_symmetric=True).flipped, flipped)
+
+
+def test_a_worker_in_the_process_of_the_user_leaves_its_allocator_alone(client):
+    assert not client.submit(has_own_process).result()
+    assert not has_own_process()
+
+
 def test_what_cannot_be_sharded_says_so_before_any_work(client):
     def never():
         raise AssertionError("the data were read")
@@ -233,6 +354,7 @@ def test_killed_workers_change_no_bit(tmp_path, workers):
         Client(cluster) as client,
         smallest_blocks(),
     ):
+        assert client.submit(has_own_process).result()
         doomed = list(client.run(os.getpid).values())[:1]
 
         def kill(line):

@@ -158,12 +158,18 @@ def test_principal_components_of_blocks_are_those_of_all_rows():
 
 def test_letters_are_kept_numbered_up_to_a_bound(tmp_path, monkeypatch):
     X, y = letters()
+    shards = Shards.write(tmp_path / "s", X)
     learner = motif_learner(Motif(width=5))
-    memory = clone(learner).fit(X, y)
     monkeypatch.setattr(sharded, "MAX_KEPT", 100)
     with smallest_blocks():
-        same(clone(learner).fit(X, y), clone(learner).fit(Shards.write(tmp_path / "s", X), y))
-    assert memory.coef_.any()
+        same(clone(learner).fit(X, y), clone(learner).fit(shards, y))
+    schema = learner.problem.schema(shards, y)
+    oracle = learner.problem.bind(shards, y, schema)
+    w = np.random.default_rng(0).standard_normal(schema.n_params)
+    for first in range(0, N, 2):
+        oracle.scores(w, slice(first, first + 2))
+    kept = sum(int(oracle.row_offsets[last] - oracle.row_offsets[first]) for first, last in oracle._kept)
+    assert 0 < kept <= 100 < shards.offsets[-1]
 
 
 def spoil_last_letter(folder):

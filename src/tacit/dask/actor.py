@@ -79,7 +79,8 @@ class ShardActor:
     """
 
     def __init__(self, spans: Sequence[Span]) -> None:
-        keep_freed_memory()
+        if has_own_process():
+            keep_freed_memory()
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
@@ -89,10 +90,13 @@ class ShardActor:
 
     def answer(self, question: bytes) -> bytes:
         """Answer a `Question`, both as one string of bytes: Dask sends every array of a message for itself, and a
-        message of a hundred small ones took 20 ms."""
+        message of a hundred small ones took 20 ms. Errors, also those of functions of users, are answers."""
         from distributed.protocol.pickle import loads
 
-        return pickle.dumps(self._answer(*loads(question)), protocol=5)
+        try:
+            return pickle.dumps(self._answer(*loads(question)), protocol=5)
+        except Exception as error:
+            return pickle.dumps(Answer("error", f"{type(error).__name__}: {error}"), protocol=5)
 
     def _answer(self, names: Sequence[str], method: str, shared: Any, calls: Any, sent: Mapping[str, Any]) -> Answer:
         if self._error:
@@ -110,11 +114,8 @@ class ShardActor:
             del self._named[next(iter(self._named))]
         oracle, *task = (self._named[name] for name in names)
         work = partial(WITH_TASK[method], oracle, *task) if task else getattr(oracle, method)
-        try:
-            with one_blas_thread:
-                return Answer("ok", [work(**shared, **call) for call in calls])
-        except Exception as error:
-            return Answer("error", f"{type(error).__name__}: {error}")
+        with one_blas_thread:
+            return Answer("ok", [work(**shared, **call) for call in calls])
 
 
 def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
@@ -150,6 +151,16 @@ WITH_TASK: dict[str, Callable[..., Any]] = {"tangent": tangent, "slopes": slopes
 """Questions about a task."""
 
 
+def has_own_process() -> bool:
+    """Whether this worker was started by a nanny: a worker without one may live in the process of the user."""
+    from distributed import get_worker
+
+    try:
+        return get_worker().nanny is not None
+    except ValueError:  # no worker is at work here
+        return False
+
+
 def keep_freed_memory() -> None:
     """Let the allocator of this process keep memory that was freed, where it is that of glibc.
 
@@ -162,17 +173,34 @@ def keep_freed_memory() -> None:
             mallopt(setting, size)
 
 
-def moments_of(spans: Sequence[Span]) -> Moments:
-    """The sums that principal components need, of some rows."""
+def moments_of(sums: Sequence[Sequence[Span]]) -> list[Moments]:
+    """The sums that principal components need, each of the rows of some spans; every source is opened once."""
+    opened: dict[str, Any] = {}
+    found = []
     with one_blas_thread:
-        return sum_moments(ShardedTable([_rows_of(span) for span in spans], max_resident=0))
+        for spans in sums:
+            for span in spans:
+                if span.source.name not in opened:
+                    opened[span.source.name] = _open(span)
+            rows = [_cut(span, opened[span.source.name]) for span in spans]
+            found.append(sum_moments(ShardedTable(rows, max_resident=0)))
+    return found
 
 
 def _rows_of(span: Span) -> Any:
+    return _cut(span, _open(span))
+
+
+def _open(span: Span) -> Any:
+    """All rows of the source of a span, which must be those that were described."""
     values = span.source.open().values
     is_same_file = span.stamp is not None and span.stamp == span.source.stamp()
     if not is_same_file and walk(values) != span.crc:
         raise ValueError(f"{span.source.name} was loaded again and gave other rows; the fit cannot go on")
+    return values
+
+
+def _cut(span: Span, values: Any) -> Any:
     if not isinstance(values, np.ndarray):
         return values.part(span.first, span.last)
     is_whole = span.last - span.first == len(values)

@@ -76,21 +76,31 @@ class Actors:
         self._actors = []
 
     async def _ask_all(self, questions: Mapping[int, bytes]) -> dict[int, bytes | None]:
-        answers = await asyncio.gather(*(self._ask(k, question) for k, question in questions.items()))
-        return dict(zip(questions, answers, strict=True))
+        """The answers of actors; None of those that are lost. The scheduler is asked once per poll for all of them."""
+        calls = {k: asyncio.ensure_future(self._post(k, question)) for k, question in questions.items()}
+        waiting = set(calls)
+        while waiting:
+            await asyncio.wait([calls[k] for k in waiting], timeout=POLL)
+            waiting = {k for k in waiting if not calls[k].done()}
+            known = await self._known() if waiting else set()
+            for k in [k for k in waiting if self._homes[k] not in known]:
+                calls[k].cancel()
+                waiting.remove(k)
+        return {k: self._read(k, call) for k, call in calls.items()}
 
-    async def _ask(self, k: int, question: bytes) -> bytes | None:
+    def _read(self, k: int, call: asyncio.Future[Any]) -> bytes | None:
         """The answer of an actor; None where it is lost."""
-        call = asyncio.ensure_future(self._post(k, question))
-        while not (await asyncio.wait([call], timeout=POLL))[0]:
-            if not await self._is_known(self._homes[k]):
-                call.cancel()
-                return None
-        try:
-            reply = call.result()
-        except Exception:  # an actor returns its own errors: this one is of the connection
+        if not call.done() or call.cancelled() or call.exception() is not None:
+            return None  # an actor returns its own errors: this one is of the connection
+        reply = call.result()
+        if reply["status"] == "OK":
+            answer: bytes = reply["result"]
+            return answer
+        error = reply.get("exception")
+        if "after shutdown" in str(error):  # the worker is closing, and takes no more calls
             return None
-        return reply["result"] if reply["status"] == "OK" else None
+        names = ", ".join(span.source.name for span in self.shards[k])
+        raise RuntimeError(f"a worker could not answer for {names}: {type(error).__name__}: {error}")
 
     async def _post(self, k: int, question: bytes) -> Any:
         """Call an actor: what `distributed.Actor` does, without a thread per call, and past the scheduler."""
@@ -176,8 +186,10 @@ class Actors:
         raise RuntimeError("the cluster has no workers; start some, and fit again")
 
     def _is_alive(self, home: str) -> bool:
-        return bool(self.client.sync(self._is_known, home))
+        return home in self.client.sync(self._known)
 
-    async def _is_known(self, home: str) -> bool:
+    async def _known(self) -> set[str]:
+        """The workers that have shown a sign of life."""
         known = (await self.client.scheduler.identity(n_workers=-1))["workers"]
-        return home in known and time.time() - known[home].get("last_seen", time.time()) < MAX_SILENCE
+        now = time.time()
+        return {home for home, facts in known.items() if now - facts.get("last_seen", now) < MAX_SILENCE}

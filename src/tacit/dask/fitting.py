@@ -12,6 +12,7 @@ from tacit.dask.sources import Description, Source, describe, read_sources
 from tacit.inputs.parameters import shorten
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
+from tacit.problems import Motif
 from tacit.ragged import Ragged
 from tacit.solvers import FrankWolfe, Subgradient
 
@@ -51,7 +52,9 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         )
     client = _find_client(client)
     sources = read_sources(X)
-    found = [_described(part) for part in client.gather(client.map(describe, sources, pure=False))]
+    is_symmetric = isinstance(model.problem, Motif) and model.problem.is_symmetric
+    parts = client.gather(client.map(describe, sources, is_symmetric=is_symmetric, pure=False))
+    found = [_described(part) for part in parts]
     for source, part in zip(sources, found, strict=True):
         if part[:3] != found[0][:3] or (part.boxes is None) != (found[0].boxes is None):
             raise ValueError(
@@ -71,8 +74,9 @@ def predict(model: Any, X: Any) -> Any:
     import dask.array
 
     if isinstance(X, dask.array.Array):
-        table = X.rechunk({1: -1})
-        labels: Any = table.map_blocks(model.predict, drop_axis=1, dtype=model.classes_.dtype)
+        inner = range(1, X.ndim)  # none where samples are strings
+        table = X.rechunk(dict.fromkeys(inner, -1))
+        labels: Any = table.map_blocks(model.predict, drop_axis=list(inner), dtype=model.classes_.dtype)
         return labels
     return [dask.delayed(partial(_predict_shard, model, source), pure=False)() for source in read_sources(X)]
 

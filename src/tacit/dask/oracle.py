@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections.abc import Sequence
-from itertools import pairwise
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ from tacit.problems.shared.principal_components import Moments
 from tacit.scale.sharding import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
 from tacit.shards import ShardedTable, Shards
 from tacit.shards.folder import Manifest
+
+MAX_MOMENTS_BYTES = 1 << 27
+"""Bytes of sums of products that one task returns; a source with more rows than that is opened by several tasks."""
+
+TASKS_PER_WORKER = 2
+"""Tasks that are handed out ahead of the one whose sums are taken home next."""
 
 
 class RemoteTable(ShardedTable):
@@ -38,6 +45,10 @@ class RemoteTable(ShardedTable):
             "a step asks for single rows, which are on the workers; use solver=Bundle() and init='weights', and with "
             "known hidden values unknown_weight=1.0, or fit on one machine: model.fit(tacit.Shards.open(folder), y)"
         )
+
+    @property
+    def first_row(self) -> Array:
+        return np.concatenate([part.first_row for part in self._found])[:1]
 
     def give_back(self, first: int, last: int) -> None:
         """There is nothing here to give back."""
@@ -64,12 +75,26 @@ class RemoteTable(ShardedTable):
             self.actors = Actors(self._client, [self._spans(a, b) for a, b in wanted])
         return Distributed(oracle, self)
 
-    def moments(self, size: int) -> list[Moments]:
-        """The moments of so many rows at a time, summed up by the workers; see `principal_components`."""
-        firsts = range(0, len(self), size)
-        spans = [self._spans(first, min(first + size, len(self))) for first in firsts]
-        found: list[Moments] = self._client.gather(self._client.map(moments_of, spans, pure=False))
-        return found
+    def moments(self, size: int) -> Iterator[Moments]:
+        """The moments of so many rows at a time, summed up by the workers; see `principal_components`.
+
+        A task opens a source once for all sums of its rows. Sums are taken home in order while the next tasks run, so
+        that few are held at a time.
+        """
+        sums = [self._spans(first, min(first + size, len(self))) for first in range(0, len(self), size)]
+        at_once = max(1, MAX_MOMENTS_BYTES // (8 * self.shape[1] * (self.shape[1] + 1)))
+        tasks: list[list[list[Span]]] = []
+        for _, of_source in groupby(sums, key=lambda spans: [span.source.name for span in spans]):
+            own = list(of_source)
+            tasks += [own[first : first + at_once] for first in range(0, len(own), at_once)]
+        ahead = TASKS_PER_WORKER * len(self._client.scheduler_info(n_workers=-1)["workers"])
+        waiting: deque[Any] = deque()
+        for task in tasks:
+            waiting.append(self._client.submit(moments_of, task, pure=False))
+            if len(waiting) > ahead:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
 
     def _spans(self, first: int, last: int) -> list[Span]:
         """Which rows of which sources these are."""

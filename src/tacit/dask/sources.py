@@ -11,13 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, first_non_finite
+from tacit.arrays import Array, first_non_finite, locate
 from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
-from tacit.problems.motif.sequences import read_sequences
-from tacit.problems.motif.strands import orient
-from tacit.ragged import Ragged
-from tacit.shards import Shards
+from tacit.problems.motif.sequences import MEANING, first_unknown
+from tacit.problems.motif.sharded import flips
+from tacit.shards import ShardedTable, Shards
 from tacit.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
 from tacit.shards.mapped import MappedArray
 
@@ -75,7 +74,8 @@ Source = FolderSource | LoadedSource
 class Description(NamedTuple):
     """What this process has to know of a shard: all but its features.
 
-    ``flipped`` says of sequences of letters which come after their reverse complement in the alphabet.
+    ``flipped`` says of sequences of letters which come after their reverse complement in the alphabet, where that is
+    asked for; ``first_row`` is (1, width), or (0, width) of an empty shard.
     """
 
     kind: str
@@ -87,11 +87,16 @@ class Description(NamedTuple):
     crc: int
     flipped: Array | None
     stamp: tuple[int, int] | None
+    first_row: Array
 
 
-def describe(source: Source) -> Description | str:
-    """Read a shard once, where it is; a sentence where that fails, because errors of workers lose their words."""
+def describe(source: Source, is_symmetric: bool = False) -> Description | str:
+    """Read a shard once, where it is; a sentence where that fails, because errors of workers lose their words.
+
+    ``is_symmetric`` says whether sequences are compared with their reverse complements.
+    """
     try:
+        stamp = source.stamp()  # before the rows: a file that is changed while it is read has another one afterwards
         values, offsets, boxes = source.open()
     except Exception as error:
         if isinstance(source, FolderSource) and not os.path.isdir(source.folder):
@@ -117,11 +122,13 @@ def describe(source: Source) -> Description | str:
     flipped = None
     if kind == "letters" and offsets is not None:
         try:
-            flipped = orient(read_sequences(Ragged(np.array(rows).ravel(), offsets)))[1]
+            check_sequences(values, offsets)
         except ValueError as error:
-            return f"{source.name}: {error}"
+            return f"{source.name} has {error}"
+        flipped = flips(ShardedTable([values], max_resident=0), offsets) if is_symmetric else None
+    first_row = np.array(rows[:1])
     return Description(
-        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped, source.stamp()
+        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped, stamp, first_row
     )
 
 
@@ -137,6 +144,23 @@ def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambd
         if not isinstance(values, np.ndarray):
             values.give_back(start, start + len(part))
     return crc
+
+
+def check_sequences(values: Array | MappedArray, offsets: Array) -> None:
+    """Refuse empty sequences, and what is no letter of DNA."""
+    empty = np.flatnonzero(np.diff(offsets) == 0)
+    if empty.size:
+        raise ValueError(f"0 letters in its sequence {empty[0]}; drop it ({empty.size} are empty)")
+    before = 0
+    for rows in ShardedTable([values], max_resident=0).chunks():
+        place = first_unknown(rows)
+        if place is not None:
+            i, position = locate(offsets, before + place)
+            raise ValueError(
+                f"{chr(rows.ravel()[place])!r} at position {position} of its sequence {i}, which is no letter of DNA; "
+                f"letters are {''.join(MEANING)} and U: drop the sequence or write N"
+            )
+        before += len(rows)
 
 
 def refuse_non_finite(first: int, rows: Array) -> None:

@@ -202,7 +202,7 @@ class Transforms(ClassProblem):
             else:
                 mean, components = principal_components(table if isinstance(X, Shards) else _flat(X), kept)
             facts |= {"mean": mean, "components": components}
-        first = table[0:1] if _is_here(X) else np.zeros((1, *table.shape[1:]), table.dtype)
+        first = table.first_row if isinstance(X, Shards) else table[0:1]
         width = self._views(first.reshape(1, *shape), facts).shape[2]
         states = (len(facts["states"]),) if self.blocks == "class and state" else ()
         blocks: dict[str, tuple[int, ...]] = {"weights": (len(classes), *states, width)}
@@ -225,7 +225,7 @@ class Transforms(ClassProblem):
             offsets = np.arange(len(X) + 1) * len(self._states())
             supervision = self.read_supervision(X, y, schema, offsets, hidden)
             if not X.is_here:
-                dtype = views_of(np.zeros((1, X.shape[1]), X.dtype)).dtype
+                dtype = views_of(X.values.first_row).dtype
                 return RemoteViews(X.values, views_of, dtype, schema, offsets, **supervision)
             spooled = spool_views(X.values, views_of)
             return ShardedClassBlocks(spooled, schema, offsets, **supervision)

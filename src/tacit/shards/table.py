@@ -67,6 +67,11 @@ class ShardedTable:
             out[own] = self._arrays[piece][key[own] - self._starts[piece]]
         return out
 
+    @property
+    def first_row(self) -> Array:
+        """(1, width): what a function of rows can be tried on."""
+        return self[0:1]
+
     def chunks(self) -> Iterator[Array]:
         """All rows in order, a few at a time; their pages are given back."""
         step = max(1, CHUNK_BYTES // max(1, self.shape[1] * self.dtype.itemsize))

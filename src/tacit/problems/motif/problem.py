@@ -219,6 +219,11 @@ class Motif(Problem):
         elif self.features == "sites":
             raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a sequence and its reverse complement are the same data; see `Layout`."""
+        return bool(self.features == "full" and self.strands == "both")
+
     def _layout(self) -> Layout:
         return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
 

@@ -86,16 +86,21 @@ def check_letters(shards: Any) -> None:
     """Refuse shards that hold what is no letter of DNA; the error names the shard."""
     before = 0
     for rows in shards.values.chunks():
-        wrong = np.flatnonzero(_CODE[rows.ravel()] == _UNKNOWN)
-        if wrong.size:
-            place = before + int(wrong[0])
-            i, position = locate(shards.offsets, place)
+        place = first_unknown(rows)
+        if place is not None:
+            i, position = locate(shards.offsets, before + place)
             raise ValueError(
-                f"{shards.name_of(i)} has {chr(rows.ravel()[wrong[0]])!r} at position {position} of sequence {i}, "
+                f"{shards.name_of(i)} has {chr(rows.ravel()[place])!r} at position {position} of sequence {i}, "
                 f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N, and "
                 "write the shards again"
             )
         before += len(rows)
+
+
+def first_unknown(letters: Array) -> int | None:
+    """The place of the first byte that is no letter of DNA."""
+    wrong = np.flatnonzero(_CODE[letters.ravel()] == _UNKNOWN)
+    return int(wrong[0]) if wrong.size else None
 
 
 def letters_of(codes: Array) -> Array:

@@ -37,7 +37,7 @@ class ShardedMotifOracle(MotifOracle):
         self._flipped = np.zeros(len(sequences), dtype=bool)
         if self._layout.is_symmetric:
             known = getattr(sequences, "flipped", None)
-            self._flipped = flips(sequences) if known is None else known
+            self._flipped = flips(sequences.values, sequences.offsets) if known is None else known
 
     @property
     def on_workers(self) -> Any:
@@ -119,17 +119,16 @@ class ShardedMotifOracle(MotifOracle):
         return block
 
 
-def flips(shards: Shards) -> Array:
-    """Which sequences are kept as their reverse complement; see `orient`."""
-    at_once = np.searchsorted(shards.offsets, np.arange(0, int(shards.offsets[-1]), LETTERS_AT_A_TIME))
-    cuts = np.unique(np.append(at_once, len(shards))).tolist()
+def flips(table: Any, offsets: Array) -> Array:
+    """Which sequences of a table of letters are kept as their reverse complement; see `orient`."""
+    at_once = np.searchsorted(offsets, np.arange(0, int(offsets[-1]), LETTERS_AT_A_TIME))
+    cuts = np.unique(np.append(at_once, offsets.size - 1)).tolist()
     found = [np.zeros(0, dtype=bool)]
     for first, last in zip([0, *cuts[:-1]], cuts, strict=True):
         if last > first:
-            letters = slice(int(shards.offsets[first]), int(shards.offsets[last]))
-            starts = shards.offsets[first : last + 1] - shards.offsets[first]
-            found.append(orient(_read(shards.values, letters, starts))[1])
-            shards.values.give_back(letters.start, letters.stop)
+            letters = slice(int(offsets[first]), int(offsets[last]))
+            found.append(orient(_read(table, letters, offsets[first : last + 1] - offsets[first]))[1])
+            table.give_back(letters.start, letters.stop)
     return np.concatenate(found)
 
 

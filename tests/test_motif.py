@@ -11,10 +11,11 @@ import pytest
 
 from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
+from tacit.inputs.dna_letters import MEANING
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
 from tacit.problems.motif.pieces import Pieces
-from tacit.problems.motif.sequences import MEANING, read_sequences
+from tacit.problems.motif.sequences import read_sequences
 from tacit.problems.motif.words import find_words
 from tacit.solvers import Bundle, FrankWolfe
 

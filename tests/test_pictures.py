@@ -10,8 +10,8 @@ from sklearn.datasets import load_iris
 
 from tacit import LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
+from tacit.inputs.dna_letters import MEANING
 from tacit.problems import Motif, Multiclass
-from tacit.problems.motif.sequences import MEANING
 from tacit.problems.motif.windows import COMPLEMENT, count_letters, effective_weights, mean_distance, window_letters
 
 LETTERS = "".join(MEANING)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, first_non_finite, locate
+from tacit.inputs.dna_letters import MEANING, first_unknown
 from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
-from tacit.problems.motif.sequences import MEANING, first_unknown
 from tacit.problems.motif.sharded import flips
 from tacit.shards import ShardedTable, Shards
 from tacit.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest

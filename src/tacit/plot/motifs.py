@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.dna_letters import MEANING
 from tacit.plot.canvas import (
     BASES,
     BLUE,
@@ -21,7 +22,7 @@ from tacit.plot.canvas import (
     whole_numbers,
 )
 from tacit.problems import Motif
-from tacit.problems.motif.sequences import MEANING, SHARES, read_sequences
+from tacit.problems.motif.sequences import SHARES, read_sequences
 from tacit.problems.motif.windows import count_letters, effective_weights, mean_distance, window_letters
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.arrays import Array
+from tacit.inputs.dna_letters import known_codes
 from tacit.inputs.lines import one_line
 from tacit.inputs.parameters import file_path, reason, shorten, whole_number
 from tacit.ragged import Ragged
@@ -198,8 +199,6 @@ def refuse_other_letters(samples: Ragged, X: Any) -> None:
 
     ``X`` are the samples as they were given; the error shows the letter that is written there.
     """
-    from tacit.problems.motif.sequences import known_codes  # problems import shards
-
     if samples.values.dtype == np.uint8 and samples.values.ndim == 1:
         strings = _strings_in(X)
         known_codes(samples.values, samples.offsets, samples if strings is None else strings)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, is_table
+from tacit.inputs.dna_letters import MEANING
 from tacit.inputs.parameters import number, shorten, whole_number
-from tacit.problems.motif.sequences import MEANING, SHARES
+from tacit.problems.motif.sequences import SHARES
 from tacit.problems.motif.windows import COMPLEMENT
 from tacit.ragged import Ragged
 

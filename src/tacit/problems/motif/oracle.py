@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.dna_letters import letters_of
 from tacit.inputs.labels import find_labels, is_missing, reject_unknown
 from tacit.inputs.parameters import is_list, shorten
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
@@ -17,7 +18,6 @@ from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 from tacit.problems.motif import kernels
 from tacit.problems.motif.pieces import Pieces
-from tacit.problems.motif.sequences import letters_of
 from tacit.problems.motif.starts import enriched_words
 from tacit.problems.motif.strands import orient, turn
 from tacit.problems.motif.words import find_words

@@ -9,13 +9,14 @@ import numpy as np
 from sklearn.utils import ClassifierTags
 
 from tacit.arrays import Array
+from tacit.inputs.dna_letters import MEANING
 from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.motif.composition import count_shares
 from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
-from tacit.problems.motif.sequences import MEANING, check_letters, read_sequences
+from tacit.problems.motif.sequences import check_letters, read_sequences
 from tacit.problems.motif.sharded import ShardedMotifOracle
 from tacit.problems.motif.site_example import site_example
 from tacit.problems.motif.sites import SiteLayout, SiteOracle, read_sites

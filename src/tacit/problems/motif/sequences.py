@@ -7,24 +7,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array, locate
+from tacit.inputs.dna_letters import MEANING, UNKNOWN, first_unknown, known_codes
 from tacit.inputs.parameters import is_list, shorten
 from tacit.ragged import Ragged
 
-MEANING = {
-    **{letter: letter for letter in "ACGT"},
-    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
-    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
-}
-"""What every letter of the IUPAC code stands for. A letter's code is its place here: A, C, G, T are 0 to 3."""
-
 SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases in MEANING.values()])
 """``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is as likely."""
-
-_UNKNOWN = 255
-_CODE = np.full(256, _UNKNOWN, np.uint8)
-for _code, _letter in enumerate(MEANING):
-    _CODE[[ord(_letter), ord(_letter.lower())]] = _code
-_CODE[[ord("U"), ord("u")]] = _CODE[ord("T")]
 
 
 def read_sequences(X: Any) -> Ragged:
@@ -52,36 +40,6 @@ def read_sequences(X: Any) -> Ragged:
     return Ragged(known_codes(letters, offsets, X), offsets)
 
 
-def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
-    """The codes of ASCII letters; what is no letter of DNA is refused, as it is written in ``X``.
-
-    Parameters
-    ----------
-    letters : (m,) bytes of all sequences
-    offsets : where sequences begin
-    X : the sequences as the user gave them
-
-    >>> known_codes(np.frombuffer(b"ACg", np.uint8), np.array([0, 3]), ["ACg"])
-    array([0, 1, 2], dtype=uint8)
-    """
-    codes = _CODE[letters]
-    if codes.max(initial=0) == _UNKNOWN:
-        place = int(np.argmax(codes == _UNKNOWN))
-        i, position = locate(offsets, place)
-        letter = X[i][position]
-        letter = letter if isinstance(letter, str) else chr(letter)
-        raise ValueError(
-            f"sequence {i} has {letter!r} at position {position}, which is no letter of DNA; "
-            f"letters are {''.join(MEANING)} and U, in either case: drop the sequence or write N for unknown bases"
-        )
-    return codes
-
-
-def letter_codes(letters: Array) -> Array:
-    """The codes of ASCII letters, all of which were checked."""
-    return _CODE[letters]
-
-
 def check_letters(shards: Any) -> None:
     """Refuse shards that hold what is no letter of DNA; the error names the shard."""
     before = 0
@@ -95,17 +53,6 @@ def check_letters(shards: Any) -> None:
                 "write the shards again"
             )
         before += len(rows)
-
-
-def first_unknown(letters: Array) -> int | None:
-    """The place of the first byte that is no letter of DNA."""
-    wrong = np.flatnonzero(_CODE[letters.ravel()] == _UNKNOWN)
-    return int(wrong[0]) if wrong.size else None
-
-
-def letters_of(codes: Array) -> Array:
-    """The ASCII letters of codes: the inverse of `letter_codes`, in upper case and with T for U."""
-    return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]
 
 
 def _plain(X: Any) -> Any:
@@ -134,7 +81,7 @@ def _fixed(X: Array) -> tuple[Array, Array]:
     X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
     if X.dtype.kind == "U":
         points = X.view(np.uint32).reshape(X.size, width)
-        letters = np.minimum(points, _UNKNOWN).astype(np.uint8)
+        letters = np.minimum(points, UNKNOWN).astype(np.uint8)
     else:
         letters = X.view(np.uint8).reshape(X.size, width)
     if (lengths == width).all():

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.dna_letters import letter_codes
 from tacit.oracle import CapabilityError
 from tacit.oracle.digests import checksum
 from tacit.problems.motif.oracle import MotifOracle
-from tacit.problems.motif.sequences import letter_codes
 from tacit.problems.motif.strands import orient
 from tacit.problems.shared.sample_parts import cut_samples
 from tacit.ragged import Ragged, states_of

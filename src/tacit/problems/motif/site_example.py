@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
+from tacit.inputs.dna_letters import MEANING
 from tacit.oracle import Example, Schema
 from tacit.problems.motif.composition import COMPOSITION_SCALE
-from tacit.problems.motif.sequences import MEANING
 from tacit.problems.motif.sites import NO_SITE, SiteLayout
 from tacit.problems.shared.costs import read_costs
 

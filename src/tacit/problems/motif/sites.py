@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arrays import Array, Rows
+from tacit.inputs.dna_letters import MEANING
 from tacit.inputs.labels import find_labels, reject_unknown
 from tacit.inputs.parameters import shorten
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -20,7 +21,6 @@ from tacit.oracle.losses import checked_losses
 from tacit.problems.motif import site_kernels
 from tacit.problems.motif.composition import standard_shares
 from tacit.problems.motif.pieces import Pieces
-from tacit.problems.motif.sequences import MEANING
 from tacit.problems.motif.starts import enriched_words
 from tacit.problems.motif.strands import orient
 from tacit.problems.motif.words import find_words

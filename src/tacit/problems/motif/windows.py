@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Array
-from tacit.problems.motif.sequences import MEANING, SHARES, read_sequences
+from tacit.inputs.dna_letters import MEANING
+from tacit.problems.motif.sequences import SHARES, read_sequences
 
 COMPLEMENT = np.array(
     [

@@ -230,13 +230,13 @@ def test_a_part_that_cannot_be_loaded_again_ends_the_fit(client):
         tacit.dask.fit(latent(), loaders(bags, [9]), y, client=client)
 
 
-def test_sequences_that_are_no_dna_or_empty_are_named(client, tmp_path):
+def test_sequences_that_are_no_dna_or_empty_are_named(client):
     model = LatentSVM(Motif(width=3, strands="both"), init="hidden", max_iter=1, random_state=0)
     codes = Ragged(np.arange(20, dtype=np.uint8) % 4, np.arange(0, 21, 5))  # bytes 0 to 3 are codes, not letters
-    folder = Shards.write(tmp_path / "s", codes, shards=2).folder
-    wrong = r"shard shard-00000 has '\\x00' at position 0 of its sequence 0, which is no letter of DNA"
-    with pytest.raises(ValueError, match=wrong):
-        tacit.dask.fit(model, folder, [0, 1, 0, 1], client=client)
+    with pytest.raises(
+        ValueError, match=r"part 0 of X has '\\x00' at position 0 of its sequence 0, which is no letter"
+    ):
+        tacit.dask.fit(model, [lambda: codes[:2], lambda: codes[2:]], [0, 1, 0, 1], client=client)
     with pytest.raises(ValueError, match=r"part 1 of X has '\?' at position 2 of its sequence 1, which is no letter"):
         tacit.dask.fit(model, [lambda: ["ACGTA"], lambda: ["ACGTA", "AC?TA"]], [0, 1, 0], client=client)
     with pytest.raises(ValueError, match=r"part 1 of X has 0 letters in its sequence 1; drop it \(1 are empty\)"):

@@ -354,7 +354,7 @@ def test_killed_workers_change_no_bit(tmp_path, workers):
         Client(cluster) as client,
         smallest_blocks(),
     ):
-        assert client.submit(has_own_process).result()
+        assert client.submit(has_own_process).result(timeout=60)
         doomed = list(client.run(os.getpid).values())[:1]
 
         def kill(line):

@@ -296,3 +296,9 @@ def test_probabilities_and_entropies_of_scores_that_overflow_are_refused():
         for ask in questions:
             with pytest.raises(FloatingPointError, match="sample 1 are beyond double precision"):
                 ask(huge)
+
+
+def test_a_sparse_table_is_no_start_of_a_motif():
+    model = LatentSVM(Motif(width=3, strands="both"), max_iter=1, verbose=0)
+    with pytest.raises(ValueError, match=r"hidden\[1\] is"):
+        model.fit(["ACGTA", "CCGTA"], [0, 1], hidden=[[0, 0], sparse.csr_array(np.eye(2))])

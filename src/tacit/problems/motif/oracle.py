@@ -447,7 +447,7 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
         values = _as_positions(entry)
         if values.dtype.kind == "b" and values.shape in ((starts[i],), (starts[i], 2)):
             masks.append(np.repeat(values, 2) if values.ndim == 1 else values.ravel())
-        elif values.ndim == 0 and values == -1:
+        elif values.ndim == 0 and values.dtype.kind in "iuf" and values == -1:
             masks.append(None)
         elif values.dtype.kind in "iu" and values.size and values.shape[-1] == 2 and values.ndim <= 2:
             known = [_read_pairs(pair[None], starts[i : i + 1]) for pair in np.atleast_2d(values)]

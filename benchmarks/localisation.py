@@ -47,7 +47,7 @@ from tacit.images.maps import GradientMap, handmade_maps
 from tacit.images.window_maps import WindowMaps, place_windows
 from tacit.problems import Detection
 
-SPLITS = {"net": 10, "hand-made": 3}
+SPLITS = {"net": 10, "hand-made": 8}
 SHARES = (0.05, 0.1, 0.2, 1.0)
 QUIET: dict[str, Any] = {"verbose": 0, "n_jobs": 1}
 Scores = dict[str, list[tuple[float, float, float, float]]]

@@ -308,8 +308,8 @@ def test_sums_of_products_load_every_part_once_and_have_the_bits_of_memory(clien
     read = sources.read_sources(parts)
     table = RemoteTable(client, read, [sources.describe(part) for part in read])
     log.unlink()
-    found = list(table.moments(size))
-    expected = [sum_moments(X[first : first + size]) for first in range(0, len(X), size)]
+    found = list(table.moments(size, X[0]))
+    expected = [sum_moments(X[first : first + size], X[0]) for first in range(0, len(X), size)]
     assert len(found) == len(expected)
     assert all(np.array_equal(a.products, b.products) for a, b in zip(found, expected, strict=True))
     assert all(np.array_equal(a.total, b.total) for a, b in zip(found, expected, strict=True))

@@ -14,6 +14,7 @@ from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
 from tacit.demo.turns import turned_digits
 from tacit.problems import Multiclass, Transforms, rotations
 from tacit.problems.rotations import Rotations
+from tacit.problems.shared.principal_components import principal_components
 from tacit.testing import Enumeration, check_problem
 
 
@@ -250,3 +251,13 @@ def test_an_error_of_a_transformation_names_the_sample():
     schema = problem.schema(X[:10], y[:10])
     with pytest.raises(ValueError, match="transformation 1 made NaN or infinity of sample 1400"):
         problem.bind(X, y, schema)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_components_are_those_of_scikit_learn_however_far_from_zero(offset):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1000, 20)) * np.linspace(1, 3, 20) + offset
+    mean, components = principal_components(X, 3)
+    reference = PCA(3, svd_solver="full").fit(X)
+    assert mean == pytest.approx(reference.mean_, rel=1e-12, abs=1e-12)
+    assert np.abs((components * reference.components_).sum(axis=1)) == pytest.approx(1, abs=1e-6)

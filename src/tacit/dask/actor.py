@@ -173,7 +173,7 @@ def keep_freed_memory() -> None:
             mallopt(setting, size)
 
 
-def moments_of(sums: Sequence[Sequence[Span]]) -> list[Moments]:
+def moments_of(sums: Sequence[Sequence[Span]], origin: Array) -> list[Moments]:
     """The sums that principal components need, each of the rows of some spans; every source is opened once."""
     opened: dict[str, Any] = {}
     found = []
@@ -183,7 +183,7 @@ def moments_of(sums: Sequence[Sequence[Span]]) -> list[Moments]:
                 if span.source.name not in opened:
                     opened[span.source.name] = _open(span)
             rows = [_cut(span, opened[span.source.name]) for span in spans]
-            found.append(sum_moments(ShardedTable(rows, max_resident=0)))
+            found.append(sum_moments(ShardedTable(rows, max_resident=0), origin))
     return found
 
 

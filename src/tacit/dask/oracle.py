@@ -75,7 +75,7 @@ class RemoteTable(ShardedTable):
             self.actors = Actors(self._client, [self._spans(a, b) for a, b in wanted])
         return Distributed(oracle, self)
 
-    def moments(self, size: int) -> Iterator[Moments]:
+    def moments(self, size: int, origin: Array) -> Iterator[Moments]:
         """The moments of so many rows at a time, summed up by the workers; see `principal_components`.
 
         A task opens a source once for all sums of its rows. Sums are taken home in order while the next tasks run, so
@@ -90,7 +90,7 @@ class RemoteTable(ShardedTable):
         ahead = TASKS_PER_WORKER * len(self._client.scheduler_info(n_workers=-1)["workers"])
         waiting: deque[Any] = deque()
         for task in tasks:
-            waiting.append(self._client.submit(moments_of, task, pure=False))
+            waiting.append(self._client.submit(moments_of, task, origin, pure=False))
             if len(waiting) > ahead:
                 yield from waiting.popleft().result()
         while waiting:

@@ -20,7 +20,7 @@ fewer of them come home from workers."""
 
 
 class Moments(NamedTuple):
-    """The sum of some rows, and that of their outer products."""
+    """The sum of some rows, less one and the same row each, and that of the outer products of these differences."""
 
     total: Array
     products: Array
@@ -36,12 +36,12 @@ def sample_blocks(table: Any) -> Iterator[Array]:
             table.give_back(first, last)
 
 
-def sum_moments(table: Any) -> Moments:
-    """The moments of all rows of a table that is one sum of blocks."""
+def sum_moments(table: Any, origin: Array) -> Moments:
+    """The moments of all rows of a table that is one sum of blocks, measured from ``origin``."""
     d = table.shape[1]
     total, products = np.zeros(d), np.zeros((d, d))
     for rows in sample_blocks(table):
-        block = np.ascontiguousarray(rows, np.float64)
+        block = np.ascontiguousarray(rows, np.float64) - origin
         total += block.sum(axis=0)
         products += block.T @ block
     return Moments(total, products)
@@ -51,26 +51,29 @@ def principal_components(table: Any, kept: int) -> tuple[Array, Array]:
     """The mean of the rows of a table, and the (kept, d) directions of largest variance, in double precision.
 
     From the eigenvectors of the covariance, which is summed up block by block: O(n·d² + d³), and d² numbers of memory.
-    The largest entry of every component is positive, as scikit-learn has it. A table whose rows are elsewhere has
-    ``moments(size)``, which sums them up there, so many rows at a time.
+    Rows are measured from the first one: squares of numbers that lie far from zero would drown what they differ by. The
+    largest entry of every component is positive, as scikit-learn has it. A table whose rows are elsewhere has
+    ``moments(size, origin)``, which sums them up there, so many rows at a time.
     """
     n, d = table.shape
     size = SAMPLES_AT_A_TIME * BLOCKS_PER_SUM
     total, products = np.zeros(d), np.zeros((d, d))
+    first = table.first_row if hasattr(table, "first_row") else table[0:1]
+    origin = np.asarray(first, dtype=np.float64).ravel()
     with one_blas_thread:  # several change the last bits
-        for part in table.moments(size) if hasattr(table, "moments") else _moments_here(table, size):
+        for part in table.moments(size, origin) if hasattr(table, "moments") else _moments_here(table, size, origin):
             total += part.total
             products += part.products
-        mean = total / n
-        covariance = (products - n * np.outer(mean, mean)) / max(n - 1, 1)
+        shift = total / n
+        covariance = (products - n * np.outer(shift, shift)) / max(n - 1, 1)
         components = np.ascontiguousarray(linalg.eigh(covariance, driver="evr")[1][:, ::-1][:, :kept].T)
     largest = components[np.arange(kept), np.abs(components).argmax(axis=1)]
-    return mean, components * np.sign(largest)[:, None]
+    return origin + shift, components * np.sign(largest)[:, None]
 
 
-def _moments_here(table: Any, size: int) -> Iterator[Moments]:
+def _moments_here(table: Any, size: int, origin: Array) -> Iterator[Moments]:
     for first in range(0, table.shape[0], size):
         last = min(first + size, table.shape[0])
-        yield sum_moments(table[first:last])
+        yield sum_moments(table[first:last], origin)
         if hasattr(table, "give_back"):
             table.give_back(first, last)

@@ -15,7 +15,8 @@ from tacit.inputs.parameters import one_of, shorten, whole_number
 from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.motif.composition import count_shares
-from tacit.problems.motif.oracle import Layout, MotifOracle, read_windows
+from tacit.problems.motif.known_windows import read_windows
+from tacit.problems.motif.oracle import Layout, MotifOracle
 from tacit.problems.motif.sequences import check_letters, read_sequences
 from tacit.problems.motif.sharded import ShardedMotifOracle
 from tacit.problems.motif.site_example import site_example

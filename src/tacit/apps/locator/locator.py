@@ -272,6 +272,8 @@ class Locator(Application):
                 model.set_params(C=best)
                 self.held_out_labels_, self.accuracy_ = said[best], float(np.mean(said[best] == y))
             self.labeller_ = model.fit(rows, y)
+        if model.status_ is Status.INTERRUPTED:
+            self.status_ = Status.INTERRUPTED
 
     def _standardised(self, maps: WindowMaps) -> Array:
         return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))

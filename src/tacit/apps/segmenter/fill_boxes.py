@@ -9,7 +9,7 @@ import numpy as np
 from tacit.apps.segmenter.choice import SEGMENTER_LABELS
 from tacit.arrays import Array
 from tacit.images.regions_in_boxes import BoxedRegions, regions_in_boxes
-from tacit.images.weak_labels import MIN_MASKS, WIDEST_IN_BOX, tightest_box
+from tacit.images.weak_labels import MIN_INSIDE, MIN_MASKS, WIDEST_IN_BOX, tightest_box
 from tacit.inputs.parameters import has_length, is_positive, number, numbers, shorten
 from tacit.learners import IterativeLatentSVM
 from tacit.problems import Regions
@@ -99,9 +99,14 @@ def fill_boxes(
 def fill_more_boxes(
     model: IterativeLatentSVM, limits: Array, graphs: RegionGraphs, y: RegionLabels, boxes: Any
 ) -> RegionLabels:
-    """Label the regions of images with a box by a model that `fill_boxes` learned; those of rows of NaN stay."""
+    """Label the regions of boxes by a model that `fill_boxes` learned; boxes of which y knows a region inside, from a
+    mask or a stroke, stay as they are."""
     table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
-    images = np.flatnonzero(~np.isnan(table).any(axis=1))
+    shares = graphs.shares_inside(table)
+    is_unknown = [
+        bool((np.asarray(own)[inside >= MIN_INSIDE] < 0).all()) for own, inside in zip(y, shares, strict=True)
+    ]
+    images = np.flatnonzero(~np.isnan(table).any(axis=1) & is_unknown)
     if not images.size:
         return y
     boxed = regions_in_boxes(graphs[images], table[images])

@@ -198,19 +198,13 @@ class Segmenter(Application):
     def complete(self, graphs: RegionGraphs, y: Any, boxes: Any = None) -> list[Array]:
         """The masks of images, what is known of them kept: within their boxes, equal to what was drawn.
 
-        With ``boxes`` given, images of which y knows no object are filled in by ``box_model_``, where that was learned:
-        it sees the box, and so finds more than ``model_``.
+        With ``boxes`` given, those of which y knows no region inside are filled in by ``box_model_``, where that was
+        learned: it sees the box, and so finds more than ``model_``.
         """
         check_is_fitted(self)
         if boxes is not None and self.box_model_ is not None:
             y = y if isinstance(y, RegionLabels) else RegionLabels(y)
-            table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
-            if table.shape != (len(y), 4):
-                raise ValueError(f"boxes have shape {table.shape} for {len(y)} images; give four numbers each")
-            for i, own in enumerate(y):
-                if (np.asarray(own) >= 0).all() or (np.asarray(own) > 0).any():
-                    table[i] = np.nan  # a mask, or strokes
-            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, y, table)
+            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, y, boxes)
         labels: Ragged = self.model_.impute(graphs, y)
         return [own == 1 for own in graphs.paint(labels)]
 

@@ -39,7 +39,13 @@ class FilledBoxes(NamedTuple):
 
 
 def fill_boxes(
-    graphs: RegionGraphs, y: Any, masks: Any, boxes: Any, C: float, n_jobs: int | None = None, verbose: int = 1
+    graphs: RegionGraphs,
+    y: Any,
+    masks: Any,
+    boxes: Any,
+    C: float | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 1,
 ) -> FilledBoxes:
     """Label the regions of images with a box, learning from images with masks what boxes look like inside.
 
@@ -55,7 +61,7 @@ def fill_boxes(
     y : what is known of the regions, as `tacit.weak_labels` makes it
     masks : per image a table (height, width), or None
     boxes : (n, 4) x_min, y_min, x_max, y_max; NaN for an image without one. Those of images with masks are not used
-    C : weight of the loss on the masks
+    C : weight of the loss on the masks; None for as much as there are masks, so that each weighs 1
     n_jobs, verbose : as in `tacit.LatentSVM`
 
     >>> import tacit
@@ -64,11 +70,12 @@ def fill_boxes(
     >>> graphs = tacit.regions([image, image], "slic", n_segments=40)
     >>> boxes = np.array([[np.nan] * 4, [18, 8, 42, 32]])
     >>> y = tacit.weak_labels(graphs, [mask, None], boxes)
-    >>> filled = fill_boxes(graphs, y, [mask, None], boxes, C=10.0)
+    >>> filled = fill_boxes(graphs, y, [mask, None], boxes)
     >>> bool((graphs.paint(filled.y)[1] == mask).mean() > 0.95)
     True
     """
-    number("C", C, "a positive number", is_positive)
+    if C is not None:
+        number("C", C, "a positive number, or None", is_positive)
     y = y if isinstance(y, RegionLabels) else RegionLabels(y)
     table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
     if table.shape != (len(graphs), 4):
@@ -91,7 +98,8 @@ def fill_boxes(
     ]
     limits = _limits(boxed, labels)
     problem = Regions(labels=SEGMENTER_LABELS, scales=boxed.scales)
-    model = IterativeLatentSVM(problem, C=2 * C, tol=1e-2, n_jobs=n_jobs, verbose=verbose)
+    total = 2.0 * (int(is_drawn.sum()) if C is None else C)  # so that masks weigh as much as they do alone
+    model = IterativeLatentSVM(problem, C=total, tol=1e-2, n_jobs=n_jobs, verbose=verbose)
     model.fit(boxed.graphs, _within(labels, limits))
     return FilledBoxes(_replaced(graphs, y, images, boxed, labels, model, limits), model, limits, images)
 
@@ -106,7 +114,7 @@ def fill_more_boxes(
     is_unknown = [
         bool((np.asarray(own)[inside >= MIN_INSIDE] < 0).all()) for own, inside in zip(y, shares, strict=True)
     ]
-    images = np.flatnonzero(~np.isnan(table).any(axis=1) & is_unknown)
+    images = np.flatnonzero(np.logical_and(is_unknown, ~np.isnan(table).any(axis=1)))
     if not images.size:
         return y
     boxed = regions_in_boxes(graphs[images], table[images])

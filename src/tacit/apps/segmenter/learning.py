@@ -40,7 +40,7 @@ def learn_regions(
     if boxes is None or not boxed_images(masks, boxes).any():
         total = C * (1 + weak)  # so that masks weigh as much as they do alone
         return IterativeLatentSVM(region_problem(graphs, weak), C=total, **shared).fit(graphs, y), None
-    filled = fill_boxes(graphs, y, masks, boxes, C, n_jobs, verbose)
+    filled = fill_boxes(graphs, y, masks, boxes, n_jobs=n_jobs, verbose=verbose)
     each = weak * is_known.sum() / (~is_known).sum()
     weights = np.where(boxed_images(masks, boxes), each, 1.0)
     is_open = np.array([bool((np.asarray(own) < 0).any()) for own in filled.y])

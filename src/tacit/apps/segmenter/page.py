@@ -101,7 +101,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
         Row([Picture(cut, "an image cut into regions", words), Picture(mask, "its mask", "the regions of the object")])
     )
     is_boxed = example in app.box_images_
-    model = app.box_model_ if is_boxed else app.model_
+    model: Any = app.box_model_ if is_boxed else app.model_
     lines: list[Any] = [line for line in model.history_ if hasattr(line, "hidden")]
     if lines:
         shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]

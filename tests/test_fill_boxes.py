@@ -98,6 +98,35 @@ def test_a_segmenter_completes_by_the_box_and_predicts_without(planted, tmp_path
     assert not app.is_interrupted
 
 
+def test_a_segmenter_without_boxes_has_no_model_of_them(planted, tmp_path):
+    _, _, graphs, given, boxes = planted
+    app = Segmenter(C=10, verbose=0).fit_regions(graphs[:4], weak_labels(graphs[:4], given[:4]), given[:4])
+    app.save(tmp_path / "model.tacit")
+    again = load(tmp_path / "model.tacit")
+    assert again.box_model_ is None
+    y = weak_labels(graphs[4:], None, boxes[4:])
+    assert len(again.complete(graphs[4:], y, boxes[4:])) == 12  # by what y says of the boxes
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("box_limits_", np.array([0.9, 0.1]), "two shares of a box"),
+        ("box_limits_", None, "box_limits_ is missing"),
+        ("box_model_", 3, "box_model_ is no model"),
+    ],
+)
+def test_a_file_with_a_broken_model_of_boxes_is_refused(planted, name, value, words):
+    _, _, graphs, given, boxes = planted
+    app = Segmenter(C=10, verbose=0).fit_regions(
+        graphs[:6], weak_labels(graphs, given, boxes)[:6], given[:6], boxes[:6]
+    )
+    app.check()
+    setattr(app, name, value)
+    with pytest.raises(ValueError, match=words):
+        app.check()
+
+
 def test_strokes_count_before_a_box(planted):
     _, masks, graphs, given, boxes = planted
     strokes = np.full(masks[5].shape, -1)

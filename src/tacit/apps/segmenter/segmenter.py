@@ -116,8 +116,10 @@ class Segmenter(Application):
                 raise ValueError(f"{name} is {shorten(value)}; a fitted Segmenter has a number there")
 
     def _check_box_model(self) -> None:
-        model, limits = getattr(self, "box_model_", None), np.asarray(getattr(self, "box_limits_", np.empty(0)))
-        if model is None and not limits.size:
+        if not hasattr(self, "box_model_") or not isinstance(getattr(self, "box_limits_", None), np.ndarray):
+            raise ValueError("box_model_ or box_limits_ is missing; a fitted Segmenter has them: fit again")
+        model, limits = self.box_model_, self.box_limits_
+        if model is None:
             return
         if not isinstance(model, IterativeLatentSVM) or not isinstance(model.problem, Regions):
             raise ValueError("box_model_ is no model of regions; a Segmenter fills in boxes with it")

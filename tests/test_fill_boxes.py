@@ -187,6 +187,8 @@ def test_wrong_input_is_refused_before_any_work(planted):
         regions_in_boxes(graphs, boxes)
     with pytest.raises(ValueError, match="of image 1 has no region inside"):
         regions_in_boxes(graphs[4:6], [boxes[4], [200, 200, 220, 220]])
+    with pytest.raises(ValueError, match=r"the box of image 0 is \[-inf"):
+        regions_in_boxes(graphs[4:5], [[-np.inf, 0, 20, 20]])
     with pytest.raises(ValueError, match="nothing to fill in"):
         fill_boxes(graphs, y, given, np.full((16, 4), np.nan), C=10)
     with pytest.raises(ValueError, match="no image has a complete mask"):

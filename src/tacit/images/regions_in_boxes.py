@@ -17,6 +17,9 @@ from tacit.region_graphs import RegionGraphs
 IMAGE_SCALE = 0.5
 """How much features of the image count beside those of the box: a box tells more of where the object is."""
 
+MAX_PLACE = 1e9
+"""Sides of a box are nearer than this, in pixels."""
+
 
 class BoxedRegions(NamedTuple):
     """What is inside of the boxes of images.
@@ -67,6 +70,9 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     missing = np.flatnonzero(np.isnan(table).any(axis=1))
     if missing.size:
         raise ValueError(f"image {missing[0]} has no box; leave it out: graphs[images], boxes[images]")
+    endless = np.flatnonzero(~(np.abs(table) < MAX_PLACE).all(axis=1))
+    if endless.size:
+        raise ValueError(f"the box of image {endless[0]} is {table[endless[0]].tolist()}; its sides are pixels")
     d = graphs.nodes.values.shape[1]
     is_coloured = d == len(REGION_FEATURES)
     assert graphs.maps is not None  # shares_inside needs them

@@ -6,7 +6,7 @@ import pytest
 from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, load, regions, regions_in_boxes, weak_labels
 from tacit.apps import Segmenter
 from tacit.apps.segmenter import fill_boxes
-from tacit.apps.segmenter.choice import region_problem, share_right
+from tacit.apps.segmenter.choice import CHOICES, region_problem, share_right
 from tacit.images.region_features import REGION_FEATURES, describe_regions
 from tacit.images.weak_labels import tightest_box
 
@@ -96,6 +96,20 @@ def test_a_segmenter_completes_by_the_box_and_predicts_without(planted, tmp_path
         assert np.array_equal(one, other)
     assert len(again.predict_regions(graphs[:2])) == 2
     assert not app.is_interrupted
+
+
+def test_filled_boxes_count_where_C_is_chosen(planted):
+    _, _, graphs, given, boxes = planted
+    y = weak_labels(graphs, given, boxes)
+    alone = Segmenter(verbose=0, weak=0).fit_regions(graphs, y, given, boxes)
+    app = Segmenter(verbose=0).fit_regions(graphs, y, given, boxes)
+    assert pytest.approx((alone.C_ * 16) ** 0.5) == app.C_  # four masks and twelve boxes
+    assert pytest.approx(app.C_ * (1 + app.weak_)) == app.model_.C
+    assert alone.model_.C == alone.C_ in CHOICES
+    assert Segmenter(C=10, verbose=0).fit_regions(graphs, y, given, boxes).C_ == 10  # a number is taken as it is
+    assert Segmenter(verbose=0).fit_regions(graphs, y, given).C_ == alone.C_  # these boxes are not filled in
+    two = Segmenter(verbose=0).fit_regions(graphs[2:], y[2:], given[2:], boxes[2:])
+    assert two.C_ == 2  # what two masks fill in is too rough to count
 
 
 def test_a_segmenter_without_boxes_has_no_model_of_them(planted, tmp_path):

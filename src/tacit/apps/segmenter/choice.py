@@ -59,6 +59,19 @@ def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) ->
     return candidates[best], (float(accuracy), float(iou))
 
 
+def count_filled(C: float, n_masks: int, n_filled: int) -> float:
+    """The C for masks and filled boxes, from the one that `choose_C` found for the masks alone.
+
+    It is the geometric mean of that and of how many images there are of both kinds. C grows with the number of images
+    that are learned from: for masks alone it is near to their number. A filled box is an image more, though not as good
+    as a mask: so half of the way, by ratios. Boxes that fewer than `MIN_MASKS` masks filled are too rough to count.
+
+    >>> count_filled(3.0, 5, 22), count_filled(2.0, 2, 25)
+    (9.0, 2.0)
+    """
+    return float(np.sqrt(C * (n_masks + n_filled))) if n_masks >= MIN_MASKS and n_filled else C
+
+
 def nearest_good(values: Any, scores: Array, wished: float) -> int:
     """Which of the values is nearest to the wished one among those that are as good as the best.
 

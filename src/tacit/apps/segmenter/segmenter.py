@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.apps.application import Application
-from tacit.apps.segmenter.choice import SEGMENTER_LABELS, choose_C, share_right
-from tacit.apps.segmenter.fill_boxes import fill_more_boxes
+from tacit.apps.segmenter.choice import SEGMENTER_LABELS, choose_C, count_filled, share_right
+from tacit.apps.segmenter.fill_boxes import boxed_images, fill_more_boxes
 from tacit.apps.segmenter.learning import learn_regions
 from tacit.arrays import Array
 from tacit.images.regions import regions
@@ -45,7 +45,8 @@ class Segmenter(Application):
     method : how images are cut: "felzenszwalb" or "slic"
     C : weight of the loss; "auto" takes as much as there are images with masks if these are one or two; from three on
         the nearest of 1, 3, 10, 30, 100, 300 and 1000, or the one of these that cross-validation on them finds better
-        by more than chance
+        by more than chance; then, where boxes are filled in, the geometric mean of that and of how many images have a
+        mask or a box. A number is taken as it is
     weak : how much all images without a mask weigh together, beside those with one; "auto" is the square root of how
         many there are of them per image with a mask; 0 leaves them out
     random_state : of the folds of the cross-validation
@@ -180,6 +181,9 @@ class Segmenter(Application):
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
+        n_filled = 0 if table is None or not self.weak_ else int(boxed_images(masks, table).sum())
+        if isinstance(self.C, str):
+            self.C_ = count_filled(self.C_, known.size, n_filled)
         self.model_, filled = learn_regions(
             graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
         )

@@ -26,6 +26,13 @@ def split_codes(code: Array, sizes: Array, n_labels: int, has_hidden: bool, labe
 
 
 @kernel
+def join_codes(label: Array, state: Array, n_labels: int, code: Array) -> None:
+    """Fill the code of every label and state; −1 where there is no label."""
+    for i in range(label.size):
+        code[i] = state[i] * n_labels + label[i] if label[i] >= 0 else -1
+
+
+@kernel
 def best_labels(scores: Array, loss: Array, column: Array, label: Array, value: Array) -> None:
     """`best_cells` for samples of one state each, by score plus loss, every label competing."""
     for i in range(scores.shape[1]):

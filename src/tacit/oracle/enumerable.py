@@ -497,8 +497,9 @@ class EnumerableOracle(CellSums):
     def _join(self, label: Array, state: Array) -> Array:
         if not self.has_hidden:
             return label.astype(self._code_type)
-        code = state * self.n_labels + label
-        return np.where(label < 0, -1, code).astype(self._code_type)
+        code = np.empty(label.size, self._code_type)
+        cells.join_codes(label, state, self.n_labels, code)
+        return code
 
 
 def one_coef_each(coef: Any, n: int) -> Array:

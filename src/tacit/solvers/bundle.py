@@ -279,7 +279,7 @@ class BundleState(StallCounter):
     def add_if_new(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the model has the same one already."""
         alike = (self.offsets == plane.offset).nonzero()[0]
-        if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
+        if not any((self._slopes[i] == plane.gradient).all() for i in alike):
             self.append(code, plane, penalty)
 
     def append(self, code: Array, plane: Plane, penalty: Penalty) -> None:
@@ -378,7 +378,7 @@ class BundleState(StallCounter):
         m, d = keep.size, self._slopes.shape[1]
         slopes, offsets, gram = np.empty((capacity, d)), np.empty(capacity), np.empty((capacity, capacity))
         np.take(self._slopes, keep, axis=0, out=slopes[:m], mode="clip")  # the mode that needs no second copy
-        offsets[:m], gram[:m, :m] = self._offsets[keep], self._gram[np.ix_(keep, keep)]
+        offsets[:m], gram[:m, :m] = self._offsets[keep], self._gram.take(keep, axis=0).take(keep, axis=1)
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
         self.alphas = self._kept_weights(self.alphas[0], keep), self._kept_weights(self.alphas[1], keep)

@@ -12,8 +12,8 @@ from typing import Any
 from benchmarks.harness import Page, publish
 from benchmarks.scale.bags import BAG, WIDTH, write
 
-N_FIT, N_KILLED = 20_000, 2000
-"""Bags of the fits whose CPU and speed are compared, and of those whose workers are killed."""
+N_FIT, N_LONG, N_KILLED = 20_000, 80_000, 2000
+"""Bags of the fits whose CPU and speed are compared, of one that takes longer, and of those with killed workers."""
 
 NOTES = (
     "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
@@ -28,13 +28,13 @@ NOTES = (
 def run() -> Page:
     from benchmarks.scale.disk import measure_disk, measure_growth
     from benchmarks.scale.kills import measure_kills
-    from benchmarks.scale.workers import measure_cpu, measure_rounds, measure_speed
+    from benchmarks.scale.workers import measure_rounds, measure_speed
 
     warnings.simplefilter("ignore")
     page = Page(
         "Beyond memory and beyond one machine",
         f"Bags of {BAG} candidates of {WIDTH} features in single precision (where ten times as many are compared, 10 "
-        "candidates of 50 features), in NumPy files; margin learners with Bundle. Peaks are those of a whole process, "
+        "candidates), in NumPy files; margin learners with Bundle. Peaks are those of a whole process, "
         "libraries included, each fit in a process of its own. Clusters are local, with workers of one thread. "
         "Times are the best of several. In the minute before the run the load of the machine was "
         f"{os.getloadavg()[0]:.1f}.",
@@ -44,11 +44,11 @@ def run() -> Page:
         folder = Path(top)
         sections = {
             "rounds": lambda: _on_two(lambda client: measure_rounds(page, client)),
-            "kills": lambda: measure_kills(page, _few(folder), N_KILLED),
-            "the CPU of CCCP": lambda: _on_two(lambda client: measure_cpu(page, client, _many(folder), N_FIT)),
+            "kills": lambda: measure_kills(page, _bags(folder, N_KILLED), N_KILLED),
+            "the CPU of CCCP": lambda: _on_two(lambda client: _compare_cpu(page, client, folder)),
             "4 GB from disk": lambda: measure_disk(page, folder),
             "10⁶ bags": lambda: measure_growth(page, folder),
-            "speed-up": lambda: measure_speed(page, _many(folder), N_FIT),
+            "speed-up": lambda: measure_speed(page, _bags(folder, N_FIT), N_FIT),
         }
         left = list(sections)
         for name, measure in sections.items():
@@ -69,15 +69,16 @@ def _on_two(measure: Callable[[Any], None]) -> None:
         measure(client)
 
 
-def _many(top: Path) -> Path:
-    """The bags of fits whose CPU and speed are compared."""
-    if not (top / "many").exists():
-        write(top / "many", N_FIT, 4)
-    return top / "many"
+def _compare_cpu(page: Page, client: Any, top: Path) -> None:
+    from benchmarks.scale.workers import measure_cpu
+
+    for n in (N_FIT, N_LONG):
+        measure_cpu(page, client, _bags(top, n), n)
 
 
-def _few(top: Path) -> Path:
-    """The bags of fits whose workers are killed."""
-    if not (top / "few").exists():
-        write(top / "few", N_KILLED, 4)
-    return top / "few"
+def _bags(top: Path, n: int) -> Path:
+    """A folder of so many bags in four shards."""
+    folder = top / f"bags-{n}"
+    if not folder.exists():
+        write(folder, n, 4)
+    return folder

@@ -90,7 +90,7 @@ def measure_cpu(page: Page, client: Any, folder: Path, n: int) -> None:
 
     far_times, near_times = [], []
     tacit.dask.fit(model(), folder, labels(n), client=client)  # compiles
-    for _ in range(2):
+    for _ in range(3):
         before = spent(client)
         far = tacit.dask.fit(model(), folder, labels(n), client=client)
         far_times.append(spent(client) - before)

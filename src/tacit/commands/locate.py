@@ -29,6 +29,11 @@ ANYTHING = click.Path(exists=True, path_type=Path)
 @click.option("--types", default=1, show_default=True, help="Hidden types of the object, learned from --boxes.")
 @click.option("--model", type=INPUT_FILE, help="A model.tacit of a former run: label and locate new photos.")
 @click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps feature maps.")
+@click.option(
+    "--spool",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for feature maps that are too many for memory; they go at the end.",
+)
 @run_options(out="located")
 def locate(
     run: CommandRun,
@@ -39,6 +44,7 @@ def locate(
     types: int,
     model: Path | None,
     cache: Path | None,
+    spool: Path | None,
 ) -> None:
     """Find the object in every photo, from labels and a few boxes.
 
@@ -46,10 +52,13 @@ def locate(
     Learns from the labels, and from drawn boxes where there are some. Writes boxes.json (COCO), boxes.csv, report.html,
     model.tacit and run.json.
     """
+    folders: dict[str, Any] = {
+        name: None if path is None else str(path) for name, path in (("cache", cache), ("spool", spool))
+    }
     if model is not None:
         if boxes is not None:
             raise click.UsageError("--boxes is for learning, and --model has learned: leave one of them out")
-        _locate_new(run, images, evaluate, features, model, cache)
+        _locate_new(run, images, evaluate, features, model, folders)
         return
     if types > 1 and boxes is None:
         raise click.UsageError("--types are learned from drawn boxes: give --boxes too")
@@ -62,7 +71,7 @@ def locate(
     locator = Locator(
         features="handmade" if features is None else str(features),
         types=types,
-        cache=None if cache is None else str(cache),
+        **folders,
         random_state=run.seed,
         n_jobs=run.jobs,
         verbose=run.verbose,
@@ -89,7 +98,7 @@ def _locate_new(
     evaluate: Path | None,
     features: Path | None,
     model: Path,
-    cache: Path | None,
+    folders: dict[str, Any],
 ) -> None:
     from tacit import load
     from tacit.apps import Locator
@@ -98,7 +107,7 @@ def _locate_new(
     locator = load(model)
     if not isinstance(locator, Locator):
         raise ValueError(f"{model} holds a {type(locator).__name__}, not a model of tacit locate")
-    locator.set_params(cache=None if cache is None else str(cache), n_jobs=run.jobs, verbose=run.verbose)
+    locator.set_params(**folders, n_jobs=run.jobs, verbose=run.verbose)
     if features is not None:
         locator.use_network(features)
     with run.writing(*_files(model, evaluate, features)) as folder:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import INPUT_FILE, run_options
+from tacit.commands.options import INPUT_FILE, INPUT_FILE_OR_FOLDER, run_options
 from tacit.commands.run import INTERRUPTED, OUT_OF_TIME, CommandRun
 
 
@@ -48,8 +48,8 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("positives", type=INPUT_FILE)
-@click.argument("negatives", type=INPUT_FILE, required=False)
+@click.argument("positives", type=INPUT_FILE_OR_FOLDER)
+@click.argument("negatives", type=INPUT_FILE_OR_FOLDER, required=False)
 @click.option("--width", type=Widths(), default="10", show_default=True, help="Letters of a motif, or a range: 6-14.")
 @click.option("--motifs", "n_motifs", type=Count(), default="auto", show_default=True, help="How many, at most 5.")
 @click.option("--learner", type=click.Choice(["logistic", "latent svm"]), default="logistic", show_default=True)
@@ -71,9 +71,10 @@ def motif(
 ) -> None:
     """Find the motifs that tell POSITIVES from NEGATIVES.
 
-    Files are FASTA or FASTQ, plain or gz; without NEGATIVES, shuffles of the positives are the negatives. A table
-    (.tsv) has sequences and labels, or sequences and signals, of which the strongest are the positives. Writes
-    report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos, predictions.tsv, model.tacit and run.json.
+    Files are FASTA or FASTQ, plain or gz; a folder of shards (tacit.Shards.write) does as well. Without NEGATIVES,
+    shuffles of the positives are the negatives. A table (.tsv) has sequences and labels, or sequences and signals, of
+    which the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
+    predictions.tsv, model.tacit and run.json.
     """
     from tacit.apps import MotifFinder
     from tacit.apps.motif import exports
@@ -83,11 +84,12 @@ def motif(
     from tacit.apps.motif.overlaps import tell_overlap
     from tacit.datasets.motif_files import read_motifs
     from tacit.running import Status
+    from tacit.shards.folder import listed
 
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
     finder.check_parameters()
-    with run.writing(positives, negatives, known) as folder:
+    with run.writing(*(listed(path) for path in (positives, negatives) if path is not None), known) as folder:
         data = read_motif_input(positives, negatives, top=top, seed=run.seed)
         library = [] if known is None else read_motifs(known)
         run.note(f"{data.told}: looking for motifs")

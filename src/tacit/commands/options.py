@@ -18,6 +18,9 @@ MAX_SEED = 2**32 - 1
 INPUT_FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
 """An argument that names a file to read; click says in one line if there is none."""
 
+INPUT_FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
+"""The same of a file, or of a folder of shards."""
+
 
 def run_options(
     *, out: str, is_drawn: bool = True, overwrites: bool = False, option: str = "--out"

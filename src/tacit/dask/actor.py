@@ -17,6 +17,7 @@ from tacit.oracle.contracts import take_code
 from tacit.problems.shared.principal_components import Moments, sum_moments
 from tacit.scale.threads import one_blas_thread
 from tacit.shards import ShardedTable
+from tacit.shards.table import MAX_RESIDENT
 
 MAX_NAMED = 12
 """Oracles and tasks that a worker remembers; the oldest goes first, and is sent again when it is asked for."""
@@ -24,6 +25,9 @@ MAX_NAMED = 12
 MALLOC_SETTINGS = {-1: 1 << 28, -3: 1 << 25}
 """Bytes of freed memory that a worker keeps (M_TRIM_THRESHOLD), and the size from which on an array gets pages of its
 own (M_MMAP_THRESHOLD; 32 MB is the most that glibc takes)."""
+
+MAX_RESIDENT_SHARE = 0.1
+"""Of the memory that a worker may use, the part that mapped rows may take; a nanny acts from 60 % on."""
 
 
 class Span(NamedTuple):
@@ -84,7 +88,7 @@ class ShardActor:
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
-            self._table = ShardedTable([_rows_of(span) for span in spans], max_resident=0)
+            self._table = ShardedTable([_rows_of(span) for span in spans], max_resident=most_resident())
         except Exception as error:  # an error here would be reported as a lost worker
             self._error = f"{type(error).__name__}: {error}"
 
@@ -159,6 +163,17 @@ def has_own_process() -> bool:
         return get_worker().nanny is not None
     except ValueError:  # no worker is at work here
         return False
+
+
+def most_resident() -> int:
+    """Bytes of mapped rows whose pages may stay: a nanny counts them as memory of its worker, so they are few of it."""
+    from distributed import get_worker
+
+    try:
+        limit = get_worker().memory_manager.memory_limit
+    except ValueError:  # no worker is at work here
+        limit = None
+    return MAX_RESIDENT if limit is None else min(MAX_RESIDENT, int(MAX_RESIDENT_SHARE * limit))
 
 
 def keep_freed_memory() -> None:

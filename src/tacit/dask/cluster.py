@@ -51,7 +51,7 @@ class Actors:
         futures = [self._submit(k, homes[k % len(homes)]) for k in range(len(shards))]
         for k, future in enumerate(futures):
             try:
-                self._actors[k] = self._built(future, k)
+                self._actors[k] = self._wait(k, future)
             except LostError:
                 self._build(k)
 
@@ -142,7 +142,7 @@ class Actors:
                 warnings.warn(f"worker {lost} was lost; {names} moves to {home}", RuntimeWarning, stacklevel=6)
             self.n_rebuilt += 1
             try:
-                self._actors[k] = self._built(self._submit(k, home), k)
+                self._actors[k] = self._wait(k, self._submit(k, home))
             except LostError:
                 continue
             self._is_crowded = self._homes.count(home) > 1
@@ -154,9 +154,6 @@ class Actors:
         return self.client.submit(
             ShardActor, self.shards[k], workers=[home], allow_other_workers=False, actor=True, pure=False
         )
-
-    def _built(self, future: Any, k: int) -> Any:
-        return self._wait(k, future)
 
     def _spread(self) -> None:
         """Where a worker has several actors and another has none, because it came back, move one."""
@@ -170,7 +167,7 @@ class Actors:
             return
         k, before = crowded[0], self._homes[crowded[0]]
         try:
-            self._actors[k] = self._built(self._submit(k, idle[0]), k)
+            self._actors[k] = self._wait(k, self._submit(k, idle[0]))
         except LostError:  # it went again: the old one still works
             self._homes[k] = before
 

@@ -39,10 +39,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     if not isinstance(model, Learner):
         raise TypeError(f"model must be a learner such as tacit.LatentSVM(...), got {shorten(model)}")
     if not model.problem.takes_shards:
-        raise CapabilityError(
-            f"{type(model.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, "
-            "Motif and Transforms can; fit it in memory: model.fit(X, y)"
-        )
+        model.problem.refuse_shards("fit it in memory: model.fit(X, y)")
     solver = getattr(model, "solver", None)
     if model.asks_for_rows or isinstance(solver, FrankWolfe | Subgradient):
         who = type(model).__name__ if model.asks_for_rows else f"solver={solver!r}"

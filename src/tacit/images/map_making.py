@@ -6,6 +6,7 @@ import hashlib
 import os
 import time
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from tacit.running.archive import StorageError, read_archive, write_archive
 KIND = 1
 """Of the maps: another number makes every cache anew. Raise it when the numbers change."""
 BATCH = 16
-"""Images per step of the progress bar."""
+"""Images that are described together."""
 
 
 def window_maps(
@@ -62,14 +63,9 @@ def window_maps(
     jobs = 1 if n_jobs is None else whole_number("n_jobs", n_jobs, 1, 1024)
     progress, began = Progress(verbose, len(sources)), time.perf_counter()
     found: list[MappedImage] = []
-
-    def described(i: int) -> MappedImage:
-        return map_image(sources[i], maker, folder, max_pixels, name=f"image {i}")
-
     try:
-        for start in range(0, len(sources), BATCH):
-            numbers = range(start, min(start + BATCH, len(sources)))
-            found += _in_threads(described, numbers, jobs)
+        for one in describe_images(sources, maker, folder, max_pixels, jobs):
+            found.append(one)
             progress.show(time.perf_counter() - began, len(found), "images described")
     finally:
         progress.close()
@@ -77,6 +73,18 @@ def window_maps(
     strides = [one.stride for one in found]
     windows = [place_windows(*size, **placing) for size in sizes]
     return WindowMaps.of_maps([one.map for one in found], sizes, strides, windows)
+
+
+def describe_images(
+    sources: Sequence[Any], maker: Any, folder: Path | None, max_pixels: int, jobs: int
+) -> Iterator[MappedImage]:
+    """The maps of images, one after the other; a few at a time are made, in so many threads."""
+
+    def described(i: int) -> MappedImage:
+        return map_image(sources[i], maker, folder, max_pixels, name=f"image {i}")
+
+    for start in range(0, len(sources), BATCH):
+        yield from _in_threads(described, range(start, min(start + BATCH, len(sources))), jobs)
 
 
 def _in_threads(function: Any, numbers: range, jobs: int) -> list[Any]:
@@ -155,4 +163,4 @@ def read_features(features: Any) -> Any:
     return maker
 
 
-__all__ = ["MappedImage", "as_colours", "map_image", "read_features", "window_maps"]
+__all__ = ["MappedImage", "as_colours", "describe_images", "map_image", "read_features", "window_maps"]

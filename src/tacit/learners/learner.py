@@ -19,7 +19,7 @@ from tacit.arrays import Array
 from tacit.inputs.labels import is_missing, kind_of_label
 from tacit.inputs.parameters import is_list, numbers, switch, whole_number
 from tacit.learners.rules import BestOutput, Rule
-from tacit.oracle import CapabilityError, Oracle, Problem, Read, Schema, hidden_values, offered, require
+from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
 from tacit.problems.per_sample.user_functions import key_of
 from tacit.ragged import Ragged
@@ -275,10 +275,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any, reset: bool = False) -> Any:
         """Check the input once. For a plain table, also remember its feature names and count, or compare with them."""
         if isinstance(X, Shards) and not self.problem.takes_shards:
-            raise CapabilityError(
-                f"{type(self.problem).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, "
-                "Motif and Transforms can; load the samples: shards.in_memory()"
-            )
+            self.problem.refuse_shards("load the samples: shards.in_memory()")
         checked = self.problem.read(X)
         if get_tags(self).input_tags.two_d_array:
             validate_data(self, X if hasattr(X, "shape") else checked, reset=reset, skip_check_array=True)

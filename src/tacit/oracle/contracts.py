@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -184,11 +184,18 @@ class Read(NamedTuple):
 class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems. A problem holds hyper-parameters only, never data or anything learned."""
 
+    def refuse_shards(self, remedy: str) -> NoReturn:
+        """Say that this problem cannot learn from shards, which can, and what to do."""
+        raise CapabilityError(
+            f"{type(self).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, Motif and "
+            f"Transforms can; {remedy}"
+        )
+
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
     takes_shards: bool = False
-    """Whether `read` takes `tacit.Shards`."""
+    """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says who does."""
 
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""

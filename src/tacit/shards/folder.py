@@ -60,6 +60,14 @@ class Manifest(NamedTuple):
         part.replace(folder / MANIFEST)
 
 
+def listed(path: Path) -> Path:
+    """The file that stands for a path: of a folder of shards their list, with the checksums of all."""
+    if not os.path.isdir(path):
+        return path
+    read_manifest(path)  # says what is wrong with it
+    return path / MANIFEST
+
+
 def new_folder(folder: Any) -> Path:
     """An empty folder to write to; one that holds anything is refused."""
     path = file_path("folder", folder)

@@ -26,6 +26,7 @@ from tacit.apps.locator.recipe import Recipe, choose_detector
 from tacit.arrays import Array, is_table
 from tacit.boxes import FoundBoxes
 from tacit.images.map_making import read_features, window_maps
+from tacit.images.map_shards import MapShards
 from tacit.images.maps import handmade_maps
 from tacit.images.window_maps import WindowMaps
 from tacit.inputs.labels import find_labels, read_labels
@@ -63,6 +64,8 @@ class Locator(Application):
     types : hidden types of the object, each with weights of its own: kinds that look different, learned from drawn
         boxes; one detector with types is then shared by all classes
     cache : a folder that keeps feature maps
+    spool : a folder on a disk with room for all feature maps, which are then written there while it learns or predicts,
+        and not held in memory; only their principal components are. The result is the same
     random_state : seed
     n_jobs : threads
     verbose : 1 shows progress on a terminal
@@ -89,6 +92,7 @@ class Locator(Application):
         parts: int | None = None,
         types: int = 1,
         cache: str | os.PathLike[str] | None = None,
+        spool: str | os.PathLike[str] | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
         verbose: int = 1,
@@ -99,11 +103,12 @@ class Locator(Application):
         self.parts = parts
         self.types = types
         self.cache = cache
+        self.spool = spool
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "n_jobs")
+    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
 
     def check_parameters(self) -> None:
         whole_number("n_components", self.n_components)
@@ -157,7 +162,8 @@ class Locator(Application):
 
         Parameters
         ----------
-        photos : paths or arrays, or the `WindowMaps` of photos, whose windows are placed anew
+        photos : paths or arrays; or the `WindowMaps` of photos, or their `tacit.images.map_shards.MapShards`, whose
+            windows are placed anew
         y : (n,) classes
         boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN where there is none
         """
@@ -234,7 +240,7 @@ class Locator(Application):
         maps = self._maps(photos)
         return self._locate(maps, read_labels(y, len(maps)))
 
-    def _locate(self, maps: WindowMaps, y: Array) -> FoundBoxes:
+    def _locate(self, maps: WindowMaps | MapShards, y: Array) -> FoundBoxes:
         if maps.values.shape[1] != self.schema_.n_features:
             raise ValueError(
                 f"maps of {maps.values.shape[1]} features, and {self.schema_.n_features} were learned from; take the "
@@ -253,7 +259,7 @@ class Locator(Application):
         weights = (parts["window"] + parts["shared"]).reshape(*parts["window"].shape[:2], -1)
         return np.column_stack([window_scores(reduced, weights[labels, t]) for t in range(weights.shape[1])])
 
-    def _fit_labeller(self, maps: WindowMaps, y: Array) -> None:
+    def _fit_labeller(self, maps: WindowMaps | MapShards, y: Array) -> None:
         from sklearn.base import clone
         from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -275,7 +281,7 @@ class Locator(Application):
         if model.status_ is Status.INTERRUPTED:
             self.status_ = Status.INTERRUPTED
 
-    def _standardised(self, maps: WindowMaps) -> Array:
+    def _standardised(self, maps: WindowMaps | MapShards) -> Array:
         return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
 
     def _problem(self) -> Detection:
@@ -283,8 +289,8 @@ class Locator(Application):
         parts = whole_number("parts_", getattr(self, "parts_", 1), 1, 8)
         return Detection(parts=parts, n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
 
-    def _fit_maps(self, photos: Any) -> WindowMaps:
-        if isinstance(photos, WindowMaps):
+    def _fit_maps(self, photos: Any) -> WindowMaps | MapShards:
+        if isinstance(photos, WindowMaps | MapShards):
             self.words_, self.network_ = None, None
             return photos
         self.words_, self.network_ = None, None
@@ -297,16 +303,16 @@ class Locator(Application):
             self.network_ = maker.digest()
         return self._described(photos, maker)
 
-    def _placed(self, maps: WindowMaps) -> WindowMaps:
+    def _placed(self, maps: WindowMaps | MapShards) -> WindowMaps | MapShards:
         """The maps with the windows that are searched: others where boxes were drawn than where none was."""
         return maps.with_windows(**({} if self.has_boxes_ else LABEL_WINDOWS))
 
-    def _maps(self, photos: Any) -> WindowMaps:
+    def _maps(self, photos: Any) -> WindowMaps | MapShards:
         """The maps of new photos, by the same features."""
         return self._placed(self._described_again(photos))
 
-    def _described_again(self, photos: Any) -> WindowMaps:
-        if isinstance(photos, WindowMaps):
+    def _described_again(self, photos: Any) -> WindowMaps | MapShards:
+        if isinstance(photos, WindowMaps | MapShards):
             return photos
         if self.words_ is not None:
             maker = handmade_maps(int(self.random_state))
@@ -320,8 +326,11 @@ class Locator(Application):
             )
         return self._described(photos, maker)
 
-    def _described(self, photos: Any, maker: Any) -> WindowMaps:
-        return window_maps(photos, maker, cache=self.cache, n_jobs=self.n_jobs, verbose=self.verbose)
+    def _described(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
+        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}
+        if self.spool is not None:
+            return MapShards.write_in(self.spool, photos, maker, **settings)
+        return window_maps(photos, maker, **settings)
 
     def use_network(self, path: str | os.PathLike[str]) -> None:
         """Take the network from another place; it must be the same file."""

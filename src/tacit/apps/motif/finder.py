@@ -121,7 +121,8 @@ class MotifFinder(Application):
     def fit(self, X: Any, y: Any = None) -> MotifFinder:
         """Learn from sequences and labels of two classes, of which the second, in their order, is positive.
 
-        Without labels all sequences are positive, and their shuffles, pairs of letters preserved, are the negatives.
+        Sequences are strings, or `tacit.Shards` of them, whose letters, a byte each, are read into memory. Without
+        labels all sequences are positive, and their shuffles, pairs of letters preserved, are the negatives.
         """
         self.check_parameters()
         deadline = Deadline(self.time_budget)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from tacit.apps.motif.sequences import load_letters, write_letters
 from tacit.arrays import Array
 from tacit.datasets.reading import named
-from tacit.datasets.sequence_files import is_table, read_sequence_table, read_sequences_file
+from tacit.datasets.sequence_files import Sequences, is_table, read_sequence_table, read_sequences_file
 from tacit.inputs.lines import one_line
+from tacit.problems.motif.sequences import read_sequences
+from tacit.shards import Shards
 
 
 @dataclass(frozen=True)
@@ -37,24 +41,32 @@ def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed:
 
     Parameters
     ----------
-    positives : FASTA, FASTQ, or a table of sequences with labels or signals
-    negatives : FASTA or FASTQ; None for shuffles, or where the first file has both
+    positives : FASTA, FASTQ, a folder of shards (`tacit.Shards.write`), or a table of sequences with labels or signals
+    negatives : FASTA, FASTQ, or a folder of shards; None for shuffles, or where the first file has both
     top : sequences with the strongest signal that are positive; as many of the others are drawn as negatives
     seed : of that draw
     """
-    if is_table(positives):
+    if not os.path.isdir(positives) and is_table(positives):
         if negatives is not None:
             raise ValueError(f"{named(positives)} is a table with both classes: leave out {named(negatives)}")
         return _from_table(positives, top, seed)
-    first = read_sequences_file(positives)
+    first = _read_file_or_shards(positives)
     if negatives is None:
         return _finish(first.names, first.letters, None, f"{len(first.names)} sequences, and a shuffle of each")
-    second = read_sequences_file(negatives)
+    second = _read_file_or_shards(negatives)
     labels = np.repeat([1, -1], [len(first.names), len(second.names)])
     told = f"{len(first.names)} positive and {len(second.names)} negative sequences"
     both = _finish(first.names + second.names, first.letters + second.letters, labels, told)
     twice = sum(len(names) - len(set(names)) for names in (first.names, second.names))
     return replace(both, n_duplicates=twice)
+
+
+def _read_file_or_shards(path: Path) -> Sequences:
+    """Sequences of a file; those of a folder of shards have numbers for names."""
+    if not os.path.isdir(path):
+        return read_sequences_file(path)
+    letters = write_letters(read_sequences(load_letters(Shards.open(path))))
+    return Sequences([f"{path.name}:{number}" for number in range(1, len(letters) + 1)], letters)
 
 
 def _from_table(path: Path, top: int, seed: int) -> MotifInput:

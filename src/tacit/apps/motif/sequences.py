@@ -12,13 +12,14 @@ from tacit.datasets.shuffled import shuffle_pairs
 from tacit.problems import Motif
 from tacit.problems.motif.sequences import read_sequences
 from tacit.ragged import Ragged
+from tacit.shards import Shards
 
 LEAST_SEQUENCES = 10
 """Sequences of each class without which nothing can be learned and tested."""
 
 
 def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
-    """Letter codes, which sequences are positive, and the two labels.
+    """Letter codes, which sequences are positive, and the two labels. Shards are read into memory, a byte per letter.
 
     Without labels all are positive, and a shuffle of each, pairs of letters preserved, follows them as a negative.
 
@@ -26,7 +27,7 @@ def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
     >>> len(sequences), is_positive.tolist(), classes.tolist()
     (4, [True, True, False, False], [-1, 1])
     """
-    sequences = read_sequences(X)
+    sequences = read_sequences(load_letters(X) if isinstance(X, Shards) else X)
     if y is None:
         shuffled = shuffle_pairs(sequences, seed)
         offsets = np.concatenate([sequences.offsets, sequences.offsets[-1] + shuffled.offsets[1:]])
@@ -34,6 +35,15 @@ def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
         return both, np.arange(len(both)) < len(sequences), np.array([-1, 1])
     classes = Motif(1, 1, "one", "sites", n_motifs=1, overhang=0).schema(sequences, y).classes
     return sequences, np.asarray(y) == classes[1], classes
+
+
+def load_letters(shards: Shards) -> Ragged:
+    """The letters of shards of sequences, which are compared with their checksums first."""
+    if shards.manifest.kind != "letters":
+        raise ValueError(f"motifs are found in sequences, and {shards!r} holds numbers; write shards of sequences")
+    shards.verify()
+    letters: Ragged = shards.in_memory()
+    return letters
 
 
 def append_flank(sequences: Ragged, flank: str) -> Ragged:

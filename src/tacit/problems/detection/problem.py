@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from tacit.arrays import Array, is_table
+from tacit.images.map_shards import MapShards
 from tacit.images.pooling import CONTRASTS
 from tacit.images.window_maps import WindowMaps, read_window_maps
 from tacit.inputs.labels import read_classes
@@ -22,15 +23,18 @@ from tacit.problems.detection.oracle import WindowScores
 MAX_PCA_CELLS = 60_000
 """Cells that principal components are learned from; evenly spread over the images where there are more."""
 
+CELLS_AT_A_TIME = 1 << 14
+"""Cells that are reduced together."""
+
 
 class Detection(ClassProblem):
     """An image has a label, and a window that shows what it says; which window, and of which type, is hidden.
 
     ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``: φ is what the window
     pools of a feature map (its contrast to the surroundings), u is shared by all classes and types, v belongs to
-    one, and a_y sees the mean g of the whole map. Images come as `WindowMaps`. The hidden value is the
-    position of the window, with several types the pair (window, type); −1 where one of them is unknown. O(cells·K·T·d +
-    windows·K·T) per pass.
+    one, and a_y sees the mean g of the whole map. Images come as `WindowMaps`, or from disk as
+    `tacit.images.map_shards.MapShards`. The hidden value is the position of the window, with several types the pair
+    (window, type); −1 where one of them is unknown. O(cells·K·T·d + windows·K·T) per pass.
 
     Drawn boxes are known windows (`tacit.boxes.nearest`). If all are drawn and the types are hidden, `LatentSVM`
     learns the types (Felzenszwalb et al. 2010); if types are given too, `StructuredSVM` does without latent learning.
@@ -94,7 +98,10 @@ class Detection(ClassProblem):
         if callable(self.loss):
             raise TypeError("loss must be '0/1', 'overlap' or a cost matrix; Detection takes no function")
 
-    def read(self, X: Any) -> WindowMaps:
+    def read(self, X: Any) -> WindowMaps | MapShards:
+        if isinstance(X, MapShards):
+            X.shards.verify()
+            return X
         return read_window_maps(X)
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -121,7 +128,7 @@ class Detection(ClassProblem):
             blocks["intercept"] = (k, t)
         return blocks
 
-    def _learn_components(self, maps: WindowMaps) -> dict[str, Any]:
+    def _learn_components(self, maps: WindowMaps | MapShards) -> dict[str, Any]:
         kept = whole_number("n_components", self.n_components)
         cells, d = maps.values.shape
         if kept > min(cells, d):
@@ -129,7 +136,7 @@ class Detection(ClassProblem):
                 f"n_components={kept} principal components of {cells} cells of {d} numbers; at most the smaller of the "
                 "two can be kept"
             )
-        chosen = maps.values[:: max(1, -(-cells // MAX_PCA_CELLS))]
+        chosen = maps.values[np.arange(0, cells, max(1, -(-cells // MAX_PCA_CELLS)))]
         solver = "covariance_eigh" if len(chosen) > d else "full"
         pca = PCA(kept, svd_solver=solver).fit(chosen.astype(np.float64))
         return {"mean": pca.mean_, "components": pca.components_}
@@ -157,6 +164,7 @@ class Detection(ClassProblem):
                 f"X has {maps.values.shape[1]} features, but Detection is expecting {schema.n_features} features as "
                 "input: take the feature maps that it was fitted on"
             )
+        maps = maps.with_values(self.reduce(maps.values, schema))
         offsets = maps.window_offsets * int(self.types)
         supervision = self.read_supervision(maps, y, schema, offsets, hidden)
         if "hidden_loss" in supervision and "hidden" in supervision:
@@ -168,17 +176,26 @@ class Detection(ClassProblem):
 
                 table = loss.table(len(schema.classes), offsets, labels, Reference(*reference))
                 supervision["losses"] = LossTable(table, None)
-        reduced = maps.with_values(self.reduce(maps.values, schema))
-        return WindowScores(reduced, schema, self.contrast, int(self.parts), **supervision)
+        return WindowScores(maps, schema, self.contrast, int(self.parts), **supervision)
 
     @staticmethod
-    def reduce(values: Array, schema: Schema) -> Array:
-        """Cells as the weights see them: their principal components, where the schema has some."""
+    def reduce(values: Any, schema: Schema) -> Array:
+        """Cells as the weights see them: their principal components, where the schema has some.
+
+        ``values`` is an array, or the table of `tacit.images.map_shards.MapShards`, which is read some at a time.
+        """
         components = schema.facts.get("components")
         if components is None:
-            return values
-        mean = components @ schema.facts["mean"]
-        return np.asarray(values @ components.T.astype(values.dtype) - mean.astype(values.dtype))
+            return values if isinstance(values, np.ndarray) else np.concatenate(list(values.chunks()))
+        mean = (components @ schema.facts["mean"]).astype(values.dtype)
+        turn = components.T.astype(values.dtype)
+        reduced = np.empty((len(values), len(components)), values.dtype)
+        for first in range(0, len(values), CELLS_AT_A_TIME):  # also in memory: other blocks round in another way
+            last = min(first + CELLS_AT_A_TIME, len(values))
+            reduced[first:last] = values[first:last] @ turn - mean
+            if not isinstance(values, np.ndarray):
+                values.give_back(first, last)
+        return reduced
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
         return read_windows_and_types(hidden, np.diff(offsets) // int(self.types), int(self.types))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tacit.images.boxed_windows import boxed_windows
     from tacit.images.map_making import window_maps
     from tacit.images.regions import regions
+    from tacit.images.regions_in_boxes import regions_in_boxes
     from tacit.images.weak_labels import weak_labels
     from tacit.images.windows import windows
     from tacit.learners import (
@@ -94,6 +95,7 @@ __all__ = [
     "problems",
     "ranking",
     "regions",
+    "regions_in_boxes",
     "report",
     "solvers",
     "spectral",
@@ -127,6 +129,7 @@ _HOME = {
     "RegionGraphs": "tacit.region_graphs",
     "RegionLabels": "tacit.problems.regions",
     "regions": "tacit.images.regions",
+    "regions_in_boxes": "tacit.images.regions_in_boxes",
     "weak_labels": "tacit.images.weak_labels",
     "windows": "tacit.images.windows",
 }

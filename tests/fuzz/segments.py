@@ -6,7 +6,7 @@ import numpy as np
 from tests.fuzz.draws import Draw
 from tests.fuzz.registry import target
 
-from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, StructuredSVM, regions, weak_labels
+from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, StructuredSVM, regions, regions_in_boxes, weak_labels
 from tacit.problems import Regions
 
 
@@ -58,3 +58,10 @@ def cut_images(draw: Draw):
     weak = {"masks": None, "boxes": None, "contains": [True, None], "quantiles": (0.2, 0.8)}
     weak_labels(graphs, **draw.spoil_some(weak, 0.5))
     return graphs.nodes.values
+
+
+@target("regions_in_boxes")
+def cut_boxes(draw: Draw):
+    graphs = regions([image(draw), image(draw)], "slic", n_segments=8, verbose=0)
+    boxes = [[0, 0, draw.between(1, 14), draw.between(1, 14)] for _ in range(2)]
+    return regions_in_boxes(graphs, draw.spoil_some({"boxes": boxes}, 0.7)["boxes"]).graphs.nodes.values

@@ -46,7 +46,6 @@ def segment(
     from tacit.apps.segmenter.page import segment_page
     from tacit.images.weak_labels import weak_labels
     from tacit.report import render
-    from tacit.running import Status
 
     data = read_folder(folder)
     others = None if more is None else image_files(more)
@@ -59,10 +58,10 @@ def segment(
         graphs = app.cut(data.files)
         refuse_small_boxes(data, graphs)
         y = weak_labels(graphs, data.masks, data.boxes, data.contains)
-        app.fit_regions(graphs, y, data.masks)
-        if app.model_.status_ is Status.INTERRUPTED:
+        app.fit_regions(graphs, y, data.masks, data.boxes)
+        if app.is_interrupted:
             run.status = INTERRUPTED
-        completed = keep_known(data, app.complete(graphs, y))
+        completed = keep_known(data, app.complete(graphs, y, data.boxes))
         files, masks = (data.files, completed) if others is None else (others, app.predict(others))
         for file, mask in zip(files, masks, strict=True):
             write_mask(out.path(f"masks/{file.stem}.png"), mask)

@@ -19,7 +19,7 @@ COLOUR_SCALE = 50.0
 COARSE_SCALES = (100, 300)
 """Scales of the large segments (Felzenszwalb & Huttenlocher 2004) whose features their regions share."""
 
-_KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
+KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
 """Of how alike two regions are: by which numbers, and the distance at which likeness has fallen to exp(−½)."""
 
 _OWN = (
@@ -29,6 +29,9 @@ _OWN = (
     "spread of the gradient",
     *(f"texture {k}" for k in range(TEXTURES)),
 )
+OWN_FEATURES = len(_OWN)
+"""The first columns tell of the region alone: colours, slopes, textures."""
+
 _CENTRES = (-0.7, -0.23, 0.23, 0.7)
 """Where the spots of places lie along either side of an image, from −1 to 1."""
 
@@ -55,8 +58,8 @@ _AGAINST = (
 )
 
 _SALIENCE = (
-    *(f"{what} of the centre against the border, kernel {width}" for what, width in _KERNELS),
-    *(f"share of the image that is alike, kernel {width}" for _, width in _KERNELS[:2]),
+    *(f"{what} of the centre against the border, kernel {width}" for what, width in KERNELS),
+    *(f"share of the image that is alike, kernel {width}" for _, width in KERNELS[:2]),
     *(f"{place} of what is alike" for place in ("x", "y", "distance from the centre", "spread", "share on the border")),
     "way to the border",
     "way to the centre",
@@ -198,11 +201,11 @@ def _place(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
         *(on_border / np.sqrt(areas), on_border > 0, top > 0, bottom > 0),
         *(0.5 * np.log(areas / flat.size), *extent),
     ]
-    spots = [np.bincount(flat, spot, n) / areas for spot in _spots(across, down)]
-    return np.column_stack([*columns_of_place, *spots]), on_border
+    nearness = [np.bincount(flat, spot, n) / areas for spot in spots(across, down)]
+    return np.column_stack([*columns_of_place, *nearness]), on_border
 
 
-def _spots(x: Array, y: Array) -> list[Array]:
+def spots(x: Array, y: Array) -> list[Array]:
     """How near every pixel is to the middle, to the sides, and to places spread over the image."""
     far_x, far_y = np.abs(x), np.abs(y)
     middle = [np.exp(-0.5 * (x**2 + y**2) / width**2) for width in CENTRE_WIDTHS]
@@ -238,10 +241,10 @@ def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: A
     shares = areas / areas.sum()
     centre = shares * np.exp(-2 * (x**2 + y**2))
     centre, border = centre / centre.sum(), on_border / on_border.sum()
-    squares = {"colour": _squares(colour), "texture": _squares(texture)}
+    squares = {"colour": squared_distances(colour), "texture": squared_distances(texture)}
     squares["colour and texture"] = squares["colour"] + squares["texture"]
     columns, alike = [], []
-    for what, width in _KERNELS:
+    for what, width in KERNELS:
         kernel = np.exp(-0.5 * squares[what] / width**2)
         np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
         columns.append(np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)))
@@ -269,16 +272,17 @@ def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
     near = near + near.T
     near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
     np.fill_diagonal(near, False)
-    ties = np.where(near, np.exp(-np.sqrt(_squares(colour)) / 0.2), 0.0) + 1e-9
+    ties = np.where(near, np.exp(-np.sqrt(squared_distances(colour)) / 0.2), 0.0) + 1e-9
     spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
     np.fill_diagonal(spread, 0.0)
     sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
-    ranks = [_to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
+    ranks = [to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
     foreground = np.prod([1 - rank for rank in ranks], axis=0)
-    return [*ranks, foreground, _to_unit(spread @ (foreground > foreground.mean()))]
+    return [*ranks, foreground, to_unit(spread @ (foreground > foreground.mean()))]
 
 
-def _to_unit(values: Array) -> Array:
+def to_unit(values: Array) -> Array:
+    """Values from 0 to 1."""
     return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))
 
 
@@ -316,7 +320,7 @@ def _coarse(
     return np.asarray((sums @ found[segments]) / areas[:, None])
 
 
-def _squares(rows: Array) -> Array:
+def squared_distances(rows: Array) -> Array:
     """Squared distances between all rows."""
     norms = (rows**2).sum(axis=1)
     return np.asarray(np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0))

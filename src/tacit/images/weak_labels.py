@@ -74,11 +74,7 @@ def weak_labels(
             continue
         if not np.isnan(table[i]).any():
             outside = inside[i] < MIN_INSIDE
-            if outside.all():
-                raise ValueError(
-                    f"the box {table[i].tolist()} of image {i} has no region inside: it lies outside of the "
-                    "image, or is smaller than the regions"
-                )
+            refuse_empty_box(i, table[i], ~outside)
             own[outside] = 0
             shares = graphs.areas[graphs.offsets[i] : graphs.offsets[i + 1]]
             limits[i] = np.minimum(in_box, 1.0) * float(shares[~outside].sum() / shares.sum())
@@ -89,6 +85,25 @@ def weak_labels(
     return RegionLabels(labels, {1: limits})
 
 
+def tightest_box(mask: Array) -> Array:
+    """x_min, y_min, x_max, y_max around the pixels of a mask that has some.
+
+    >>> tightest_box(np.array([[0, 0, 0], [0, 1, 1]])).tolist()
+    [1, 1, 3, 2]
+    """
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    return np.array([columns[0], rows[0], columns[-1] + 1, rows[-1] + 1])
+
+
+def refuse_empty_box(i: int, box: Array, inside: Array) -> None:
+    """A box of image i in which no region counts as inside."""
+    if not inside.any():
+        raise ValueError(
+            f"the box {box.tolist()} of image {i} has no region inside: it lies outside of the image, or is smaller "
+            "than the regions"
+        )
+
+
 def _limits_from_masks(graphs: RegionGraphs, labels: list[Array], low: float, high: float) -> tuple[Array, Array]:
     """Quantiles of the share that the object covers of its tightest box, and of the image."""
     in_box, in_image = [], []
@@ -97,9 +112,8 @@ def _limits_from_masks(graphs: RegionGraphs, labels: list[Array], low: float, hi
             continue
         assert graphs.maps is not None
         painted = own[graphs.maps[i]] == 1
-        rows, columns = np.flatnonzero(painted.any(axis=1)), np.flatnonzero(painted.any(axis=0))
-        box = (rows[-1] + 1 - rows[0]) * (columns[-1] + 1 - columns[0])
-        in_box.append(painted.sum() / box)
+        left, top, right, bottom = tightest_box(painted)
+        in_box.append(painted.sum() / ((right - left) * (bottom - top)))
         in_image.append(painted.mean())
     if len(in_box) < MIN_MASKS:
         return np.array(WIDEST_IN_BOX), np.array(WIDEST_IN_IMAGE)

@@ -1,5 +1,6 @@
 """Segmentation from a few masks and many weak labels."""
 
+from tacit.apps.segmenter.fill_boxes import FilledBoxes, fill_boxes
 from tacit.apps.segmenter.segmenter import Segmenter
 
-__all__ = ["Segmenter"]
+__all__ = ["FilledBoxes", "Segmenter", "fill_boxes"]

@@ -12,10 +12,10 @@ from tacit.apps.segmenter.segmenter import Segmenter
 from tacit.arrays import Array
 from tacit.datasets.images import read_image
 from tacit.images.region_features import EDGE_FEATURES
+from tacit.images.regions_in_boxes import regions_in_boxes
 from tacit.plot.segments import as_png, draw_mask, draw_regions, join_pictures
 from tacit.region_graphs import RegionGraphs
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart
-from tacit.running import Status
 
 MAX_PICTURES = 24
 """Masks shown on the page; all are in the folder."""
@@ -33,11 +33,10 @@ def segment_page(
     masks: list[Array],
 ) -> Page:
     """The page of a run of ``tacit segment``."""
-    is_cut_short = app.model_.status_ is Status.INTERRUPTED
     return Page(
         "Segmentation",
         f"{len(files)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
-        banner="Interrupted: these are the best masks so far." if is_cut_short else "",
+        banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
         sections=[
             Section("How good it is", _quality(app, data)),
             Section("Masks", _masks(data, files, masks)),
@@ -101,11 +100,18 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
     blocks.append(
         Row([Picture(cut, "an image cut into regions", words), Picture(mask, "its mask", "the regions of the object")])
     )
-    lines: list[Any] = [line for line in app.model_.history_ if hasattr(line, "hidden")]
+    is_boxed = example in app.box_images_
+    model: Any = app.box_model_ if is_boxed else app.model_
+    lines: list[Any] = [line for line in model.history_ if hasattr(line, "hidden")]
     if lines:
         shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
         one = graphs[[example]]
-        steps = [draw_mask(image, one.paint([np.asarray(line.hidden[example])])[0] == 1) for line in shown]
+        if is_boxed:
+            boxed, place = regions_in_boxes(one, data.boxes[[example]]), int(np.searchsorted(app.box_images_, example))
+            labels = [boxed.spread([np.asarray(line.hidden[place])], one.lengths)[0] for line in shown]
+        else:
+            labels = [np.asarray(line.hidden[example]) for line in shown]
+        steps = [draw_mask(image, one.paint([own])[0] == 1) for own in labels]
         words = "The mask that was imputed for this image, from the first iteration to the last."
         blocks.append(Picture(as_png(join_pictures(steps)), "imputed masks by iteration", words))
         chart = line_chart(

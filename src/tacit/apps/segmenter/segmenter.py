@@ -9,23 +9,36 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.apps.application import Application
-from tacit.apps.segmenter.choice import SEGMENTER_LABELS, choose_C, region_problem, share_right
+from tacit.apps.segmenter.choice import SEGMENTER_LABELS, choose_C, share_right
+from tacit.apps.segmenter.fill_boxes import fill_more_boxes
+from tacit.apps.segmenter.learning import learn_regions
 from tacit.arrays import Array
 from tacit.images.regions import regions
 from tacit.images.weak_labels import weak_labels
-from tacit.inputs.parameters import is_list, is_not_negative, is_positive, number, one_of, shorten, whole_number
+from tacit.inputs.parameters import (
+    is_list,
+    is_not_negative,
+    is_positive,
+    number,
+    numbers,
+    one_of,
+    shorten,
+    whole_number,
+)
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.problems import Regions
 from tacit.problems.regions import RegionLabels
 from tacit.ragged import Ragged
 from tacit.region_graphs import RegionGraphs
+from tacit.running import Status
 
 
 class Segmenter(Application):
     """Learn to find an object's pixels from images of which a few have masks, others a box, a word, or nothing.
 
     Images are cut into regions (`tacit.regions`), weak labels become constraints on the labels of the regions
-    (`tacit.weak_labels`), and `IterativeLatentSVM` learns from both, beginning with a model of the masks alone.
+    (`tacit.weak_labels`), and `IterativeLatentSVM` learns from both, beginning with a model of the masks alone. Boxes
+    are filled in before that, by a model that sees them (`tacit.apps.segmenter.fill_boxes`).
 
     Parameters
     ----------
@@ -41,7 +54,9 @@ class Segmenter(Application):
 
     Attributes
     ----------
-    model_ : the fitted learner
+    model_ : the fitted learner, a `StructuredSVM` where no image was left open
+    box_model_ : the learner that filled in boxes; None where there are none
+    box_limits_, box_images_ : which shares of a box it allows, and which images it learned from
     C_, weak_ : what was chosen
     accuracy_, iou_ : means over the images with masks, each predicted by a model of the other folds' masks alone; NaN
         where there are too few
@@ -92,12 +107,26 @@ class Segmenter(Application):
         model = getattr(self, "model_", None)
         if not isinstance(model, StructuredSVM | IterativeLatentSVM) or not isinstance(model.problem, Regions):
             raise ValueError("model_ is missing, or no model of regions; a fitted Segmenter has it")
+        self._check_box_model()
         if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
             raise ValueError(f"model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
         for name in ("C_", "weak_", "accuracy_", "iou_"):
             value = getattr(self, name, None)
             if not isinstance(value, float) or np.isinf(value):
                 raise ValueError(f"{name} is {shorten(value)}; a fitted Segmenter has a number there")
+
+    def _check_box_model(self) -> None:
+        if not hasattr(self, "box_model_") or not isinstance(getattr(self, "box_limits_", None), np.ndarray):
+            raise ValueError("box_model_ or box_limits_ is missing; a fitted Segmenter has them: fit again")
+        model, limits = self.box_model_, self.box_limits_
+        if model is None:
+            return
+        if not isinstance(model, IterativeLatentSVM) or not isinstance(model.problem, Regions):
+            raise ValueError("box_model_ is no model of regions; a Segmenter fills in boxes with it")
+        if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
+            raise ValueError(f"box_model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
+        if limits.shape != (2,) or limits.dtype.kind != "f" or not 0 <= limits[0] <= limits[1] <= 1:
+            raise ValueError(f"box_limits_ are {shorten(limits)}; they are two shares of a box, the lower one first")
 
     def fit(self, images: Any, masks: Any, boxes: Any = None, contains: Any = None) -> Segmenter:
         """Learn from images.
@@ -114,16 +143,23 @@ class Segmenter(Application):
         masks = _check_masks(images, masks)
         graphs = self.cut(images)
         y = weak_labels(graphs, masks, boxes, contains)
-        return self.fit_regions(graphs, y, masks)
+        return self.fit_regions(graphs, y, masks, boxes)
 
     def cut(self, images: Any) -> RegionGraphs:
         """The regions of images, as `fit` and `predict` use them."""
         verbose = int(self.verbose)
         return regions(images, self.method, cache=self.cache, n_jobs=self.n_jobs, verbose=verbose)
 
-    def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any]) -> Segmenter:
-        """`fit` from regions and what is known of them, for those who cut images themselves."""
+    def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any], boxes: Any = None) -> Segmenter:
+        """`fit` from regions and what is known of them, for those who cut images themselves.
+
+        ``y`` is what `tacit.weak_labels` makes of masks, boxes and words. With the boxes themselves given, too, they
+        are filled in first (`tacit.apps.segmenter.fill_boxes`); without, they count by what y says of their regions.
+        """
         self.check_parameters()
+        table = None if boxes is None else numbers("boxes", boxes, "four numbers per image").astype(np.float64)
+        if table is not None and table.shape != (len(graphs), 4):
+            raise ValueError(f"boxes have shape {table.shape} for {len(graphs)} images; give four numbers each")
         y = y if isinstance(y, RegionLabels) else RegionLabels(y)
         if not len(graphs) == len(y) == len(masks):
             raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
@@ -144,12 +180,12 @@ class Segmenter(Application):
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
-        shared: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": self.verbose, "tol": 1e-2}
-        if not n_weak or not self.weak_:
-            self.model_ = StructuredSVM(region_problem(graphs), C=self.C_, **shared).fit(graphs[known], y[known])
-        else:
-            total = self.C_ * (1 + self.weak_)  # so that masks weigh as much as they do alone
-            self.model_ = IterativeLatentSVM(region_problem(graphs, self.weak_), C=total, **shared).fit(graphs, y)
+        self.model_, filled = learn_regions(
+            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
+        )
+        self.box_model_ = None if filled is None else filled.model
+        self.box_limits_ = np.empty(0) if filled is None else filled.limits
+        self.box_images_ = np.empty(0, dtype=np.int64) if filled is None else filled.images
         return self
 
     def predict(self, images: Any) -> list[Array]:
@@ -161,11 +197,25 @@ class Segmenter(Application):
         """The masks of images that are cut into regions already."""
         return [own == 1 for own in graphs.paint(self.model_.predict(graphs))]
 
-    def complete(self, graphs: RegionGraphs, y: Any) -> list[Array]:
-        """The masks of images, what is known of them kept: within their boxes, equal to what was drawn."""
+    def complete(self, graphs: RegionGraphs, y: Any, boxes: Any = None) -> list[Array]:
+        """The masks of images, what is known of them kept: within their boxes, equal to what was drawn.
+
+        With ``boxes`` given, those of which y knows no region inside are filled in by ``box_model_``, where that was
+        learned: it sees the box, and so finds more than ``model_``.
+        """
         check_is_fitted(self)
+        if boxes is not None and self.box_model_ is not None:
+            y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, y, boxes)
         labels: Ragged = self.model_.impute(graphs, y)
         return [own == 1 for own in graphs.paint(labels)]
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the fit of one of the models; what was found until then is kept."""
+        check_is_fitted(self)
+        models = [self.model_, self.box_model_]
+        return any(model is not None and model.status_ is Status.INTERRUPTED for model in models)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")

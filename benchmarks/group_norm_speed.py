@@ -16,7 +16,7 @@ from tacit.penalties import GroupNorm
 from tacit.problems import Transforms, rotations
 from tacit.solvers import Bundle, minimise
 
-C, TOL, ROUNDS, MOST_SECONDS = 20.0, 1e-4, 15, 4.0
+C, TOL, ROUNDS, FISTA_ROUNDS, MOST_SECONDS = 20.0, 1e-4, 50, 5, 4.0
 SMOOTHINGS = (1e-3, 3e-4, 1e-4, 3e-5)
 
 
@@ -38,7 +38,8 @@ def run() -> Page:
         f"bundle found, as soon as its true objective is within {TOL:g} of it, checked every 25 iterations outside of "
         "the clock. Its smoothing must be chosen before: the row `a priori` takes the one that guarantees half of the "
         f"tolerance, μ = ε·F/(2·C·log 22); the others are {', '.join(f'{mu:g}' for mu in SMOOTHINGS)}, of which the "
-        "fastest is chosen in hindsight. Both use the same oracle, CPU seconds, one BLAS thread.",
+        "fastest is chosen in hindsight. Both use the same oracle, CPU seconds, one BLAS thread; the least of "
+        f"{ROUNDS} runs of `Bundle` and of {FISTA_ROUNDS} of FISTA.",
         ["hidden values", "method", "CPU ms", "passes", "relative gap", "states used", "times slower"],
     )
     with threadpool_limits(1, user_api="blas"):
@@ -78,11 +79,11 @@ def _compare(page: Page, name: str, task: Task) -> None:
     page.rows.append((name, "Bundle", f"{1e3 * ours:.1f}", len(solution.history), gap, used, "1"))
     limit = optimum.bound * (1 + TOL)
     before = TOL * optimum.objective / (2 * float(task.weights.sum()) * np.log(22))
-    tried = {mu: smooth_fista(task, mu, limit, True) for mu in SMOOTHINGS}
+    tried = {mu: _fastest(task, mu, limit, True) for mu in SMOOTHINGS}
     best = min(SMOOTHINGS, key=lambda mu: (not tried[mu].reached, tried[mu].seconds))
     runs = (
-        ("FISTA, μ a priori", before, smooth_fista(task, before, limit, False)),
-        ("FISTA with restarts, μ a priori", before, smooth_fista(task, before, limit, True)),
+        ("FISTA, μ a priori", before, _fastest(task, before, limit, False)),
+        ("FISTA with restarts, μ a priori", before, _fastest(task, before, limit, True)),
         ("FISTA with restarts, μ best in hindsight", best, tried[best]),
     )
     for what, mu, run in runs:
@@ -90,6 +91,10 @@ def _compare(page: Page, name: str, task: Task) -> None:
         slower = f"{run.seconds / ours:.0f}" if run.reached else f"more than {run.seconds / ours:.0f}"
         row = (f"{what} = {mu:.1e}", f"{1e3 * run.seconds:.0f}", run.iterations, f"{share:.1e}", "–", slower)
         page.rows.append((name, *row))
+
+
+def _fastest(task: Task, mu: float, limit: float, restarts: bool) -> Fista:
+    return min((smooth_fista(task, mu, limit, restarts) for _ in range(FISTA_ROUNDS)), key=lambda run: run.seconds)
 
 
 def smooth_fista(task: Task, mu: float, limit: float, restarts: bool) -> Fista:

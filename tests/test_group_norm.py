@@ -154,6 +154,12 @@ def test_zero_is_optimal_where_c_is_small(turned):
     assert not solution.w.any()
 
 
+@pytest.mark.parametrize("C", [1.5, 1.75, 2.0, 2.5, 3.0, 4.0])
+def test_a_tiny_proximal_weight_does_not_stick(turned, C):
+    """Where the dual of a tiny proximal weight was not solved, the weight shrank all the more."""
+    assert minimise(upright_task(turned, C), Bundle(), tol=1e-4).status is Status.CONVERGED
+
+
 def test_a_warm_start_does_not_end_before_the_gap_is_small(turned):
     X, y, problem = turned
     schema = problem.schema(X, y)

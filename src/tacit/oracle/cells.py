@@ -15,6 +15,24 @@ from tacit.kernels import kernel
 
 
 @kernel
+def split_codes(code: Array, sizes: Array, n_labels: int, has_hidden: bool, label: Array, state: Array) -> int:
+    """Fill the label and the state of every code; the place of the first that stands for no output, −1 for none."""
+    for i in range(code.size):
+        if code[i] < 0 or code[i] >= (sizes[i] * n_labels if has_hidden else n_labels):
+            return i
+        state[i] = code[i] // n_labels
+        label[i] = code[i] - state[i] * n_labels
+    return -1
+
+
+@kernel
+def join_codes(label: Array, state: Array, n_labels: int, code: Array) -> None:
+    """Fill the code of every label and state; −1 where there is no label."""
+    for i in range(label.size):
+        code[i] = state[i] * n_labels + label[i] if label[i] >= 0 else -1
+
+
+@kernel
 def best_labels(scores: Array, loss: Array, column: Array, label: Array, value: Array) -> None:
     """`best_cells` for samples of one state each, by score plus loss, every label competing."""
     for i in range(scores.shape[1]):

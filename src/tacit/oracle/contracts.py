@@ -72,11 +72,11 @@ class Schema:
 
     def views(self, w: Array) -> dict[str, Array]:
         """The named parts of ``w``, as views: writing to them writes to ``w``."""
-        if w.shape != (self.n_params,):
-            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed: {shorten(self.blocks)}")
+        sizes = [math.prod(shape) for shape in self.blocks.values()]
+        if w.shape != (sum(sizes),):
+            raise ValueError(f"w has shape {w.shape}, and {sum(sizes)} weights are needed: {shorten(self.blocks)}")
         views, start = {}, 0
-        for name, shape in self.blocks.items():
-            size = math.prod(shape)
+        for (name, shape), size in zip(self.blocks.items(), sizes, strict=True):
             views[name] = w[start : start + size].reshape(shape)
             start += size
         return views

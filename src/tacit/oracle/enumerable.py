@@ -476,16 +476,13 @@ class EnumerableOracle(CellSums):
         sizes = _take(self._sizes, rows)
         if code.shape != sizes.shape:
             raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
-        if code.size and code.min() < 0:
+        label, state = np.empty(code.size, np.int64), np.empty(code.size, np.int64)
+        wrong = cells.split_codes(code, sizes, self.n_labels, self.has_hidden, label, state)
+        if wrong < 0:
+            return label, state
+        if code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        outside = code >= (sizes * self.n_labels if self.has_hidden else self.n_labels)
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
-        if not self.has_hidden:
-            return code, np.zeros_like(code)
-        state, label = np.divmod(code, self.n_labels)
-        return label, state
+        raise ValueError(f"code[{wrong}] is {code[wrong]}, which stands for no output of this sample")
 
     def _scored(self, w: Array, rows: Rows, starts: Array) -> Array:
         """The `scores`, their shape checked: kernels rely on it."""
@@ -500,8 +497,9 @@ class EnumerableOracle(CellSums):
     def _join(self, label: Array, state: Array) -> Array:
         if not self.has_hidden:
             return label.astype(self._code_type)
-        code = state * self.n_labels + label
-        return np.where(label < 0, -1, code).astype(self._code_type)
+        code = np.empty(label.size, self._code_type)
+        cells.join_codes(label, state, self.n_labels, code)
+        return code
 
 
 def one_coef_each(coef: Any, n: int) -> Array:

@@ -86,7 +86,7 @@ class Task:
 
     def planes(self, codes: Sequence[Array]) -> list[Plane]:
         """The planes of several assignments of all rows; in one question where the rows are elsewhere."""
-        fused = offered(self.oracle, FusesPlanes)
+        fused = self._fused
         if fused is None or not len(codes):
             return [self.plane(code) for code in codes]
         planes: list[Plane] = []
@@ -99,7 +99,7 @@ class Task:
 
     def tangent(self, w: Array) -> tuple[Array, Plane]:
         """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""
-        fused = offered(self.oracle, FusesPlanes)
+        fused = self._fused
         if fused is None:
             code = self.augmented(w).code
             return code, self.plane(code)
@@ -122,6 +122,10 @@ class Task:
         if self.baseline is not None:
             offset -= float((weights * (self.baseline if rows is None else self.baseline[rows])).sum())
         return code, coef, offset
+
+    @cached_property
+    def _fused(self) -> FusesPlanes | None:
+        return offered(self.oracle, FusesPlanes)
 
     @cached_property
     def _sums(self) -> SumsDifferences | None:

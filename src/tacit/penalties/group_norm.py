@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import numbers, shorten
+from tacit.kernels import kernel
 from tacit.penalties.groups import NAMED_GROUPS, name_groups, repeat_groups
 
 
@@ -64,7 +65,7 @@ class GroupNorm:
         starts = np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))
         is_sorted = bool((np.diff(order) > 0).all())
         weights = np.broadcast_to(np.asarray(self.weights, dtype=np.float64), starts.size)
-        return _Cut(groups, None if is_sorted else order, starts, weights)
+        return _Cut(groups, None if is_sorted else order, starts, np.ascontiguousarray(weights))
 
     @property
     def n_groups(self) -> int:
@@ -94,9 +95,7 @@ class GroupNorm:
         return np.sqrt(self.sums(w * w))
 
     def value(self, w: Array) -> float:
-        norms = self.norms(w)
-        used = norms > 0
-        total = float((self.each_weight[used] * norms[used]).sum())
+        total = sum_norms(w, self.group_of_each, self.each_weight)
         if self.centre is not None and self.pull:
             away = w - self.centre
             total += 0.5 * self.pull * float(away @ away)
@@ -112,14 +111,11 @@ class GroupNorm:
             if (self.norms(slope) > self.each_weight).any():
                 raise ValueError("a norm plus a steep slope has no minimum: add a proximal term with near(...)")
             return np.zeros_like(slope)
-        free = self.centre - slope / self.pull
-        return np.asarray(free * self.of_groups(self.shrinkage(self.norms(free))))
-
-    def shrinkage(self, norms: Array) -> Array:
-        """By which factor proximal steps shrink groups of these norms; 0 for those that become zero."""
-        limit = self.each_weight / self.pull
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(norms > limit, 1.0 - limit / norms, 0.0)
+        limits = self.each_weight / self.pull
+        free, w = np.empty_like(self.centre), np.empty_like(self.centre)
+        norms, shrinkage = np.empty(limits.size), np.empty(limits.size)
+        shrink_groups(slope, self.centre, self.pull, self.group_of_each, limits, free, norms, shrinkage, w)
+        return w
 
     def near(self, centre: Array, weight: float) -> Self:
         if self.centre is None or not self.pull:
@@ -128,8 +124,9 @@ class GroupNorm:
         return self._with(total, (self.pull * self.centre + weight * centre) / total)
 
     def _with(self, pull: float, centre: Array) -> Self:
-        twin = replace(self, pull=pull, centre=centre)
-        twin.__dict__["_cut"] = self._cut  # a solver asks for a new centre in every step
+        cut = self._cut  # a solver asks for a new centre in every step: it is cut once
+        twin = object.__new__(type(self))
+        twin.__dict__.update(groups=self.groups, weights=self.weights, pull=pull, centre=centre, _cut=cut)
         return twin
 
     def products(self, slopes: Array, slope: Array) -> Array:
@@ -147,7 +144,7 @@ class GroupNorm:
 
     def steepness(self, slope: Array) -> float:
         """max_g ‖slope_g‖ / λ_g, the dual norm: up to 1 the penalty outweighs the slope everywhere."""
-        return float(np.max(self.norms(slope) / self.each_weight, initial=0.0))
+        return find_steepest(slope, self.group_of_each, self.each_weight)
 
     def on(self, schema: Any) -> Self:
         """The same penalty with a group for every weight of a schema."""
@@ -201,3 +198,52 @@ class _Cut(NamedTuple):
     order: Array | None
     starts: Array
     weights: Array
+
+
+@kernel
+def sum_norms(w: Array, groups: Array, weights: Array) -> float:
+    """Σ_g λ_g ‖w_g‖; groups that are zero add nothing, whatever their λ."""
+    total, squares = 0.0, np.zeros(weights.size)
+    for k in range(w.size):
+        squares[groups[k]] += w[k] * w[k]
+    for g in range(weights.size):
+        if squares[g] > 0:
+            total += weights[g] * np.sqrt(squares[g])
+    return total
+
+
+@kernel
+def find_steepest(slope: Array, groups: Array, weights: Array) -> float:
+    """max_g ‖slope_g‖ / λ_g."""
+    steepest, squares = 0.0, np.zeros(weights.size)
+    for k in range(slope.size):
+        squares[groups[k]] += slope[k] * slope[k]
+    for g in range(weights.size):
+        steepness = np.sqrt(squares[g]) / weights[g]
+        steepest = steepness if steepness > steepest else steepest
+    return steepest
+
+
+@kernel
+def shrink_groups(
+    slope: Array,
+    centre: Array,
+    rho: float,
+    groups: Array,
+    limits: Array,
+    free: Array,
+    norms: Array,
+    shrinkage: Array,
+    w: Array,
+) -> None:
+    """The proximal step of a slope: u before groups are shrunk, their norms, the factors, and w = the factors · u."""
+    for g in range(norms.size):
+        norms[g] = 0.0
+    for k in range(slope.size):
+        free[k] = centre[k] - slope[k] / rho
+        norms[groups[k]] += free[k] * free[k]
+    for g in range(norms.size):
+        norms[g] = np.sqrt(norms[g])
+        shrinkage[g] = 1.0 - limits[g] / norms[g] if norms[g] > limits[g] else 0.0
+    for k in range(slope.size):
+        w[k] = free[k] * shrinkage[groups[k]]

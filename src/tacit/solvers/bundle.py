@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.arrays import Array
 from tacit.inputs.parameters import switch, whole_number
+from tacit.kernels import kernel
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.running.checkpoint import stored, stored_codes, stored_number
@@ -43,12 +45,16 @@ MAX_PLANE_CODES = 1_000_000_000
 QP_TOLERANCE = 0.1
 """The small quadratic program of a step is solved to this share of the gap."""
 
-NORM_FACTOR = 3.0
+NORM_FACTOR = 2.0
 """By how much the dual of a norm is solved less precisely than a quadratic program. While the gap does not shrink it is
 solved more precisely from step to step: otherwise a step whose weights are good enough would be made for ever."""
 
+FIRST_NORM_WEIGHT = 0.03
+"""The first proximal weight of norms, as a share of the one with which a step could bring the whole objective down to
+the floor. Most of a task is no further away than that, and a weight that is too large takes ten passes to shrink."""
+
 MIN_NORM_WEIGHT = 1e-3
-"""The least proximal weight of norms, as a share of the first: where the optimum is w = 0 no step needs less, and the
+"""The least proximal weight of norms, as a share of the same: where the optimum is w = 0 no step needs less, and the
 dual becomes a linear program, which Newton's method does not solve."""
 
 ZERO_MARGIN, MAX_TIDY_SHARE = 1e-3, 0.1
@@ -98,12 +104,13 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         codes = [np.full_like(task.target, TARGET), *usable]
         for code, plane in zip(codes, task.planes(codes), strict=True):
             state.add_if_new(code, plane, task.penalty)
-        state.add_plane(task, np.zeros(task.oracle.n_params), *task.origin)
+        zero = np.zeros(task.oracle.n_params)
+        state.add_plane(task, zero, task.penalty.value(zero), *task.origin)
         if warm.w is not None:
             state.evaluate(task, warm.w)
         if not task.penalty.is_quadratic:  # a step that could bring the whole objective down to the floor
             steepness, gain = float(state.gram.diagonal().max()), state.best[1] - state.floor
-            state.proximal_weight = steepness / (2 * gain) if gain > 0 and steepness > 0 else 1.0
+            state.proximal_weight = FIRST_NORM_WEIGHT * steepness / (2 * gain) if gain > 0 and steepness > 0 else 1.0
             state.min_weight = MIN_NORM_WEIGHT * steepness / max(2 * (task.trivial - state.floor), 2 * gain, 1e-300)
         state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
@@ -123,11 +130,12 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
             state.just_raised = not state.just_raised
         alpha = state.solve_model_dual(penalty)
         w = penalty.primal(state.raise_bound(alpha, task.penalty))
-        if not penalty.is_quadratic and np.array_equal(w, state.best[0]):  # nothing new there: look further away
+        if not penalty.is_quadratic and (w == state.best[0]).all():  # nothing new there: look further away
             w = state.minimiser(task.penalty)
-        state.adapt_proximal_weight(w, task.penalty)
+        value = task.penalty.value(w)
+        state.adapt_proximal_weight(w, value, is_exact=penalty.is_quadratic)
         state.drop(alpha, int(self.drop_after) + state.idle)
-        state.evaluate(task, w)
+        state.add_plane(task, w, value, *task.tangent(w))
         state.note_progress(not task.penalty.is_quadratic or state.differs_from(before))
         return state
 
@@ -197,6 +205,11 @@ class BundleState(StallCounter):
         self.alphas = np.zeros(0), np.zeros(0)  # where the dual of a norm begins: for steps, and for bounds
         self.slope: Array | None = None  # of the best lower bound, for norms
 
+    def __copy__(self) -> BundleState:  # a step makes one: the general way takes five times as long
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
+
     @property
     def n_planes(self) -> int:
         return len(self.codes)
@@ -251,19 +264,22 @@ class BundleState(StallCounter):
 
     def evaluate(self, task: Task, w: Array) -> None:
         """Ask the oracle at ``w``: a new plane, and perhaps a better point."""
-        self.add_plane(task, w, *task.tangent(w))
+        self.add_plane(task, w, task.penalty.value(w), *task.tangent(w))
 
-    def add_plane(self, task: Task, w: Array, code: Array, plane: Plane) -> None:
-        """Add the plane that is tangent to the risk at ``w``; keep ``w`` if its objective is the best so far."""
+    def add_plane(self, task: Task, w: Array, penalty: float, code: Array, plane: Plane) -> None:
+        """Add the plane that is tangent to the risk at ``w``; keep ``w`` if its objective is the best so far.
+
+        ``penalty`` is Ω(w).
+        """
         self.add_if_new(code, plane, task.penalty)
-        objective = task.penalty.value(w) + plane.value(w)
+        objective = penalty + plane.value(w)
         if not objective >= self.best[1]:
             self.best = w, objective
 
     def add_if_new(self, code: Array, plane: Plane, penalty: Penalty) -> None:
         """Append a plane unless the model has the same one already."""
-        alike = np.flatnonzero(self.offsets == plane.offset)
-        if not any(np.array_equal(self._slopes[i], plane.gradient) for i in alike):
+        alike = (self.offsets == plane.offset).nonzero()[0]
+        if not any((self._slopes[i] == plane.gradient).all() for i in alike):
             self.append(code, plane, penalty)
 
     def append(self, code: Array, plane: Plane, penalty: Penalty) -> None:
@@ -273,9 +289,10 @@ class BundleState(StallCounter):
         self._slopes[m] = plane.gradient
         self._offsets[m] = plane.offset
         self._gram[m, : m + 1] = self._gram[: m + 1, m] = penalty.products(self._slopes[: m + 1], plane.gradient)
-        if not np.isfinite(self._gram[m, m]):
+        if not math.isfinite(self._gram[m, m]):
             raise overflow_error()
-        self.ages = np.append(self.ages, 0)
+        ages, self.ages = self.ages, np.zeros(m + 1, dtype=np.int64)
+        self.ages[:m] = ages
         self.codes = (*self.codes, code)
 
     def solve_model_dual(self, penalty: Penalty) -> Array:
@@ -286,7 +303,8 @@ class BundleState(StallCounter):
             kind = int(not penalty.pull)
             near: GroupNorm = penalty if penalty.pull else self._nearly_free(penalty)
             last, size = self.alphas[kind], self.best[1] - self.floor
-            start = np.append(last, np.zeros(len(self.codes) - last.size))
+            start = np.zeros(len(self.codes))
+            start[: last.size] = last
             alpha = maximise_norm_dual(self.slopes, self.offsets - self.floor, near, start, size, tolerance)
             self.alphas = (self.alphas[0], alpha) if kind else (alpha, self.alphas[1])
             return alpha
@@ -322,11 +340,16 @@ class BundleState(StallCounter):
         gap = max(objective - self.bound, MIN_PROGRESS * abs(objective))
         return penalty.near(w, gap / size if size > 0 and gap > 0 else BOUND_PULL * self.proximal_weight)
 
-    def adapt_proximal_weight(self, w: Array, penalty: Penalty) -> None:
-        """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`."""
-        model = penalty.value(w) + float((self.slopes @ w + self.offsets).max())
+    def adapt_proximal_weight(self, w: Array, penalty: float, is_exact: bool) -> None:
+        """Raise or lower the proximal weight, so that the model's value at the next point nears `MODEL_LEVEL`.
+
+        ``penalty`` is Ω(w). A model that is above the best objective there, by more than the gap, means that the dual
+        of a norm was not solved, as happens where the weight is tiny: unless the dual ``is_exact``, it is raised then.
+        """
+        model = penalty + float((self.slopes @ w + self.offsets).max())
         level = self.bound + MODEL_LEVEL * (self.best[1] - self.bound)
-        factor = 1 / PROXIMAL_FACTOR if model > level else PROXIMAL_FACTOR
+        is_high = model > level and (is_exact or model <= 2 * self.best[1] - self.bound)
+        factor = 1 / PROXIMAL_FACTOR if is_high else PROXIMAL_FACTOR
         self.proximal_weight = min(max(self.proximal_weight * factor, self.min_weight), 1e9)
 
     def drop(self, alpha: Array, after: int) -> None:
@@ -335,9 +358,8 @@ class BundleState(StallCounter):
         The first one stays. It is the plane of the right answers, below which no risk falls. A model without it falls
         far below the bound wherever w separates the data, and then the bound does not rise for hundreds of steps.
         """
-        self.ages = np.where(alpha > 1e-14, 0, self.ages + 1)
-        self.ages[0] = 0
-        if np.count_nonzero(self.ages >= after) >= MIN_DROPPED:
+        self.ages = self.ages.copy()
+        if age_planes(alpha, self.ages, after) >= MIN_DROPPED:
             self._keep_planes(np.flatnonzero(self.ages < after), len(self._offsets))
             return
         most = min(MAX_PLANES, max(MIN_PLANES, MAX_PLANE_CODES // max(1, self.codes[0].size)))
@@ -356,8 +378,18 @@ class BundleState(StallCounter):
         m, d = keep.size, self._slopes.shape[1]
         slopes, offsets, gram = np.empty((capacity, d)), np.empty(capacity), np.empty((capacity, capacity))
         np.take(self._slopes, keep, axis=0, out=slopes[:m], mode="clip")  # the mode that needs no second copy
-        offsets[:m], gram[:m, :m] = self._offsets[keep], self._gram[np.ix_(keep, keep)]
+        offsets[:m], gram[:m, :m] = self._offsets[keep], self._gram.take(keep, axis=0).take(keep, axis=1)
         self._slopes, self._offsets, self._gram = slopes, offsets, gram
         self.ages = self.ages[keep]
         self.alphas = self._kept_weights(self.alphas[0], keep), self._kept_weights(self.alphas[1], keep)
         self.codes = tuple(self.codes[i] for i in keep)
+
+
+@kernel
+def age_planes(alpha: Array, ages: Array, after: int) -> int:
+    """Count a step in the ages of planes without weight; those with some, and the first, stay new. How many are old."""
+    n_old = 0
+    for m in range(ages.size):
+        ages[m] = 0 if m == 0 or alpha[m] > 1e-14 else ages[m] + 1
+        n_old += ages[m] >= after
+    return n_old

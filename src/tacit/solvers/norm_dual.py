@@ -6,7 +6,7 @@ import numpy as np
 
 from tacit.arrays import Array
 from tacit.kernels import kernel
-from tacit.penalties import GroupNorm
+from tacit.penalties.group_norm import GroupNorm, shrink_groups
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MAX_NEWTON_STEPS = 5
@@ -38,7 +38,7 @@ def maximise_norm_dual(
     scale, tolerance : as in `maximise_on_simplex`
 
     >>> penalty = GroupNorm([0, 1]).near(np.array([3.0, 0.5]), 1.0)
-    >>> maximise_norm_dual(np.zeros((2, 2)), np.array([0.0, 1.0]), penalty, np.zeros(2), 1.0, 1e-9)
+    >>> maximise_norm_dual(np.zeros((2, 2)), np.array([0.0, 1.0]), penalty, np.zeros(2), 1.0, 1e-9).round(9)
     array([0., 1.])
     """
     assert penalty.centre is not None
@@ -46,77 +46,69 @@ def maximise_norm_dual(
     rho, groups, limits = penalty.pull, penalty.group_of_each, penalty.each_weight / penalty.pull
     free, w = np.empty_like(penalty.centre), np.empty_like(penalty.centre)
     norms, shrinkage, seen = np.empty(limits.size), np.empty(limits.size), np.zeros(limits.size)
+    buffer = np.empty(slopes.size)
     for _ in range(MAX_NEWTON_STEPS):
         shrink_groups(alpha @ slopes, penalty.centre, rho, groups, limits, free, norms, shrinkage, w)
         heights = slopes @ w
-        heights += offsets
-        gap = float(heights.max() - alpha @ heights)
+        gap = raise_heights(heights, offsets, alpha)
         if gap <= tolerance:
             break
-        V = _curved(slopes, free, norms, np.maximum(shrinkage, seen), groups, rho)
+        n_used = fill_curved(slopes, free, norms, shrinkage, seen, rho, groups, buffer)
+        V = buffer[: len(slopes) * n_used].reshape(len(slopes), n_used)
         H = V @ V.T
-        step = maximise_on_simplex(V, 1.0, H, heights + H @ alpha, scale, 0.1 * gap)
-        step -= alpha
-        moved, gain, promised = step @ slopes, float(offsets @ step), float(heights @ step)
-        length = find_length(free, moved, rho, groups, limits, norms, gain, ASCENT_SHARE * promised, MIN_STEP, seen)
+        best = maximise_on_simplex(V, 1.0, H, heights + H @ alpha, scale, 0.1 * gap)
+        step = best - alpha
+        length = find_length(free, step @ slopes, rho, groups, limits, norms, step, offsets, heights, seen)
         if not length:
             break
-        alpha = np.maximum(alpha + length * step, 0.0)
-        alpha /= alpha.sum()
+        if length == 1.0:
+            alpha = best
+        else:
+            alpha = np.maximum(alpha + length * step, 0.0)
+            alpha /= alpha.sum()
     return np.asarray(alpha)
 
 
-def _curved(slopes: Array, free: Array, norms: Array, shrinkage: Array, groups: Array, rho: float) -> Array:
-    """Rows whose inner products are minus the Hessian: per group ``a·I + (1 − a)·ûûᵀ``, a root of it, over √ρ."""
-    used = np.flatnonzero((shrinkage > 0)[groups])
-    if not used.size:
-        return np.zeros((len(slopes), 1))
-    V = np.empty((len(slopes), used.size))
-    fill_curved(slopes, used, free, norms, np.sqrt(shrinkage / rho), 1.0 / np.sqrt(rho), groups, V)
-    return V
-
-
 @kernel
-def shrink_groups(
-    slope: Array,
-    centre: Array,
-    rho: float,
-    groups: Array,
-    limits: Array,
-    free: Array,
-    norms: Array,
-    shrinkage: Array,
-    w: Array,
-) -> None:
-    """The proximal step of a slope: u before groups are shrunk, their norms, the factors, and w = the factors · u."""
-    for g in range(norms.size):
-        norms[g] = 0.0
-    for k in range(slope.size):
-        free[k] = centre[k] - slope[k] / rho
-        norms[groups[k]] += free[k] * free[k]
-    for g in range(norms.size):
-        norms[g] = np.sqrt(norms[g])
-        shrinkage[g] = 1.0 - limits[g] / norms[g] if norms[g] > limits[g] else 0.0
-    for k in range(slope.size):
-        w[k] = free[k] * shrinkage[groups[k]]
+def raise_heights(heights: Array, offsets: Array, alpha: Array) -> float:
+    """Add the offsets to the heights of planes: how far the highest lies above their mean by the weights α."""
+    highest, mean = -np.inf, 0.0
+    for m in range(len(heights)):
+        heights[m] += offsets[m]
+        highest = heights[m] if heights[m] > highest else highest
+        mean += alpha[m] * heights[m]
+    return float(highest - mean)
 
 
 @kernel
 def fill_curved(
-    slopes: Array, used: Array, free: Array, norms: Array, root: Array, whole: float, groups: Array, V: Array
-) -> None:
-    """The rows of `_curved` for the weights that are used: ``root`` across u, ``whole`` along it."""
-    along = np.empty(norms.size)
+    slopes: Array, free: Array, norms: Array, shrinkage: Array, seen: Array, rho: float, groups: Array, V: Array
+) -> int:
+    """Rows whose inner products are minus the Hessian: per group ``a·I + (1 − a)·ûûᵀ``, a root of it, over √ρ.
+
+    ``a`` is the shrinkage of the group, or what was ``seen`` of it at the end of a step that was too long. Groups where
+    it is zero are left out. The rows stand one after the other in V; returns how long each is.
+    """
+    n_groups, whole = norms.size, 1.0 / np.sqrt(rho)
+    root, along = np.empty(n_groups), np.empty(n_groups)
+    for g in range(n_groups):
+        root[g] = np.sqrt((shrinkage[g] if shrinkage[g] > seen[g] else seen[g]) / rho)
+    used, n_used = np.empty(free.size, np.int64), 0
+    for k in range(free.size):
+        if root[groups[k]] > 0:
+            used[n_used] = k
+            n_used += 1
     for m in range(slopes.shape[0]):
-        for g in range(norms.size):
+        for g in range(n_groups):
             along[g] = 0.0
-        for j in range(used.size):
+        for j in range(n_used):
             along[groups[used[j]]] += slopes[m, used[j]] * free[used[j]]
-        for g in range(norms.size):
+        for g in range(n_groups):
             along[g] *= (whole - root[g]) / (norms[g] * norms[g]) if norms[g] > 0 else 0.0
-        for j in range(used.size):
+        for j in range(n_used):
             k = used[j]
-            V[m, j] = slopes[m, k] * root[groups[k]] + along[groups[k]] * free[k]
+            V[m * n_used + j] = slopes[m, k] * root[groups[k]] + along[groups[k]] * free[k]
+    return n_used
 
 
 @kernel
@@ -127,18 +119,22 @@ def find_length(
     groups: Array,
     limits: Array,
     norms: Array,
-    gain: float,
-    wanted: float,
-    least: float,
+    step: Array,
+    offsets: Array,
+    heights: Array,
     seen: Array,
 ) -> float:
-    """The longest of the steps 1, ½, ¼, … that rises by its share of what is ``wanted``; 0 if there is none.
+    """The longest of the steps 1, ½, ¼, … that rises by a share of what its slope promises; 0 if there is none.
 
-    ``gain`` is what a whole step adds to the linear part of the dual. What is left is ``−½ρ Σ max(‖u_g‖ − λ_g/ρ, 0)²``.
-    The shrinkage at the ends of steps that were too long is kept in ``seen``.
+    A whole ``step`` of the weights adds its product with the offsets to the linear part of the dual, and moves the
+    slope by ``moved``. What is left is ``−½ρ Σ max(‖u_g‖ − λ_g/ρ, 0)²``. The shrinkage at the ends of steps that were
+    too long is kept in ``seen``.
     """
     across, squares = np.zeros(norms.size), np.zeros(norms.size)
-    before = 0.0
+    before, gain, promised = 0.0, 0.0, 0.0
+    for m in range(step.size):
+        gain += offsets[m] * step[m]
+        promised += heights[m] * step[m]
     for k in range(free.size):
         across[groups[k]] += free[k] * moved[k]
         squares[groups[k]] += moved[k] * moved[k]
@@ -146,13 +142,13 @@ def find_length(
         beyond = norms[g] - limits[g]
         before += beyond * beyond if beyond > 0 else 0.0
     length = 1.0
-    while length > least:
+    while length > MIN_STEP:
         share, after = length / rho, 0.0
         for g in range(norms.size):
             norm = norms[g] * norms[g] - 2 * share * across[g] + share * share * squares[g]
             beyond = (np.sqrt(norm) if norm > 0 else 0.0) - limits[g]
             after += beyond * beyond if beyond > 0 else 0.0
-        if length * gain - 0.5 * rho * (after - before) >= length * wanted:
+        if length * gain - 0.5 * rho * (after - before) >= length * ASCENT_SHARE * promised:
             return length
         for g in range(norms.size):
             norm = norms[g] * norms[g] - 2 * share * across[g] + share * share * squares[g]

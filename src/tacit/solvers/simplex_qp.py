@@ -36,23 +36,16 @@ def maximise_on_simplex(
     m, d = slopes.shape
     if m == 1:
         return np.ones(1)
-    squares = H.diagonal()
-    scale = max(scale, 1e-30 * float(squares.max()), 1e-300)
-    shrink = 1.0 / np.sqrt(1.0 + squares / scale)  # weights are measured by how far they move w
-    matrix = H * (shrink[:, None] * (shrink / scale))
-    matrix.ravel()[:: m + 1] += RIDGE
+    matrix, linear, shrink = np.empty((m, m)), np.empty(m), np.empty((1, m))
+    scale = scale_program(H, f, scale, matrix, linear, shrink[0])
     upper, lower, sense = _daqp_constraints(m)
-    x, _, flag, _ = daqp.solve(
-        matrix, f * (shrink / -scale), shrink[None, :], upper, lower, sense.copy(), primal_tol=1e-9
-    )
+    x, _, flag, _ = daqp.solve(matrix, linear, shrink, upper, lower, sense.copy(), primal_tol=1e-9)
+    shrink = shrink[0]
     alpha = np.maximum(x, 0.0) * shrink
     total = float(alpha.sum())
     if flag > 0 and 0.5 < total < 2.0:
         alpha /= total
-        heights = f - H @ alpha
-        steepness = np.sqrt(squares)
-        rounding = 1e-15 * float(steepness.max()) * float(alpha @ steepness)
-        if float(heights.max()) - float(alpha @ heights) + rounding <= tolerance:
+        if measure_shortfall(H, f, alpha) <= tolerance:
             return np.asarray(alpha)
     else:
         alpha = np.zeros(m)
@@ -61,6 +54,41 @@ def maximise_on_simplex(
         return maximise_by_active_set(
             np.tril(_triangular_factor(V.T).T) if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
         )
+
+
+@kernel
+def scale_program(H: Array, f: Array, scale: float, matrix: Array, linear: Array, shrink: Array) -> float:
+    """The program as daqp reads it: weights are measured by how far they move w, and the maximum by its size.
+
+    Returns that size, which is no smaller than rounding allows.
+    """
+    m, scale = len(f), max(scale, 1e-300)
+    for i in range(m):
+        scale = max(scale, 1e-30 * H[i, i])
+    for i in range(m):
+        shrink[i] = 1.0 / np.sqrt(1.0 + H[i, i] / scale)
+        linear[i] = f[i] * (shrink[i] / -scale)
+    for i in range(m):
+        for j in range(m):
+            matrix[i, j] = H[i, j] * (shrink[i] * (shrink[j] / scale))
+        matrix[i, i] += RIDGE
+    return scale
+
+
+@kernel
+def measure_shortfall(H: Array, f: Array, alpha: Array) -> float:
+    """How far weights may lie below the maximum: by the highest plane at their point, and by rounding."""
+    highest, mean, steepest, steepness = -np.inf, 0.0, 0.0, 0.0
+    for i in range(len(f)):
+        height = 0.0
+        for j in range(len(f)):
+            height += H[i, j] * alpha[j]
+        height, slope = f[i] - height, np.sqrt(H[i, i])
+        highest = height if height > highest else highest
+        steepest = slope if slope > steepest else steepest
+        mean += alpha[i] * height
+        steepness += alpha[i] * slope
+    return float(highest - mean + 1e-15 * steepest * steepness)
 
 
 def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, start: Array) -> Array:

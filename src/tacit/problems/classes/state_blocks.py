@@ -8,9 +8,11 @@ import numpy as np
 
 from tacit.arrays import Array, Rows
 from tacit.inputs.parameters import shorten
+from tacit.kernels import kernel
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.digests import checksum
-from tacit.problems.shared.row_sums import add_rows
+
+NO_INTERCEPT = np.zeros((0, 0))
 
 
 class StateBlocks(EnumerableOracle):
@@ -64,12 +66,8 @@ class StateBlocks(EnumerableOracle):
         """Σ coef Ψ of one cell per row, ``places`` being those of its views in the table of all."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
-        block = labels * self._states + states
-        flat = parts["weights"].reshape(self.n_labels * self._states, -1)
-        add_rows(self._rows, block, places, coef, flat)
-        if self._has_intercept:
-            sums = np.bincount(block, coef, minlength=self.n_labels * self._states)
-            parts["intercept"][:] = sums.reshape(self.n_labels, self._states)
+        intercept = parts["intercept"] if self._has_intercept else NO_INTERCEPT
+        add_views(self._rows, labels, states, places, coef, parts["weights"], intercept)
         return out
 
     def existing(self, labels: Array, rows: Rows = None) -> Array | None:
@@ -81,3 +79,20 @@ class StateBlocks(EnumerableOracle):
 
     def digest(self) -> str:
         return checksum(self._rows, self.offsets, *self.digest_arrays())
+
+
+@kernel
+def add_views(
+    table: Array, labels: Array, states: Array, places: Array, coef: Array, weights: Array, intercept: Array
+) -> None:
+    """Add ``coef[i] · table[places[i]]`` to the block of its label and state, and ``coef[i]`` to its intercept."""
+    for i in range(labels.size):
+        c = coef[i]
+        if c == 0.0:
+            continue
+        row = table[places[i]]
+        into = weights[labels[i], states[i]]
+        for j in range(row.size):
+            into[j] += c * row[j]
+        if intercept.size:
+            intercept[labels[i], states[i]] += c

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Page
-from benchmarks.scale.bags import RIGHT, asked, in_gigabytes, labels, part, write
+from benchmarks.scale.bags import BAG, RIGHT, asked, in_gigabytes, labels, part, write
 from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.problems import Candidates
 from tacit.scale import sharded
@@ -43,7 +44,7 @@ def fit_here(folder: str, way: str, n: int, steps: int) -> None:
         model = StructuredSVM(Candidates(), max_iter=steps, **common)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        StructuredSVM(Candidates(), max_iter=2, **common).fit(part(0, 8), labels(8), hidden=hidden[:8])  # compiles
+        compile_all(shards.values.shape[1], way == "memory", common)
         began = time.process_time(), time.perf_counter()
         model.fit(X, labels(n), hidden=hidden if way == "bundle" else None)
     assert model.coef_.any(), "w = 0 needs no rows"
@@ -55,6 +56,14 @@ def fit_here(folder: str, way: str, n: int, steps: int) -> None:
         "model": model.coef_.tobytes().hex(),
     }
     print(json.dumps(took), flush=True)
+
+
+def compile_all(width: int, in_memory: bool, settings: dict[str, Any]) -> None:
+    """A fit of a few bags of the same kind: what is compiled, and tried out, once per process."""
+    bags = part(0, 8, BAG, width)
+    with tempfile.TemporaryDirectory() as folder:
+        X: Any = bags if in_memory else bags.to_shards(Path(folder) / "few", shards=1)
+        StructuredSVM(Candidates(), max_iter=2, **settings).fit(X, labels(8), hidden=np.full(8, RIGHT))
 
 
 def peak_memory() -> float:

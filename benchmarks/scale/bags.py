@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,11 @@ def write(folder: Path, n: int, shards: int, bag: int = BAG, width: int = WIDTH)
     folder.mkdir()
     cuts = np.linspace(0, n, shards + 1).astype(int)
     write_shards(folder, (part(a, b, bag, width) for a, b in pairwise(cuts)))
+
+
+def plain_environment() -> dict[str, str]:
+    """That of this process, as it was before Dask told the allocator to hand every freed array back to the system."""
+    return {name: value for name, value in os.environ.items() if name != "MALLOC_TRIM_THRESHOLD_"}
 
 
 def asked(goal: str, is_met: bool) -> str:

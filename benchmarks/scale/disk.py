@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Page
-from benchmarks.scale.bags import BAG, RIGHT, asked, in_gigabytes, labels, part, write
+from benchmarks.scale.bags import BAG, RIGHT, asked, in_gigabytes, labels, part, plain_environment, write
 from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.problems import Candidates
 from tacit.scale import sharded
@@ -111,7 +111,9 @@ def forget(files: list[Path]) -> None:
 def alone(call: str, *arguments: Any) -> dict[str, Any]:
     """What a function of this module prints, called in a process of its own."""
     code = f"from benchmarks.scale.disk import {call}; {call}(*{arguments!r})"
-    out = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, env=plain_environment()
+    ).stdout
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     return found
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import tacit.dask
 from benchmarks.harness import Page
-from benchmarks.scale.bags import RIGHT, asked, labels, part
+from benchmarks.scale.bags import RIGHT, asked, labels, part, plain_environment
 from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.dask.oracle import RemoteShards
 from tacit.dask.sources import describe, read_sources
@@ -176,6 +176,7 @@ def plain_passes(folder: Path, n: int, processes: int) -> float:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=plain_environment(),
         )
         for a, b in pairwise(cuts)
     ]

@@ -18,8 +18,8 @@ N_FIT, N_LONG, N_KILLED = 20_000, 80_000, 2000
 NOTES = (
     "Every fit on shards or workers had the weights of the fit in memory, bit by bit; the run ends if one has not.",
     "The CPU of the fit in memory includes turning its table into columns; on shards there is none.",
-    "A round over 20,000 bags takes about 0.1 s of CPU, and a tenth more goes into messages and the loops of Dask; over "
-    "80,000 it is less. Below 2 GB a cluster is not worth it (`docs/scale.md`).",
+    "A round over 20,000 bags takes about 0.1 s of CPU, and a tenth more goes into messages and the loops of Dask; "
+    "over 80,000 it is less. Below 2 GB a cluster is not worth it (`docs/scale.md`).",
     "Where the second core is busy with other work, two processes are no faster than one: the speed-up says something "
     "only beside that of the plain processes.",
     "`benchmarks/results/scale_model.md` predicts rounds on up to 512 workers. Clusters of several machines were not "

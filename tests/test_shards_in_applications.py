@@ -106,8 +106,19 @@ def test_maps_that_are_damaged_or_none_are_refused(tmp_path):
     images = list(np.random.default_rng(0).random((2, 40, 40)))
     MapShards.write(tmp_path / "maps", images, GradientMap(side=40), verbose=0)
     np.save(tmp_path / "maps" / "maps.npy", np.ones((3, 5)))
-    with pytest.raises(ValueError, match=r"does not describe 2 maps; write the shards again"):
+    with pytest.raises(ValueError, match=r"does not describe these 2 maps; write the shards again"):
         MapShards(tmp_path / "maps")
+    shapes = tmp_path / "maps" / "maps.npy"
+    for content in (b"", b"nonsense", shapes.read_bytes()[:-8]):
+        shapes.write_bytes(content)
+        with pytest.raises(ValueError, match=r"maps.npy is damaged: .*; write the shards again"):
+            MapShards(tmp_path / "maps")
+    np.save(shapes, np.full((2, 5), np.nan))
+    with pytest.raises(ValueError, match=r"holds other numbers than sizes of maps"):
+        MapShards(tmp_path / "maps")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"spool=.*file' is a file; give a folder"):
+        MapShards.write_in(tmp_path / "file", images, GradientMap(side=40), verbose=0)
     Shards.write(tmp_path / "rows", np.ones((4, 2)))
     with pytest.raises(FileNotFoundError, match="these shards are no feature maps"):
         MapShards(tmp_path / "rows")

@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tacit.arrays import Array
-from tacit.images.region_features import KERNELS, OWN_FEATURES, spots, squared_distances, to_unit
+from tacit.images.region_features import KERNELS, OWN_FEATURES, spots, spread_by_colour, squared_distances, to_unit
 from tacit.region_graphs import RegionGraph
 
 MAX_REACH = 1.5
@@ -114,20 +114,13 @@ def _ways(
     colour: Array, distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array
 ) -> Array:
     """Lengths of ways to the outside and to the middle, and how far both spread over the graph."""
-    n = len(colour)
-    shape = (n, n)
+    shape = (len(colour), len(colour))
     steps = np.maximum(distance[edges[:, 0], edges[:, 1]] - 0.05, 0) + 1e-4  # small differences are noise
     lengths = csgraph.shortest_path(
         sparse.csr_array((steps, (edges[:, 0], edges[:, 1])), shape=shape), method="D", directed=False
     )
     lengths = np.where(np.isfinite(lengths), lengths, _FAR)
-    near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=shape)
-    near = near + near.T
-    is_near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
-    np.fill_diagonal(is_near, False)
-    ties = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
-    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
-    np.fill_diagonal(spread, 0.0)
+    spread = spread_by_colour(distance, edges)
     seeds = np.column_stack([~inside, inside & (radius < 0.5), outside, middle]).astype(np.float64)
     reached = spread @ seeds
     ratio = np.log((reached[:, 3] + 1e-6) / (reached[:, 2] + 1e-6))

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,18 +57,7 @@ def window_maps(
     >>> window_maps(np.eye(40), GradientMap(side=40), sizes=[0.5], aspects=[1.0], step=0.5)
     WindowMaps(1 images, 25–25 cells each of 36 numbers, 9–9 windows)
     """
-    maker = read_features(features)
-    sources = image_sources(images)
-    folder = None if cache is None else cache_folder(cache)
-    jobs = 1 if n_jobs is None else whole_number("n_jobs", n_jobs, 1, 1024)
-    progress, began = Progress(verbose, len(sources)), time.perf_counter()
-    found: list[MappedImage] = []
-    try:
-        for one in describe_images(sources, maker, folder, max_pixels, jobs):
-            found.append(one)
-            progress.show(time.perf_counter() - began, len(found), "images described")
-    finally:
-        progress.close()
+    found = list(describe_images(images, features, cache, max_pixels, n_jobs, verbose))
     sizes = [one.size for one in found]
     strides = [one.stride for one in found]
     windows = [place_windows(*size, **placing) for size in sizes]
@@ -76,15 +65,25 @@ def window_maps(
 
 
 def describe_images(
-    sources: Sequence[Any], maker: Any, folder: Path | None, max_pixels: int, jobs: int
+    images: Any, features: Any, cache: Any, max_pixels: int, n_jobs: int | None, verbose: int
 ) -> Iterator[MappedImage]:
-    """The maps of images, one after the other; a few at a time are made, in so many threads."""
+    """The maps of images, one after the other, a few of which are made at a time; all as in `window_maps`."""
+    maker = read_features(features)
+    sources = image_sources(images)
+    folder = None if cache is None else cache_folder(cache)
+    jobs = 1 if n_jobs is None else whole_number("n_jobs", n_jobs, 1, 1024)
 
     def described(i: int) -> MappedImage:
         return map_image(sources[i], maker, folder, max_pixels, name=f"image {i}")
 
-    for start in range(0, len(sources), BATCH):
-        yield from _in_threads(described, range(start, min(start + BATCH, len(sources))), jobs)
+    progress, began = Progress(verbose, len(sources)), time.perf_counter()
+    try:
+        for start in range(0, len(sources), BATCH):
+            last = min(start + BATCH, len(sources))
+            yield from _in_threads(described, range(start, last), jobs)
+            progress.show(time.perf_counter() - began, last, "images described")
+    finally:
+        progress.close()
 
 
 def _in_threads(function: Any, numbers: range, jobs: int) -> list[Any]:

@@ -6,7 +6,6 @@ import copy
 import os
 import shutil
 import tempfile
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,12 +17,12 @@ from tacit.arrays import Array
 from tacit.datasets.images import MAX_PIXELS
 from tacit.images.map_making import MappedImage, describe_images, read_features
 from tacit.images.window_maps import WindowMaps, place_windows
-from tacit.images.windows import cache_folder, image_sources
-from tacit.inputs.parameters import file_path, whole_number
+from tacit.images.windows import folder_of_files
+from tacit.inputs.parameters import file_path, reason
 from tacit.ragged import Ragged
-from tacit.running import Progress
 from tacit.shards import Shards
 from tacit.shards.folder import new_folder, write_shards
+from tacit.shards.mapped import MappedArray
 
 SHAPES = "maps.npy"
 """The file, beside the shards, with rows, columns, width, height and stride of every map."""
@@ -57,11 +56,11 @@ class MapShards:
         path = file_path("folder", folder) / SHAPES
         if not os.path.isfile(path):
             raise FileNotFoundError(f"{path} is missing: these shards are no feature maps; make them with MapShards")
-        shapes = np.load(path, allow_pickle=False)
-        if shapes.ndim != 2 or shapes.shape != (len(self.shards), 5) or shapes.dtype != np.float64:
-            raise ValueError(f"{path} does not describe {len(self.shards)} maps; write the shards again")
+        shapes = _read_shapes(path)
+        if shapes.shape != (len(self.shards), 5) or not np.array_equal(shapes[:, 0] * shapes[:, 1], self.lengths):
+            raise ValueError(f"{path} does not describe these {len(self.shards)} maps; write the shards again")
         self.grids, self.sizes = shapes[:, :2].astype(np.int64), shapes[:, 2:4].astype(np.int64)
-        self.strides = shapes[:, 4]
+        self.strides = np.array(shapes[:, 4])
         self._placing: dict[str, Any] = {}
 
     @staticmethod
@@ -77,38 +76,28 @@ class MapShards:
     ) -> MapShards:
         """Describe images and write their maps to a new folder, some hundred at a time; as `tacit.window_maps`."""
         maker = read_features(features)
-        sources = image_sources(images)
-        kept = None if cache is None else cache_folder(cache)
-        jobs = 1 if n_jobs is None else whole_number("n_jobs", n_jobs, 1, 1024)
         path = new_folder(folder)
         shapes: list[tuple[float, ...]] = []
-        progress, began = Progress(verbose, len(sources)), time.perf_counter()
 
         def parts() -> Iterator[Ragged]:
             block: list[MappedImage] = []
-            for one in describe_images(sources, maker, kept, max_pixels, jobs):
+            for one in describe_images(images, maker, cache, max_pixels, n_jobs, verbose):
                 block.append(one)
                 shapes.append((*one.map.shape[:2], *one.size, one.stride))
-                progress.show(time.perf_counter() - began, len(shapes), "images described")
                 if len(block) == PHOTOS_PER_SHARD:
                     yield _cells(block)
                     block = []
             if block:
                 yield _cells(block)
 
-        try:
-            write_shards(path, parts())
-        finally:
-            progress.close()
+        write_shards(path, parts())
         np.save(path / SHAPES, np.array(shapes, dtype=np.float64), allow_pickle=False)
         return MapShards(path)
 
     @staticmethod
     def write_in(spool: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
         """The same in a folder of its own inside ``spool``, which goes with the maps."""
-        place = file_path("spool", spool)
-        os.makedirs(place, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=place))
+        folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=folder_of_files("spool", spool)))
         try:
             maps = MapShards.write(folder, images, features, **settings)
         except BaseException:
@@ -174,3 +163,13 @@ class MapShards:
 def _cells(block: list[MappedImage]) -> Ragged:
     tables = [one.map.reshape(-1, one.map.shape[2]) for one in block]
     return Ragged(np.concatenate(tables), np.cumsum([0] + [len(table) for table in tables]))
+
+
+def _read_shapes(path: Path) -> Array:
+    try:
+        shapes = MappedArray(path).rows
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} is damaged: {reason(error)}; write the shards again") from error
+    if shapes.dtype != np.float64 or not (np.isfinite(shapes) & (shapes > 0)).all():
+        raise ValueError(f"{path} is damaged: it holds other numbers than sizes of maps; write the shards again")
+    return shapes

@@ -268,17 +268,24 @@ def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
     n = len(colour)
     if n == 1 or not len(edges):
         return [np.ones(n)] * 4 + [np.zeros(n)] * 2
-    near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    near = near + near.T
-    near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
-    np.fill_diagonal(near, False)
-    ties = np.where(near, np.exp(-np.sqrt(squared_distances(colour)) / 0.2), 0.0) + 1e-9
-    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
-    np.fill_diagonal(spread, 0.0)
+    spread = spread_by_colour(np.sqrt(squared_distances(colour)), edges)
     sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
     ranks = [to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
     foreground = np.prod([1 - rank for rank in ranks], axis=0)
     return [*ranks, foreground, to_unit(spread @ (foreground > foreground.mean()))]
+
+
+def spread_by_colour(distance: Array, edges: Array) -> Array:
+    """(n, n) how far each region spreads over the graph to every other, by distances of colour; none to itself."""
+    n = len(distance)
+    near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    near = near + near.T
+    is_near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
+    np.fill_diagonal(is_near, False)
+    ties = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
+    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
+    np.fill_diagonal(spread, 0.0)
+    return np.asarray(spread)
 
 
 def to_unit(values: Array) -> Array:

@@ -304,14 +304,20 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
 
 
 def cache_folder(cache: str | os.PathLike[str]) -> Path:
-    folder = file_path("cache", cache)
+    folder = folder_of_files("cache", cache)
+    remove_unfinished(folder)
+    return folder
+
+
+def folder_of_files(name: str, path: str | os.PathLike[str]) -> Path:
+    """The folder that a parameter names, made where it is not there."""
+    folder = file_path(name, path)
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise ValueError(f"cache={shorten(str(folder))} is a file; give a folder")
+        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(
-            error.errno, f"the folder cache={shorten(str(folder))} cannot be made: {error.strerror}"
+            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
         ) from error
-    remove_unfinished(folder)
     return folder

@@ -212,3 +212,34 @@ def test_hidden_values_reach_grid_search(bags):
 def test_printing():
     assert repr(Ragged.from_list(LISTS)) == "Ragged(3 samples, 1–2 rows each; 4 × 2 float64)"
     assert np.asarray(Ragged.from_list(LISTS)).shape == (3,)
+
+
+FAR = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [[0, FAR, -2, 4], [0, -(2**63), 4], [0, FAR, 4], np.array([0, 2**64 - 2, 4], dtype=np.uint64)],
+)
+def test_offsets_whose_differences_wrap_around_are_refused(offsets):
+    """The difference of two int64 may wrap to a harmless number; a kernel would read foreign memory."""
+    with pytest.raises(ValueError, match="fall"):
+        Ragged(np.zeros((4, 1)), offsets)
+
+
+def test_wrapping_offsets_are_refused_by_every_container(tmp_path):
+    from tacit.images.window_maps import WindowMaps
+    from tacit.ranking import Triplets
+
+    with pytest.raises(ValueError, match="fall"):
+        Triplets(np.array([0, FAR, -2, 4]), np.arange(4), np.zeros(4, dtype=np.int64)).check()
+    boxes = np.tile([0.0, 0.0, 4.0, 4.0], (4, 1))
+    with pytest.raises(ValueError, match="fall"):
+        WindowMaps(np.zeros((3, 1)), [0, 1, 2, 3], [[1, 1]] * 3, [[4, 4]] * 3, [4.0] * 3, boxes, [0, FAR, -2, 4])
+    Ragged(np.zeros((4, 1)), [0, 1, 2, 4]).to_shards(tmp_path / "bags", shards=1)
+    file = next((tmp_path / "bags").glob("*offsets*"))
+    np.save(file, np.array([0, FAR, -2, 4]))
+    from tacit import Shards
+
+    with pytest.raises(ValueError, match="damaged"):
+        Shards(tmp_path / "bags")

@@ -33,6 +33,36 @@ def locate(offsets: Array, place: int) -> tuple[int, int]:
     return i, int(place) - int(offsets[i])
 
 
+def check_offsets(offsets: Any, n_rows: int, name: str = "offsets") -> Array:
+    """Offsets that cut so many rows into samples, as int64; kernels read wherever they point, so others are refused.
+
+    Neighbours are compared with each other: the difference of two int64 can wrap around and look harmless.
+
+    >>> check_offsets([0, 2, 2, 5], 5)
+    array([0, 2, 2, 5])
+    """
+    try:
+        found = np.asarray(offsets)
+    except ValueError:
+        found = np.empty(())
+    if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a non-empty vector of integers, got shape {found.shape} of {found.dtype}; "
+            "[0, 2, 5] cuts five rows into samples of two and three"
+        )
+    found = found.astype(np.int64, copy=False)
+    if found[0] != 0 or found[-1] != n_rows:
+        raise ValueError(
+            f"{name} run from {found[0]} to {found[-1]}, values have {n_rows} rows; "
+            f"{name} must start at 0 and end at {n_rows}"
+        )
+    falls = np.flatnonzero(found[1:] < found[:-1])
+    if falls.size:
+        i = int(falls[0])
+        raise ValueError(f"{name} fall at sample {i}: {found[i]} then {found[i + 1]}; sort them")
+    return found
+
+
 def smallest_integers(largest: int) -> np.dtype[Any]:
     """The narrowest signed integer type that holds -1 and ``largest``.
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.arrays import Array, as_csr, find_uneven, locate
+from tacit.arrays import Array, as_csr, check_offsets, find_uneven, locate
 from tacit.inputs.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
 from tacit.inputs.parameters import is_hashable, is_list, is_whole, numbers, reason, shorten
 
@@ -97,27 +97,9 @@ class Ragged:
                 values = np.asarray(values)
             except ValueError as error:
                 raise ValueError(f"values are no table of rows: {find_uneven(values) or reason(error)}") from error
-        try:
-            offsets = np.asarray(offsets)
-        except ValueError:
-            offsets = np.empty(())
-        if offsets.ndim != 1 or offsets.size == 0 or offsets.dtype.kind not in "iu":
-            raise ValueError(
-                f"offsets must be a non-empty vector of integers, got shape {offsets.shape} of {offsets.dtype}; "
-                "[0, 2, 5] cuts five rows into samples of two and three"
-            )
-        offsets = offsets.astype(np.int64, copy=False)
         if values.ndim == 0:
             raise ValueError("values must have at least one dimension (rows), got a single number")
-        if offsets[0] != 0 or offsets[-1] != values.shape[0]:
-            raise ValueError(
-                f"offsets run from {offsets[0]} to {offsets[-1]}, values have {values.shape[0]} rows; "
-                f"offsets must start at 0 and end at {values.shape[0]}"
-            )
-        falls = np.flatnonzero(np.diff(offsets) < 0)
-        if falls.size:
-            i = int(falls[0])
-            raise ValueError(f"offsets fall at sample {i}: {offsets[i]} then {offsets[i + 1]}; sort them")
+        offsets = check_offsets(offsets, values.shape[0])
         self.values = values
         self.offsets = offsets
         self.boxes: Array | None = None if boxes is None else _as_boxes(boxes, offsets)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, first_non_finite, locate
+from tacit.arrays import Array, check_offsets, first_non_finite, locate
 from tacit.inputs.dna_letters import MEANING, first_unknown
 from tacit.inputs.parameters import shorten
 from tacit.oracle.digests import combine_crc32
@@ -34,6 +34,8 @@ class FolderSource:
         shard = manifest.shards[self.place]
         files = {part: open_part(self.folder, shard, part) for part in shard.digests}
         offsets, boxes = (files[part].rows if part in files else None for part in ("offsets", "boxes"))
+        if offsets is not None:
+            offsets = check_offsets(offsets, len(files["values"].rows))
         return Piece(files["values"], offsets, boxes)
 
     def stamp(self) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, first_non_finite
+from tacit.arrays import Array, check_offsets, first_non_finite
 from tacit.images.pooling import CONTRASTS, Pooling, plan_pooling, pool
 from tacit.inputs.parameters import is_whole, number, numbers, one_of, shorten, whole_number
 from tacit.ragged import Ragged, states_of
@@ -144,10 +144,9 @@ class WindowMaps(Ragged):
                 f"map {i} of {self.grids[i].tolist()} cells of {self.strides[i]:g} pixels does not cover an image of "
                 f"{self.sizes[i].tolist()} pixels; every map needs the stride of its features"
             )
-        if self.window_offsets[0] != 0 or self.window_offsets[-1] != len(self.windows):
-            raise ValueError("window_offsets run from 0 to the number of windows")
-        if (np.diff(self.window_offsets) < 1).any():
-            raise ValueError(f"image {int(np.argmin(np.diff(self.window_offsets)))} has no window; give it one")
+        check_offsets(self.window_offsets, len(self.windows), "window_offsets")
+        if (self.window_counts < 1).any():
+            raise ValueError(f"image {int(np.argmin(self.window_counts))} has no window; give it one")
         corners = np.repeat(self.sizes, self.window_counts, axis=0)
         boxes = self.windows
         good = np.isfinite(boxes).all(axis=1) & (boxes[:, :2] >= -1e-6).all(axis=1)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, is_table
+from tacit.arrays import Array, check_offsets, is_table
 from tacit.inputs.parameters import numbers, shorten, whole_number
 from tacit.ranking.judgements import (
     check_rows,
@@ -292,10 +292,9 @@ class Triplets:
         """Refuse arrays that do not fit each other: kernels go where they say."""
         for name in ("offsets", "items"):
             _check_whole(name, getattr(self, name))
-        if not self.offsets.size or self.offsets[0] != 0 or self.offsets[-1] != self.items.size:
-            raise ValueError(f"offsets of triplets go from 0 to {self.items.size} items, got {shorten(self.offsets)}")
-        if (np.diff(self.offsets) < 0).any() or self.items.min(initial=0) < 0:
-            raise ValueError("offsets of triplets must not fall, and items are counted from 0")
+        check_offsets(self.offsets, self.items.size, "offsets of triplets")
+        if self.items.min(initial=0) < 0:
+            raise ValueError("items of triplets are counted from 0")
         if (self.grades is None) == (self.above is None) or (self.above is None) != (self.below is None):
             raise ValueError("triplets have either grades, or above and below")
         if self.grades is not None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.arrays import Array, check_offsets
 from tacit.inputs.parameters import file_path, is_list, shorten, whole_number
 from tacit.ragged import Ragged
 from tacit.shards.folder import (
@@ -136,8 +136,12 @@ class Shards:
     def _lengths(self, shard: Shard) -> Array:
         """Rows of each sample of a shard of bags."""
         offsets = open_part(self.folder, shard, "offsets").rows
-        is_whole = offsets.ndim == 1 and offsets.dtype.kind == "i" and offsets.size == shard.samples + 1
-        if not is_whole or offsets[0] != 0 or offsets[-1] != shard.rows or (np.diff(offsets) < 0).any():
+        try:
+            check_offsets(offsets, shard.rows)
+            is_whole = offsets.size == shard.samples + 1
+        except ValueError:
+            is_whole = False
+        if not is_whole:
             raise ValueError(f"shard {shard.name} is damaged: its offsets do not cut {shard.rows} rows into samples")
         return np.diff(offsets)
 

@@ -6,8 +6,8 @@ BIN := .venv/bin
 # test-processors: whose BLAS kernels, with how many threads, and what is run with them
 PROCESSORS ?= Haswell Zen Sandybridge Prescott $(shell grep -qs avx512f /proc/cpuinfo && echo SkylakeX)
 THREADS ?= 1 2
-TESTS ?= $(addprefix tests/test_,$(addsuffix .py,common_checks bundle frank_wolfe reference_optimum latent_svm \
-	hidden_losses spectral_automaton spectral_learning spectral_matching docs))
+TESTS ?= tests/testing/test_common_checks.py tests/solvers tests/oracle tests/learners/test_latent_svm.py \
+	tests/spectral tests/test_docs.py
 
 .PHONY: demo test test-processors lint docs bench clean fuzz
 

@@ -21,9 +21,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.localisation import interval
 from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, windows
-from tacit.boxes import nearest, overlap, predict_boxes
 from tacit.datasets import boxes_csv, find_folder, mammals
 from tacit.problems import Candidates
+from tacit.vision.boxes import nearest, overlap, predict_boxes
 
 SIZES = {"caltech": [(64, 80), (120, 48), (120, 72)], "pets": [(48, 48), (80, 80)]}
 STRIDE, COMPONENTS = 8, 48

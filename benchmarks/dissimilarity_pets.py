@@ -15,9 +15,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.dissimilarity import SIZES, STRIDE, TEST_SHARE, _reduce
 from benchmarks.harness import Page, real_data
 from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, windows
-from tacit.boxes import nearest, overlap, predict_boxes
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Candidates
+from tacit.vision.boxes import nearest, overlap, predict_boxes
 
 C, INNER_SPLITS, COARSE_STRIDE = 100.0, 3, 24
 BREED_PAIRS = ((0, 5), (1, 4), (2, 3))

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, Ragged, SelfPaced
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.datasets import uniprobe
 from tacit.problems import Candidates, Motif
 

@@ -23,7 +23,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, Skipped, interleave, real_data
 from tacit import LatentSVM, window_maps
 from tacit.apps import Locator
-from tacit.apps.locator.detectors import (
+from tacit.datasets import boxes_csv, find_folder
+from tacit.problems import Detection
+from tacit.vision.boxes import overlap
+from tacit.vision.locator.detectors import (
     LABEL_WINDOWS,
     LATENT_C,
     best_windows,
@@ -38,14 +41,11 @@ from tacit.apps.locator.detectors import (
     settle_boxes,
     window_scores,
 )
-from tacit.apps.locator.locator import HANDMADE_PARTS
-from tacit.apps.locator.recipe import choose_detector, mean_length
-from tacit.boxes import overlap
-from tacit.datasets import boxes_csv, find_folder
-from tacit.datasets.images import read_photo
-from tacit.images.maps import GradientMap, handmade_maps
-from tacit.images.window_maps import WindowMaps, place_windows
-from tacit.problems import Detection
+from tacit.vision.locator.locator import HANDMADE_PARTS
+from tacit.vision.locator.recipe import choose_detector, mean_length
+from tacit.vision.maps import GradientMap, handmade_maps
+from tacit.vision.maps.window_maps import WindowMaps, place_windows
+from tacit.vision.photos import read_photo
 
 SPLITS = {"net": 10, "hand-made": 8}
 SHARES = (0.05, 0.1, 0.2, 1.0)

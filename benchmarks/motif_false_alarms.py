@@ -9,8 +9,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page
 from tacit.apps import MotifFinder
-from tacit.datasets.shuffled import shuffle_pairs
-from tacit.problems.motif.sequences import read_sequences
+from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.shuffled import shuffle_pairs
 
 RUNS, SEQUENCES, LENGTH = 100, 600, 60
 

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.words_baseline import paired_bootstrap, words_scores
 from tacit.apps import MotifFinder
-from tacit.apps.motif.known import match_known
-from tacit.apps.motif.sequences import read_classes, write_letters
-from tacit.datasets.motif_files import read_motifs
+from tacit.dna.finder.known import match_known
+from tacit.dna.finder.sequences import read_classes, write_letters
+from tacit.dna.motif_files import read_motifs
 
 PEAKS = 2000
 

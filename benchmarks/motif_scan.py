@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit.datasets import planted_motif
+from tacit.dna.motif.sequences import read_sequences
 from tacit.oracle import EnumerableOracle, Oracle
 from tacit.problems import Motif
-from tacit.problems.motif.sequences import read_sequences
-from tacit.scale import sharded
+from tacit.runtime import sharded
 
 SEQUENCES, LENGTH, WIDTH, BACKGROUND = 20_950, 60, 10, 3
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.harness import Page, interleave, ratio
 from tacit.apps import MotifFinder
-from tacit.apps.motif.scan import Scanner
 from tacit.datasets import planted_motif
-from tacit.problems.motif.sequences import read_sequences
+from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.scan import Scanner
 
 POSITIONS = 1_000_000
 

@@ -18,12 +18,12 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.localisation import interval
 from tacit import LatentSVM, StructuredSVM, window_maps
-from tacit.boxes import overlap
 from tacit.datasets import boxes_csv, find_folder
-from tacit.images.maps import GradientMap
 from tacit.problems import Detection
-from tacit.problems.detection.problem import nearest_windows
-from tacit.problems.detection.types import start_types
+from tacit.vision.boxes import overlap
+from tacit.vision.detection.problem import nearest_windows
+from tacit.vision.detection.types import start_types
+from tacit.vision.maps import GradientMap
 
 SPLITS = {"caltech": 7, "pets": 3}
 EVERY = {"caltech": 1, "pets": 2}

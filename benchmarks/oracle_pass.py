@@ -9,7 +9,7 @@ from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit import Ragged
 from tacit.oracle import Oracle
 from tacit.problems import Candidates
-from tacit.scale import sharded
+from tacit.runtime import sharded
 
 BAGS, SIZE, WIDTH, CLASSES = 2000, 50, 100, 5
 

@@ -15,9 +15,9 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from benchmarks.harness import Page, real_data
 from benchmarks.localisation import interval
 from tacit import IterativeLatentSVM, LatentSVM, Ragged, windows
-from tacit.boxes import nearest, overlap, predict_boxes
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Candidates, Chain
+from tacit.vision.boxes import nearest, overlap, predict_boxes
 
 SIZES = {
     "pets": [(32, 32), (48, 48), (64, 64), (96, 96)],

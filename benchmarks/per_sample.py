@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit import StructuredSVM
 from tacit.problems import Multiclass, PerSample
-from tacit.scale import Processes
+from tacit.runtime import Processes
 
 C = 100
 CLASSES, WIDTH = 10, 65

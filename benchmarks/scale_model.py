@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.harness import Page
 from benchmarks.scale.bags import in_gigabytes, write
 from benchmarks.scale.workers import Passes, cluster_of, far_passes
-from tacit.scale.sharding import MAX_OPERATIONS
+from tacit.runtime.blocks import MAX_OPERATIONS
 
 N_SMALL, N_MEASURED, N_LARGE = 640, 20_000, 10_000_000
 """Bags whose rounds are all overhead, bags of the rounds that check the model, and those that it is asked about."""

@@ -17,11 +17,11 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.harness import Page, real_data
 from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, regions, weak_labels
 from tacit.apps import Segmenter
-from tacit.apps.segmenter.choice import FOLDS, choose_C, count_filled, region_problem, share_right
-from tacit.apps.segmenter.folder import read_mask
-from tacit.apps.segmenter.learning import learn_regions
-from tacit.images.region_features import REGION_SCALES
-from tacit.images.weak_labels import tightest_box
+from tacit.vision.regions.features import REGION_SCALES
+from tacit.vision.regions.weak import tightest_box
+from tacit.vision.segmenter.choice import FOLDS, choose_C, count_filled, region_problem, share_right
+from tacit.vision.segmenter.folder import read_mask
+from tacit.vision.segmenter.learning import learn_regions
 
 DRAWS = 9
 FIRST_DRAW = 100
@@ -39,7 +39,7 @@ over union (IoU) are means over the test images in percent, ± half of a 95 % in
 control' is the IoU minus that with the same images without any label (self-training), paired by draw. C is chosen \
 by cross-validation on the N images with masks, as `tacit segment` does it: the value nearest to N among those \
 within one standard error of the best. Weak images together weigh √(weak / N) times as much as those with masks. \
-'Masks and boxes' fills in the boxes first, by a model that sees them (`tacit.apps.segmenter.fill_boxes`), as `tacit \
+'Masks and boxes' fills in the boxes first, by a model that sees them (`tacit.vision.segmenter.fill_boxes`), as `tacit \
 segment` does it, and C is the geometric mean of the one of the masks and of the {POOL} images that are learned from; \
 'as limits alone' is without that: regions outside of a box are background, the object covers as \
 much of the box as the middle half of the N masks do of theirs, and CCCP imputes the rest; 'self-paced' is the same \

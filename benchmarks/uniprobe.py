@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from tacit import LatentSVM, SelfPaced
 from tacit.datasets import uniprobe
-from tacit.datasets.dna import Halves
+from tacit.datasets.dna_sequences import Halves
 from tacit.problems import Motif
 
 C, EPSILON, STARTS = 150.0, 1e-3, 4

@@ -6,12 +6,12 @@ import pytest
 from scipy import sparse
 
 from tacit import HiddenCRF, LatentPerceptron, LatentSVM, Ragged, StructuredSVM, path, windows
-from tacit.boxes import overlap
 from tacit.datasets import BoxTable, boxes_voc, join_boxes, write_idx
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
 from tacit.solvers import Bundle, FrankWolfe
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
+from tacit.vision.boxes import overlap
 
 X = np.arange(12.0).reshape(6, 2)
 Y = [0, 1, 2, 0, 1, 2]

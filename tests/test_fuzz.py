@@ -11,7 +11,7 @@ from tests.fuzz.targets import COVERED, TARGETS
 from tests.fuzz.verdicts import CLEAN, CLEAR, RAW, judge
 
 from tacit import Ragged
-from tacit.inputs.parameters import whole_number
+from tacit.data.parameters import whole_number
 
 INPUTS = 400
 """Of the short run: about ten for each target."""

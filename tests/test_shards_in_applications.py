@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
+from tacit.images import map_shards
 from tests.tiny_network import write_network, write_photos
 
 from tacit import LatentSVM, Shards, load, window_maps
 from tacit.apps import Locator, MotifFinder
 from tacit.cli import main
 from tacit.datasets import planted_motif
-from tacit.datasets.images import image_folder
-from tacit.images import map_shards
-from tacit.images.map_shards import MapShards
-from tacit.images.maps import GradientMap
 from tacit.problems import Detection
+from tacit.vision.maps import GradientMap
+from tacit.vision.maps.map_shards import MapShards
+from tacit.vision.photos import image_folder
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from benchmarks.harness import Page
 from benchmarks.scale.bags import BAG, RIGHT, asked, in_gigabytes, labels, part, plain_environment, write
 from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.problems import Candidates
-from tacit.scale import sharded
+from tacit.runtime import sharded
 
 N_BAGS = 200_000
 """Bags of the large folder: 4 GB."""
@@ -27,7 +27,7 @@ N_BAGS = 200_000
 N_FEW, FEW = 100_000, 10
 """Bags of the smaller of two folders of small bags, and their candidates; the larger has ten times as many.
 
-Both are larger than what stays in memory between passes (`tacit.shards.table.MAX_RESIDENT`)."""
+Both are larger than what stays in memory between passes (`tacit.data.shards.table.MAX_RESIDENT`)."""
 
 REPEATS = 2
 

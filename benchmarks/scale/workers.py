@@ -21,8 +21,8 @@ from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.dask.oracle import RemoteShards
 from tacit.dask.sources import describe, read_sources
 from tacit.problems import Candidates
-from tacit.scale import sharded
-from tacit.scale.sharding import smallest_blocks
+from tacit.runtime import sharded
+from tacit.runtime.blocks import smallest_blocks
 
 ROUNDS = 200
 """Rounds whose overhead is measured."""
@@ -144,7 +144,7 @@ def draw_weights(n_params: int, count: int) -> Any:
 def pass_here(folder: str, n: int, first: int, last: int) -> None:
     """The same rounds in a plain process, over the bags from first to last; says when it is ready, and waits."""
     from tacit.dask.actor import TaskPart, tangent
-    from tacit.scale.sharding import block_cuts
+    from tacit.runtime.blocks import block_cuts
 
     shards = Shards.open(folder)
     problem = Candidates()

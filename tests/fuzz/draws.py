@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from tacit.inputs.parameters import is_whole
+from tacit.data.parameters import is_whole
 
 INTEGERS = (int, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
 FLOATS = (float, np.float16, np.float32, np.float64, np.longdouble)

@@ -27,7 +27,7 @@ from tacit import (
 from tacit.datasets import planted_motif
 from tacit.penalties import GroupNorm
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
-from tacit.running.archive import read_archive, write_archive
+from tacit.runtime.archive import read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 

@@ -24,10 +24,10 @@ from tacit import (
     StructuredSVM,
     testing,
 )
-from tacit.inputs.parameters import is_whole
+from tacit.data.parameters import is_whole
 from tacit.penalties import GroupNorm, Quadratic
 from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
-from tacit.problems.rotations import Rotations
+from tacit.problems.rotation import Rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
 
 LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM, DissimilaritySVM, GroupNormSVM)

@@ -8,9 +8,9 @@ from tests.fuzz.registry import target
 
 import tacit
 from tacit import LatentSVM
-from tacit.images.maps import ColourMap, GradientMap
-from tacit.images.window_maps import WindowMaps
 from tacit.problems import Detection
+from tacit.vision.maps import ColourMap, GradientMap
+from tacit.vision.maps.window_maps import WindowMaps
 
 
 @target("window_maps")

@@ -5,22 +5,6 @@ held out, and says what goes into the report and the exports. The commands in `t
 write files.
 """
 
-from tacit.apps.align import WordAligner
-from tacit.apps.application import Application
-from tacit.apps.coreference import CoreferenceResolver
-from tacit.apps.locator import Locator
-from tacit.apps.motif import MotifFinder
-from tacit.apps.reasons import ReasonFinder
-from tacit.apps.segmenter import Segmenter
-from tacit.apps.tagger import Tagger
+from tacit.exports import export
 
-__all__ = [
-    "Application",
-    "CoreferenceResolver",
-    "Locator",
-    "MotifFinder",
-    "ReasonFinder",
-    "Segmenter",
-    "Tagger",
-    "WordAligner",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 
-from tacit.inputs.lines import one_line
+from tacit.data.lines import one_line
 
 EXIT_INPUT = 1
 """A file or an option holds what cannot be used."""

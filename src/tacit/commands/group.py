@@ -15,21 +15,27 @@ import click
 
 from tacit import __version__
 from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
-from tacit.inputs.lines import one_line
+from tacit.data.lines import one_line
 
 COMMANDS = {
-    "motif": "Find the motifs that tell POSITIVES from NEGATIVES.",
-    "scan": "Look for the motifs of MODEL in SEQUENCES.",
-    "coref": "Find which mentions of a text belong together.",
-    "locate": "Find the object in every photo, from labels and a few boxes.",
-    "segment": "Masks of all images from the masks of a few, boxes and labels of others.",
-    "align": "Align the words of parallel sentences.",
-    "reasons": "Find the sentences that decide the labels of documents.",
-    "demo": "Find a hidden motif in DNA, and how far digits are turned (half a minute).",
-    "tag": "Learn the tags of words from TRAIN, and tag other words.",
-    "completion": "Print the script that completes commands and options in your shell.",
+    "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
+    "scan": ("tacit.dna.scan_command", "Look for the motifs of MODEL in SEQUENCES."),
+    "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
+    "locate": ("tacit.vision.locator.command", "Find the object in every photo, from labels and a few boxes."),
+    "segment": (
+        "tacit.vision.segmenter.command",
+        "Masks of all images from the masks of a few, boxes and labels of others.",
+    ),
+    "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
+    "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
+    "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
+    "tag": ("tacit.text.tagging.command", "Learn the tags of words from TRAIN, and tag other words."),
+    "completion": (
+        "tacit.commands.completion",
+        "Print the script that completes commands and options in your shell.",
+    ),
 }
-"""Every command and its line in ``tacit --help``. The command NAME is the function NAME in `tacit.commands.NAME`."""
+"""Every command, the module that has it under its name, and its line in ``tacit --help``."""
 
 
 class LazyGroup(click.Group):
@@ -41,12 +47,12 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"tacit.commands.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

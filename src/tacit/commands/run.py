@@ -157,3 +157,12 @@ def _as_json(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"a {type(value).__name__} cannot be written to run.json")
+
+
+def draw_to_files() -> None:
+    """Pictures go to files, so no display is needed."""
+    try:
+        import matplotlib
+    except ImportError:
+        return
+    matplotlib.use("Agg")

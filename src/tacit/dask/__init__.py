@@ -3,6 +3,6 @@
 For the extra ``tacit[dask]``. See the page "Beyond memory and beyond one machine".
 """
 
-from tacit.dask.fitting import fit, predict
+from tacit.exports import export
 
-__all__ = ["fit", "predict"]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

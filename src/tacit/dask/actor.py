@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
 from tacit.dask.sources import Source, walk
+from tacit.data.arrays import Array
+from tacit.data.shards import ShardedTable
+from tacit.data.shards.table import MAX_RESIDENT
 from tacit.oracle.contracts import take_code
 from tacit.problems.shared.principal_components import Moments, sum_moments
-from tacit.scale.threads import one_blas_thread
-from tacit.shards import ShardedTable
-from tacit.shards.table import MAX_RESIDENT
+from tacit.runtime.threads import one_blas_thread
 
 MAX_NAMED = 12
 """Oracles and tasks that a worker remembers; the oldest goes first, and is sent again when it is asked for."""

@@ -9,11 +9,11 @@ import numpy as np
 
 from tacit.dask.oracle import RemoteShards
 from tacit.dask.sources import Description, Source, describe, read_sources
-from tacit.inputs.parameters import shorten
+from tacit.data.parameters import shorten
+from tacit.data.ragged import Ragged
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
 from tacit.problems import Motif
-from tacit.ragged import Ragged
 from tacit.solvers import FrankWolfe, Subgradient
 
 L = TypeVar("L", bound=Learner)

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
 from tacit.dask.actor import Answer, Question, Span, TaskPart, moments_of
 from tacit.dask.cluster import Actors
 from tacit.dask.sources import Description, Source
+from tacit.data.arrays import Array
+from tacit.data.shards import ShardedTable, Shards
+from tacit.data.shards.folder import Manifest
 from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.digests import combine_crc32
 from tacit.problems.shared.principal_components import Moments
-from tacit.scale.sharding import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
-from tacit.shards import ShardedTable, Shards
-from tacit.shards.folder import Manifest
+from tacit.runtime.blocks import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
 
 MAX_MOMENTS_BYTES = 1 << 27
 """Bytes of sums of products that one task returns; a source with more rows than that is opened by several tasks."""

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, check_offsets, first_non_finite, locate
-from tacit.inputs.dna_letters import MEANING, first_unknown
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array, check_offsets, first_non_finite, locate
+from tacit.data.parameters import shorten
+from tacit.data.shards import ShardedTable, Shards
+from tacit.data.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
+from tacit.data.shards.mapped import MappedArray
+from tacit.dna.letters import MEANING, first_unknown
+from tacit.dna.motif.sharded import flips
 from tacit.oracle.digests import combine_crc32
-from tacit.problems.motif.sharded import flips
-from tacit.shards import ShardedTable, Shards
-from tacit.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
-from tacit.shards.mapped import MappedArray
 
 
 @dataclass(frozen=True)

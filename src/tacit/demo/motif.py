@@ -12,9 +12,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import make_pipeline
 
 from tacit import plot
-from tacit.datasets.dna import Planted, planted_motif
+from tacit.datasets.dna_sequences import Planted, planted_motif
 from tacit.learners import LatentSVM, StructuredSVM
-from tacit.pacing import SelfPaced
+from tacit.learners.pacing import SelfPaced
 from tacit.problems import Motif, Multiclass
 
 MOTIF, NOISE, LENGTH, N = "GATTACAGGC", 0.25, 40, 2000

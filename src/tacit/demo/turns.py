@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import clone
 
 from tacit import plot
-from tacit.arrays import Array
-from tacit.datasets.drawn_digits import DrawnDigits, drawn_digits
+from tacit.data.arrays import Array
+from tacit.datasets.drawn import DrawnDigits, drawn_digits
 from tacit.learners import LatentSVM, StructuredSVM
-from tacit.pacing import SelfPaced
+from tacit.learners.pacing import SelfPaced
 from tacit.problems import Transforms, rotations
 
 ANGLES, COMPONENTS, C, STARTS = rotations(-60, 60, 11), 20, 100, 2

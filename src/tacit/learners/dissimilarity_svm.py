@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_not_negative, is_positive, number, one_of, shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten
+from tacit.data.ragged import Ragged
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.dissimilarity import Dissimilarity, PairPosition
 from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent.runs import Record
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.pacing import SelfPaced
 from tacit.oracle import Problem, loss_needs_hidden, require
-from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
-from tacit.ragged import Ragged
 from tacit.solvers import Solver
 
 _NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "posterior_slope", "expectations")

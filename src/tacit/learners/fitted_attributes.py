@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, number, shorten, whole_number
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_not_negative, number, shorten, whole_number
+from tacit.data.ragged import Ragged
 from tacit.oracle import Schema
-from tacit.ragged import Ragged
-from tacit.running import Status
+from tacit.runtime import Status
 
 MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
 """Attributes that every margin learner sets in `fit`, beside those of every learner."""

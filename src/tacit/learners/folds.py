@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from tacit.arrays import Array
-from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import has_length, is_list, shorten
-from tacit.ragged import Ragged
+from tacit.data.arrays import Array
+from tacit.data.labels import kind_of_label
+from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.ragged import Ragged
 
 
 def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:

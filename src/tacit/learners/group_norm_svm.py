@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import shorten, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import shorten, switch, whole_number
 from tacit.learners.latent.alternating_subgradient import AlternatingSubgradient
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.runs import Record
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.pacing import SelfPaced
 from tacit.oracle import CapabilityError, Problem, Schema
-from tacit.pacing import SelfPaced
 from tacit.penalties import GroupNorm, Quadratic
 from tacit.solvers import Bundle, Solver
 

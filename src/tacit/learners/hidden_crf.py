@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import one_of
+from tacit.data.arrays import Array
+from tacit.data.parameters import one_of
 from tacit.learners.learner import Traits
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
 from tacit.learners.smooth.learner import SmoothLearner

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_not_negative, number, random_numbers, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_not_negative, number, random_numbers, switch, whole_number
 from tacit.learners.fitted_attributes import check_fitted
 from tacit.learners.learner import Learner, Traits, read_weights
 from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
@@ -20,8 +20,7 @@ from tacit.learners.smooth.starts import Starts, run_starts
 from tacit.oracle import Problem, Schema, has_hidden_states, has_long_codes, hidden_values, offered, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline, ProposesStarts
 from tacit.penalties import Quadratic
-from tacit.running import Status
-from tacit.scale import sharded
+from tacit.runtime import Status, sharded
 
 NEEDS = ("predict", "impute", "loss", "features", "decode")
 MAX_EPOCHS = 10_000

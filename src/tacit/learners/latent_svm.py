@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import number, numbers, random_numbers, shorten, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, numbers, random_numbers, shorten, switch, whole_number
+from tacit.data.ragged import Ragged
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.online_descent import OnlineDescent
@@ -19,6 +20,7 @@ from tacit.learners.latent.online_start import learn_first_weights
 from tacit.learners.latent.runs import Record, Run, Runs, RunTable
 from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
+from tacit.learners.pacing import SelfPaced
 from tacit.learners.preparation import MAX_STARTS, Prepared, check_margin, prepare
 from tacit.oracle import (
     Problem,
@@ -32,13 +34,10 @@ from tacit.oracle import (
 )
 from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts, WeighsSamples
 from tacit.oracle.digests import checksum
-from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty, without_bounds
-from tacit.ragged import Ragged
-from tacit.running import Progress, Status, run
-from tacit.running.checkpoint import Checkpoint
-from tacit.scale import sharded
-from tacit.scale.cached import CachedOracle
+from tacit.runtime import Progress, Status, run, sharded
+from tacit.runtime.cache import CachedOracle
+from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
 from tacit.solvers.choice import MAX_PLANE_NUMBERS
 from tacit.solvers.task_fingerprint import fingerprint_penalty

@@ -14,17 +14,16 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from tacit import storage
-from tacit.arrays import Array
-from tacit.inputs.labels import is_missing, kind_of_label
-from tacit.inputs.parameters import is_list, numbers, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.labels import is_missing, kind_of_label
+from tacit.data.parameters import is_list, numbers, switch, whole_number
+from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
 from tacit.oracle.capabilities import CountsUnits
 from tacit.problems.per_sample.user_functions import key_of
-from tacit.ragged import Ragged
-from tacit.scale import sharded
-from tacit.shards import Shards
+from tacit.runtime import sharded, storage
 
 _PARTS = ("problem", "solver", "pace", "penalty")
 """Parameters that are objects of their own."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import number, one_of, shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, one_of, shorten
 from tacit.learners.learner import Traits, overflows
+from tacit.learners.pacing import SelfPaced
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth.entropy_choice import CurvePoint, choose_entropy, read_grid
 from tacit.learners.smooth.entropy_margins import EntropyMargins
@@ -19,7 +20,6 @@ from tacit.learners.smooth.learner import SmoothLearner
 from tacit.learners.smooth.places import Method, SmoothStep
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
 from tacit.oracle import Problem, require
-from tacit.pacing import SelfPaced
 
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 

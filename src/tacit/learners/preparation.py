@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.labels import find_labels, read_labels
-from tacit.inputs.parameters import (
+from tacit.data.arrays import Array
+from tacit.data.labels import find_labels, read_labels
+from tacit.data.parameters import (
     file_path,
     has_length,
     is_not_negative,
@@ -25,8 +25,8 @@ from tacit.learners.learner import Learner, read_weights
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
 from tacit.oracle.capabilities import ChecksItself
 from tacit.penalties import GroupNorm, Penalty, Quadratic
-from tacit.running.checkpoint import Checkpoint
-from tacit.scale.threads import check_jobs
+from tacit.runtime.checkpoint import Checkpoint
+from tacit.runtime.threads import check_jobs
 from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = ("predict", "decode")

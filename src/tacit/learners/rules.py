@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.oracle import has_hidden_states, has_long_codes, offered
 from tacit.oracle.capabilities import SumsParts
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.inputs.parameters import random_numbers
+from tacit.data.parameters import random_numbers
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
-from tacit.running.checkpoint import Checkpoint
-from tacit.scale import sharded
+from tacit.runtime import sharded
+from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
 

@@ -41,66 +41,6 @@ Who promises what
 `EnumerableOracle` derives all of this from three linear maps, for problems whose outputs can be listed.
 """
 
-from tacit.oracle.capabilities import (
-    Expectations,
-    completes_labels,
-    has_hidden_states,
-    has_long_codes,
-    hidden_values,
-    loss_needs_hidden,
-    measures_hidden,
-    offered,
-    runs_python,
-)
-from tacit.oracle.contracts import (
-    TARGET,
-    Assignment,
-    CapabilityError,
-    Example,
-    Oracle,
-    Problem,
-    Read,
-    Schema,
-    require,
-    take_code,
-)
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import EnumerableOracle
-from tacit.oracle.hidden_loss import HiddenLoss, PairLoss, Reference
-from tacit.oracle.known_hidden import AnyOf, KnownHidden, check_hidden, read_hidden
-from tacit.oracle.losses import LossTable
-from tacit.oracle.task import Plane, Task
+from tacit.exports import export
 
-__all__ = [
-    "TARGET",
-    "AnyOf",
-    "Assignment",
-    "CapabilityError",
-    "EnumerableOracle",
-    "Example",
-    "Expectations",
-    "HiddenLoss",
-    "KnownHidden",
-    "LossTable",
-    "Oracle",
-    "PairLoss",
-    "Plane",
-    "Problem",
-    "Read",
-    "Reference",
-    "Schema",
-    "Task",
-    "check_hidden",
-    "checksum",
-    "completes_labels",
-    "has_hidden_states",
-    "has_long_codes",
-    "hidden_values",
-    "loss_needs_hidden",
-    "measures_hidden",
-    "offered",
-    "read_hidden",
-    "require",
-    "runs_python",
-    "take_code",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

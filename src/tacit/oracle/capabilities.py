@@ -3,7 +3,7 @@
 A learner or solver asks for a capability with `offered`, which returns the oracle typed as what was asked for, or None.
 A capability that it cannot do without it names in `require`, which raises before any work starts. An oracle offers a
 capability by having its methods; there is nothing to register. Only a new capability that takes or returns something
-per sample must also be declared in `tacit.scale.sharding`, so that it can be cut into shards.
+per sample must also be declared in `tacit.runtime.blocks`, so that it can be cut into shards.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle.contracts import Assignment, Oracle
 
 P = TypeVar("P")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations, Slacks
 from tacit.oracle.losses import LossTable

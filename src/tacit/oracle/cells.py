@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 
 @kernel

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array, Rows, span
-from tacit.inputs.parameters import shorten, whole_number
-from tacit.ragged import states_of
+from tacit.data.arrays import Array, Rows, span
+from tacit.data.parameters import shorten, whole_number
+from tacit.data.ragged import states_of
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""

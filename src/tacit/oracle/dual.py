@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 if TYPE_CHECKING:
     from tacit.oracle.enumerable import EnumerableOracle

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows, smallest_integers, span
-from tacit.inputs.labels import find_labels, reject_unknown
-from tacit.inputs.parameters import even_table, shorten
+from tacit.data.arrays import Array, Rows, smallest_integers, span
+from tacit.data.labels import find_labels, reject_unknown
+from tacit.data.parameters import even_table, shorten
+from tacit.data.ragged import states_of
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums
@@ -21,7 +22,6 @@ from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
 from tacit.oracle.known_hidden import KnownHidden, check_hidden
 from tacit.oracle.losses import LossTable, checked_losses
-from tacit.ragged import states_of
 
 
 class _Block(NamedTuple):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import reason, shorten
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.parameters import reason, shorten
 
 MAX_PAIRS = 1 << 28
 """Losses between pairs of hidden values that are kept at the most: a gigabyte. Beyond that they are computed anew in

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.labels import is_missing
-from tacit.inputs.parameters import is_list, is_whole, shorten
-from tacit.ragged import Ragged
+from tacit.data.arrays import Array
+from tacit.data.labels import is_missing
+from tacit.data.parameters import is_list, is_whole, shorten
+from tacit.data.ragged import Ragged
 
 
 class AnyOf(tuple[Any, ...]):

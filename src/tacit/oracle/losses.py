@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import even_table, numbers, shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import even_table, numbers, shorten
 
 
 class LossTable(NamedTuple):

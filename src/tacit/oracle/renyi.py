@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 NEAR_ONE = 0.01
 """So near to α = 1 the quotient would lose more than two digits, and the integral is taken; its integrand is smooth

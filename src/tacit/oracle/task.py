@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle.capabilities import FusesPlanes, SumsDifferences, offered
 from tacit.oracle.contracts import TARGET, Assignment, Oracle, take_code
 from tacit.penalties import Penalty, Quadratic

@@ -1,8 +1,5 @@
 """The convex penalty Ω(w) of a task: its value, its minimiser with a linear term added, and its dual."""
 
-from tacit.penalties.contract import Penalty
-from tacit.penalties.group_norm import GroupNorm
-from tacit.penalties.prior import Prior
-from tacit.penalties.quadratic import Quadratic, without_bounds
+from tacit.exports import export
 
-__all__ = ["GroupNorm", "Penalty", "Prior", "Quadratic", "without_bounds"]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 
 class Penalty(Protocol):

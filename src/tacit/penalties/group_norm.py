@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import numbers, shorten
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.parameters import numbers, shorten
 from tacit.penalties.groups import NAMED_GROUPS, name_groups, repeat_groups
 
 

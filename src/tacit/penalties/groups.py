@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 
 NAMED_GROUPS = ("auto", "label-state", "state", "feature")
 """Names of groups that `tacit.penalties.GroupNorm` knows."""

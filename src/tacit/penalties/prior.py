@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import numbers
+from tacit.data.arrays import Array
+from tacit.data.parameters import numbers
 from tacit.penalties.quadratic import Quadratic
 
 

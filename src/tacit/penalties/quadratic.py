@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_not_negative, number, numbers, shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_not_negative, number, numbers, shorten
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import cycle
 from typing import Any
 
-from tacit.inputs.parameters import shorten
+from tacit.data.parameters import shorten
 
 INK, BLUE, ORANGE, GREEN, GREY = "#222222", "#0072b2", "#d55e00", "#009e73", "#8a8a8a"
 BASES = {"A": "#009e73", "C": "#0072b2", "G": "#e69f00", "T": "#d55e00"}

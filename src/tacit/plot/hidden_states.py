@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
 from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, by_name, plain_axes, pyplot, whole_numbers
-from tacit.plot.windows_and_turns import outline, show_image
-from tacit.ragged import Ragged
+from tacit.vision.plots import outline, show_image
 
 
 def group_norms(model: Any, axes: Any = None) -> Any:

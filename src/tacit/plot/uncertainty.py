@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
 from tacit.plot.canvas import BASES, BLUE, GREEN, GREY, INK, ORANGE, plain_axes, pyplot
-from tacit.ragged import Ragged
 
 
 def entropies_and_losses(model: Any, X: Any, y: Any) -> tuple[Array, Array]:

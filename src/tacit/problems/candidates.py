@@ -6,15 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.boxes import overlap
-from tacit.inputs.ragged_rows import read_ragged, read_shards
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
+from tacit.data.ragged_rows import read_ragged, read_shards
+from tacit.data.shards import Shards
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.classes.problem import TableProblem
-from tacit.ragged import Ragged
-from tacit.shards import Shards
+from tacit.vision.boxes import overlap
 
 
 class Candidates(TableProblem):

@@ -8,13 +8,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from tacit.arrays import Array, as_csr, find_uneven, first_non_finite
-from tacit.inputs.lines import one_line
-from tacit.inputs.ragged_rows import read_table_shards
+from tacit.data.arrays import Array, as_csr, find_uneven, first_non_finite
+from tacit.data.lines import one_line
+from tacit.data.ragged_rows import read_table_shards
+from tacit.data.shards import Shards
 from tacit.oracle import Example
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.problem import TableProblem
-from tacit.shards import Shards
 
 
 class Multiclass(TableProblem):

@@ -11,10 +11,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.decomposition import PCA
 
-from tacit.arrays import Array, first_non_finite, is_table
-from tacit.inputs.labels import read_classes
-from tacit.inputs.parameters import even_table, one_of, shorten, whole_number
-from tacit.inputs.ragged_rows import read_table_shards
+from tacit.data.arrays import Array, first_non_finite, is_table
+from tacit.data.labels import read_classes
+from tacit.data.parameters import even_table, one_of, shorten, whole_number
+from tacit.data.ragged_rows import read_table_shards
+from tacit.data.shards import Shards
 from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
@@ -24,11 +25,10 @@ from tacit.problems.classes.problem import ClassProblem
 from tacit.problems.classes.remote_views import RemoteViews
 from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.classes.state_blocks import StateBlocks
-from tacit.problems.rotations import Rotations
+from tacit.problems.rotation import Rotations
 from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, principal_components, sample_blocks
 from tacit.problems.shared.view_spool import spool_views
-from tacit.scale.threads import one_blas_thread
-from tacit.shards import Shards
+from tacit.runtime.threads import one_blas_thread
 
 FEW_SAMPLES = 200
 """Samples below which principal components are found by a singular value decomposition."""

@@ -1,20 +1,5 @@
 """Retrieval: rankings from "this item above that one", for all queries alike or by hidden classes of queries."""
 
-from tacit.ranking import measures
-from tacit.ranking.global_ranker import GlobalRanker
-from tacit.ranking.mixture import MixtureStep
-from tacit.ranking.mixture_ranker import MixtureRanker
-from tacit.ranking.relevances import Relevances
-from tacit.ranking.transductive_ranker import TransductiveRanker
-from tacit.ranking.triplets import JudgedRows, Triplets
+from tacit.exports import export
 
-__all__ = [
-    "GlobalRanker",
-    "JudgedRows",
-    "MixtureRanker",
-    "MixtureStep",
-    "Relevances",
-    "TransductiveRanker",
-    "Triplets",
-    "measures",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

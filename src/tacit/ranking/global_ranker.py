@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_positive, number, shorten, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_positive, number, shorten, whole_number
 from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import Task
 from tacit.ranking.ranker import Ranker, check_table, read_training
 from tacit.ranking.relevances import Relevances
-from tacit.running import Status
-from tacit.running.checkpoint import Checkpoint
-from tacit.scale import sharded
+from tacit.runtime import Status, sharded
+from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solution, Solver, Step, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, as_csr
-from tacit.inputs.parameters import file_path, is_list, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.data.arrays import Array, as_csr
+from tacit.data.parameters import file_path, is_list, numbers, one_of, random_numbers, shorten, whole_number
 from tacit.ranking.counting import keep_best
 
 BLOCK_ENTRIES = 4_000_000

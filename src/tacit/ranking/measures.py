@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
 from tacit.ranking.judgements import read_groups, read_whole_numbers
 
 __all__ = [

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize as minimise_smoothly
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.ranking.global_ranker import ranking_task
 from tacit.ranking.ranker import Training
-from tacit.running import Status
-from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime import Status
+from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers import Bundle, minimise
 
 GATE_STEPS = 15
@@ -127,7 +127,7 @@ class Position:
 
 
 class Descent:
-    """Descents from several starts, one after the other, as a `tacit.running.Process`.
+    """Descents from several starts, one after the other, as a `tacit.runtime.Process`.
 
     Parameters
     ----------

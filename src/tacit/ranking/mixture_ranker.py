@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from tacit.arrays import Array, is_table
-from tacit.inputs.parameters import is_not_negative, is_positive, number, random_numbers, shorten, whole_number
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_not_negative, is_positive, number, random_numbers, shorten, whole_number
 from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import checksum
@@ -28,8 +28,8 @@ from tacit.ranking.ranker import (
 )
 from tacit.ranking.relevances import ReadTables, Relevances
 from tacit.ranking.transductive_ranker import check_query_width, spread
-from tacit.running import Progress, Status, run
-from tacit.running.checkpoint import Checkpoint
+from tacit.runtime import Progress, Status, run
+from tacit.runtime.checkpoint import Checkpoint
 
 
 class MixtureRanker(Ranker):

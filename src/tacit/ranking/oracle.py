@@ -17,7 +17,7 @@ import math
 
 import numpy as np
 
-from tacit.arrays import Array, Rows, smallest_integers, span
+from tacit.data.arrays import Array, Rows, smallest_integers, span
 from tacit.oracle import TARGET, Assignment, checksum
 from tacit.ranking.counting import (
     count_active,

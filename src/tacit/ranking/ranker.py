@@ -10,16 +10,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tacit import storage
-from tacit.arrays import Array, first_non_finite, is_table
-from tacit.inputs.parameters import is_positive, number, numbers, shorten, switch, whole_number
+from tacit.data.arrays import Array, first_non_finite, is_table
+from tacit.data.parameters import is_positive, number, numbers, shorten, switch, whole_number
 from tacit.ranking.counting import keep_best, score_rows
 from tacit.ranking.judgements import read_group_offsets, read_itself
 from tacit.ranking.oracle import RankingOracle
 from tacit.ranking.relevances import ReadTables, Relevances
 from tacit.ranking.triplets import Triplets, read_triplets
-from tacit.running import Status
-from tacit.scale.threads import check_jobs
+from tacit.runtime import Status, storage
+from tacit.runtime.threads import check_jobs
 
 MAX_NAMED_WEIGHTS = 100_000
 """Relevances per item at the most: a ranker has a weight for each."""

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array, first_non_finite
-from tacit.inputs.parameters import file_path, is_hashable, is_positive, number, numbers, one_of, shorten, whole_number
+from tacit.data.arrays import Array, first_non_finite
+from tacit.data.parameters import file_path, is_hashable, is_positive, number, numbers, one_of, shorten, whole_number
 from tacit.oracle import checksum
 from tacit.ranking.similarities import SIMILARITIES, paired_similarity, similarity
 

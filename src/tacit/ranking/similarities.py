@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from sklearn.metrics import pairwise
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 MAX_NOTHING = 1e-300
 """Norms and sums below this count as zero: two empty histograms are alike, an empty and another one are not."""

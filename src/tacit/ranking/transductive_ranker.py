@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import number, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, whole_number
 from tacit.ranking.global_ranker import check_solving, ranking_task, warn_unless_converged
 from tacit.ranking.ranker import Ranker, Training, check_table, read_training
 from tacit.ranking.relevances import Relevances

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, check_offsets, is_table
-from tacit.inputs.parameters import numbers, shorten, whole_number
+from tacit.data.arrays import Array, check_offsets, is_table
+from tacit.data.parameters import numbers, shorten, whole_number
 from tacit.ranking.judgements import (
     check_rows,
     grade_all,

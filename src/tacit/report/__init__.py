@@ -8,26 +8,6 @@ A page is built of blocks (`page`), charts are inline SVG (`charts`), and `rende
 True
 """
 
-from tacit.report.charts import bar_chart, histogram, line_chart, roc_chart, scatter_chart
-from tacit.report.page import Code, Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table
-from tacit.report.rendering import render
+from tacit.exports import export
 
-__all__ = [
-    "Code",
-    "Column",
-    "Facts",
-    "Figure",
-    "Notice",
-    "Page",
-    "Picture",
-    "Prose",
-    "Row",
-    "Section",
-    "Table",
-    "bar_chart",
-    "histogram",
-    "line_chart",
-    "render",
-    "roc_chart",
-    "scatter_chart",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

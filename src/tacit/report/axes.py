@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 WIDTH, HEIGHT = 460, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM, _LEGEND_ROW = 58, 14, 12, 46, 18

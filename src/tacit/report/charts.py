@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.report.axes import Axes, legend_rows
 from tacit.report.page import show_number
 

@@ -1,22 +1,5 @@
 """Convex minimisation. One file per solver, and one loop (`minimise`) that runs them all."""
 
-from tacit.running import Status
-from tacit.solvers.bundle import Bundle
-from tacit.solvers.choice import choose
-from tacit.solvers.frank_wolfe import FrankWolfe
-from tacit.solvers.loop import Solution, Solver, State, Step, Warm, WarmStart, minimise  # noqa: F401 (former name)
-from tacit.solvers.subgradient import Subgradient
+from tacit.exports import export
 
-__all__ = [
-    "Bundle",
-    "FrankWolfe",
-    "Solution",
-    "Solver",
-    "State",
-    "Status",
-    "Step",
-    "Subgradient",
-    "WarmStart",
-    "choose",
-    "minimise",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.penalties import Quadratic
 from tacit.solvers.bundle import overflow_error
 from tacit.solvers.quasi_newton import Function

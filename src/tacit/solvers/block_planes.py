@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 from tacit.oracle import Plane, Task, take_code
 from tacit.oracle.dual import Dual
 from tacit.solvers.bundle import overflow_error

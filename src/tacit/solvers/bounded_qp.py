@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.penalties import without_bounds
 from tacit.solvers.simplex_qp import maximise_on_simplex
 

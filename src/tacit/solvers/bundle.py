@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import switch, whole_number
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
-from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.bounded_qp import maximise_with_bounds
 from tacit.solvers.loop import MIN_PROGRESS, StallCounter, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import switch, whole_number
 from tacit.oracle import TARGET, Plane, Task
 from tacit.oracle.capabilities import KeepsDual, offered
 from tacit.oracle.dual import Dual
-from tacit.running.archive import StorageError
-from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime.archive import StorageError
+from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle, overflow_error
 from tacit.solvers.loop import StallCounter, WarmStart

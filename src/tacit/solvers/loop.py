@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_not_negative, number, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_not_negative, number, whole_number
 from tacit.oracle import Task
-from tacit.running import Progress, Status, run
-from tacit.running.checkpoint import Checkpoint
+from tacit.runtime import Progress, Status, run
+from tacit.runtime.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
 """An optimum that is nearer to the objective at w = 0 than this share of it cannot be told from it."""
@@ -228,7 +228,7 @@ class Solving(NamedTuple):
 
 
 class Solve:
-    """One convex solve as a `tacit.running.Process`."""
+    """One convex solve as a `tacit.runtime.Process`."""
 
     def __init__(self, task: Task, solver: Solver, tol: float, gap: float, max_iter: int) -> None:
         self.task, self.solver = task, solver

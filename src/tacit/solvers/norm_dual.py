@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 from tacit.penalties.group_norm import GroupNorm, shrink_groups
 from tacit.solvers.simplex_qp import maximise_on_simplex
 

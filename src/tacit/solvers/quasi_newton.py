@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 Function = Callable[[Array], tuple[float, Array]]
 """Value and gradient (or one subgradient) at a point."""

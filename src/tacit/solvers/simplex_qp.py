@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dtrtrs
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 RIDGE = 1e-14
 """Added to the unit diagonal of the matrix that daqp factors."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import whole_number
 from tacit.oracle import Task, offered
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
-from tacit.running.checkpoint import stored, stored_codes, stored_number
+from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import WarmStart
 
 CERTIFICATE_GROWTH = 1.25

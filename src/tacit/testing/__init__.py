@@ -6,19 +6,6 @@ plain Python; everything here compares compiled oracles with that enumeration. `
 whatever tacit exports, so a new file is tested without a list to edit.
 """
 
-from tacit.testing.check_learner import check_learner
-from tacit.testing.check_problem import check_problem
-from tacit.testing.check_solver import check_solver
-from tacit.testing.discovery import learners, problems, solvers
-from tacit.testing.enumeration import Enumeration, example_task
+from tacit.exports import export
 
-__all__ = [
-    "Enumeration",
-    "check_learner",
-    "check_problem",
-    "check_solver",
-    "example_task",
-    "learners",
-    "problems",
-    "solvers",
-]
+__getattr__, __dir__, __all__ = export(__name__, __file__)

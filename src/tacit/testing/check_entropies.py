@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.testing.enumeration import Enumeration, assert_that, same
 
 ORDERS = (0.25, 0.999, 1.0, 1.001, 2.0, 1000.0, np.inf)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.oracle import Example
 from tacit.problems import PerSample
 from tacit.problems.per_sample.function_calls import unknown

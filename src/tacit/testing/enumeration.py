@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
 from tacit.oracle import Example, Problem, Task
 from tacit.penalties import Quadratic
-from tacit.ragged import Ragged
 from tacit.testing.reference_optimum import Optimum, bracket_optimum
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.oracle import Example
 from tacit.problems import PerSample
 

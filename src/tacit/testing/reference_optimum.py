@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import block_diag
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 MAX_STEPS = 200
 """Interior-point steps before the reference gives up; tasks of a few dozen outputs take ten to sixty."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle import Task
 from tacit.penalties import GroupNorm

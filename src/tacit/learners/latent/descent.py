@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tacit.arrays import Array, narrow
+from tacit.data.arrays import Array, narrow
+from tacit.data.ragged import Ragged
+from tacit.learners.pacing import SelfPaced
 from tacit.oracle import Task, hidden_values, offered
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
-from tacit.pacing import SelfPaced
 from tacit.penalties import Penalty
-from tacit.ragged import Ragged
-from tacit.running import Status
+from tacit.runtime import Status
 from tacit.solvers import Bundle, Solution, Solver, WarmStart, minimise
 
 FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle.digests import checksum
-from tacit.scale.cached import CachedOracle
+from tacit.runtime.cache import CachedOracle
 
 MAX_THETA_STEPS = 4
 """Quasi-Newton steps for θ between two descents for w, at the most. More would make P_θ sure of what the first w

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.learners.latent.online_start import UNEVENNESS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 EPOCHS = 10
 """Passes over the samples before the descent proper."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.descent import Descent, Iteration, Position
 from tacit.oracle import measures_hidden
 from tacit.oracle.digests import checksum
-from tacit.scale.cached import CachedOracle
+from tacit.runtime.cache import CachedOracle
 
 
 @dataclass(frozen=True)

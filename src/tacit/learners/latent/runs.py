@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array, narrow
+from tacit.data.arrays import Array, narrow
 from tacit.learners.fitted_attributes import check_position
 from tacit.learners.latent.descent import Iteration, Position
-from tacit.running import Status
-from tacit.running.checkpoint import stored, stored_number
+from tacit.runtime import Status
+from tacit.runtime.checkpoint import stored, stored_number
 
 
 class Run(NamedTuple):
@@ -145,7 +145,7 @@ class Record:
 
 
 class Runs:
-    """All starts of a fit, one after the other, as a `tacit.running.Process` over records.
+    """All starts of a fit, one after the other, as a `tacit.runtime.Process` over records.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.oracle import KnownHidden, loss_needs_hidden
 
 CHOICES = (0.0, 0.1, 1.0)

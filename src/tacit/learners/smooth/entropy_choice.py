@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import numbers, shorten
+from tacit.data.arrays import Array
+from tacit.data.parameters import numbers, shorten
 from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
 
 __all__ = ["CurvePoint", "choose_entropy", "read_grid"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
-from tacit.kernels import kernel
+from tacit.data.arrays import Array, Rows
+from tacit.data.kernels import kernel
 from tacit.oracle.cell_sums import choose_rivals
 from tacit.oracle.renyi import renyi_cells, renyi_weights
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.descent import Descent, Position
+from tacit.learners.pacing import SelfPaced
 from tacit.learners.smooth.entropy_margins import ConvexModel, EntropyMargins, LinearModel
 from tacit.learners.smooth.places import Place, check_shapes
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
 from tacit.oracle import TARGET, Assignment, Plane, Task, take_code
-from tacit.pacing import SelfPaced
 from tacit.penalties import Quadratic
 from tacit.solvers import Bundle
 from tacit.solvers.ball_bundle import minimise_in_ball

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.online_start import learn_first_weights
 from tacit.oracle import KnownHidden, completes_labels, has_hidden_states, has_long_codes, offered, require
 from tacit.oracle.capabilities import DrawsHidden, ProposesStarts

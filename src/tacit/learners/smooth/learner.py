@@ -12,8 +12,9 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
+from tacit.data.ragged import Ragged
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.latent.runs import RunTable
 from tacit.learners.learner import Learner, have_nan, overflows
@@ -22,9 +23,7 @@ from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
 from tacit.learners.smooth.starts import Record, Starts, run_starts
 from tacit.oracle import completes_labels, has_hidden_states, has_long_codes, hidden_values, require
-from tacit.ragged import Ragged
-from tacit.running import Status
-from tacit.scale import sharded
+from tacit.runtime import Status, sharded
 
 INITS = ("auto", "zero", "hidden", "weights", "warm", "k-means")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.smooth.places import Place
 from tacit.solvers.quasi_newton import begin, step
 

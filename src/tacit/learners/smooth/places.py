@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 
 __all__ = ["Method", "Place", "SmoothStep", "check_shapes"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.smooth.places import Place, check_shapes
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
 from tacit.learners.latent.runs import Run
 from tacit.learners.smooth.places import Method, Place, SmoothStep
-from tacit.running import Progress, Status, run
-from tacit.running.checkpoint import Checkpoint, stored, stored_number
+from tacit.runtime import Progress, Status, run
+from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 
 _NUMBERS = ("objective", "slope", "iteration", "evaluations", "samples_in", "is_done", "is_solved")
 
@@ -45,7 +45,7 @@ class Record:
 
 
 class Starts:
-    """All starts of a fit, one after the other, as a `tacit.running.Process` over records.
+    """All starts of a fit, one after the other, as a `tacit.runtime.Process` over records.
 
     Parameters
     ----------

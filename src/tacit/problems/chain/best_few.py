@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 
 @kernel

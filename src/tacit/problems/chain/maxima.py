@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle import TARGET, Assignment, LossTable
 from tacit.problems.chain.best_few import best_paths, best_taggings
 from tacit.problems.chain.packed import PackedChains

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 from tacit.problems.chain.visits import Sequences
 
 MIN_FACTOR = 1e-6

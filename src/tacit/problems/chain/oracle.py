@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
-from tacit.inputs.labels import find_labels
+from tacit.data.arrays import Array, Rows
+from tacit.data.labels import find_labels
+from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart, OnlinePass
 from tacit.oracle.digests import checksum
@@ -22,7 +23,6 @@ from tacit.problems.chain.tags import read_tags
 from tacit.problems.chain.visits import Sequences
 from tacit.problems.chain.viterbi import viterbi
 from tacit.problems.classes.dual import flat_rows
-from tacit.ragged import Ragged
 
 LONG_WEIGHTS = 375_000
 """Weights beyond which blocks of rows are made larger: each block answers with a sum of features as long as w."""

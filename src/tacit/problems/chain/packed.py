@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.arrays import Array, Rows, locate, smallest_integers, span
+from tacit.data.arrays import Array, Rows, locate, smallest_integers, span
+from tacit.data.ragged import Ragged, states_of
 from tacit.oracle import LossTable, Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.problems.chain.states import States
 from tacit.problems.chain.viterbi import add_pairs, path_scores
 from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
-from tacit.ragged import Ragged, states_of
 
 EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""

@@ -7,10 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, locate
-from tacit.inputs.labels import check_listed, find_labels, kind_of_label
-from tacit.inputs.parameters import has_length, is_list, shorten, switch
-from tacit.inputs.ragged_rows import read_ragged, read_shards
+from tacit.data.arrays import Array, locate
+from tacit.data.labels import check_listed, find_labels, kind_of_label
+from tacit.data.parameters import has_length, is_list, shorten, switch
+from tacit.data.ragged import Ragged
+from tacit.data.ragged_rows import read_ragged, read_shards
+from tacit.data.shards import Shards
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.sharded import ShardedChainOracle
@@ -18,8 +20,6 @@ from tacit.problems.chain.states import States, check_states, read_counts, read_
 from tacit.problems.chain.tags import read_tag_classes, read_tags
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.shared.costs import read_costs
-from tacit.ragged import Ragged
-from tacit.shards import Shards
 
 
 class Chain(Problem):

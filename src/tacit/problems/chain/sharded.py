@@ -7,21 +7,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
+from tacit.data.shards import ShardedTable, Shards
 from tacit.oracle import LossTable, Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.packed import extra_columns
 from tacit.problems.chain.viterbi import add_pairs
 from tacit.problems.shared.row_sums import add_rows
-from tacit.shards import ShardedTable, Shards
 
 TOKENS_AT_A_TIME = 1 << 15
 """Tokens that are read at a time for a sum of features."""
 
 
 class ShardedChainOracle(ChainOracle):
-    """The features are in a `tacit.shards.ShardedTable`, read in place; its pages are given back after every block.
+    """The features are in a `ShardedTable`, read in place; its pages are given back after every block.
 
     It visits no single sequences, so it has neither dual variables nor passes that learn online.
     """

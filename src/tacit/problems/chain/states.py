@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, locate
-from tacit.inputs.labels import kind_of_label
-from tacit.inputs.parameters import shorten, whole_number
+from tacit.data.arrays import Array, locate
+from tacit.data.labels import kind_of_label
+from tacit.data.parameters import shorten, whole_number
 from tacit.problems.chain.tags import read_tags
 
 MAX_STATES = 4096

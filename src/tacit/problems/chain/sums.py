@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle.capabilities import Expectations
 from tacit.problems.chain.forward_backward import forward_backward, scaled_forward_backward
 from tacit.problems.chain.packed import PackedChains

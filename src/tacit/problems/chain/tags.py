@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, locate
-from tacit.inputs.labels import find_labels, is_missing, kind_of_label, read_listed
-from tacit.inputs.parameters import has_length, is_list, shorten
-from tacit.ragged import Ragged
+from tacit.data.arrays import Array, locate
+from tacit.data.labels import find_labels, is_missing, kind_of_label, read_listed
+from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.ragged import Ragged
 
 
 class Tags(NamedTuple):

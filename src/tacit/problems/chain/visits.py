@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 MAX_PAIRED_TOKENS = 8
 """Tokens in which two taggings differ up to which their distance is taken pair by pair of tokens."""

@@ -13,8 +13,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from tacit.arrays import Array, Rows
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array, Rows
+from tacit.data.parameters import shorten
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.digests import checksum
 from tacit.problems.classes.dual import ClassDual

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.oracle import Schema
 from tacit.oracle.digests import checksum
 from tacit.problems.classes.state_blocks import StateBlocks

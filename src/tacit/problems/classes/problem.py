@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils import ClassifierTags
 
-from tacit.arrays import Array
-from tacit.inputs.labels import check_listed, find_labels, read_classes, read_labels
-from tacit.inputs.parameters import switch
+from tacit.data.arrays import Array
+from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
+from tacit.data.parameters import switch
+from tacit.data.shards import ShardedTable
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.shared.costs import class_losses, read_costs
-from tacit.shards import ShardedTable
 
 
 class ClassProblem(Problem):

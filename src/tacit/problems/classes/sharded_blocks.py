@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.problems.shared.row_sums import add_rows
 from tacit.problems.shared.sample_parts import cut_samples
@@ -22,7 +22,7 @@ ROWS_AT_A_TIME = 1 << 15
 
 
 class ShardedClassBlocks(ClassBlocks):
-    """The table is a `tacit.shards.ShardedTable`, read in place; its pages are given back after every block.
+    """The table is a `tacit.data.shards.ShardedTable`, read in place; its pages are given back after every block.
 
     It keeps no dual variables for visits of single samples: `tacit.solvers.FrankWolfe` keeps planes instead.
     """

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
-from tacit.inputs.parameters import shorten
-from tacit.kernels import kernel
+from tacit.data.arrays import Array, Rows
+from tacit.data.kernels import kernel
+from tacit.data.parameters import shorten
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.digests import checksum
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import Array, Rows
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array, Rows
+from tacit.data.parameters import shorten
 from tacit.oracle import TARGET, Assignment
 from tacit.oracle.known_hidden import AnyOf
 from tacit.problems.per_sample.function_calls import (

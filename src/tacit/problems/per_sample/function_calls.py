@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.arrays import Array, Rows, span
-from tacit.inputs.labels import is_missing
+from tacit.data.arrays import Array, Rows, span
+from tacit.data.labels import is_missing
 from tacit.oracle import TARGET, Assignment
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.per_sample.output_table import OutputTable

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 import joblib
 import numpy as np
 
-from tacit.arrays import Array, Rows
-from tacit.inputs.parameters import shorten
+from tacit.data.arrays import Array, Rows
+from tacit.data.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import CalledLoss

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 from tacit.problems.per_sample.user_functions import Output, UserFunctions
 
 NOT_YET, NO_ROOM = -1, -2

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array
-from tacit.inputs.parameters import has_length, is_whole, number, shorten, switch
+from tacit.data.arrays import Array
+from tacit.data.parameters import has_length, is_whole, number, shorten, switch
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.per_sample.called_oracle import CalledOracle
 from tacit.problems.per_sample.function_calls import Bound, name_of

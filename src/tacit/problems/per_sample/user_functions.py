@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from tacit.arrays import Array
-from tacit.inputs.labels import UNLABELLED, is_missing, read_labels
-from tacit.inputs.parameters import reason, shorten
+from tacit.data.arrays import Array
+from tacit.data.labels import UNLABELLED, is_missing, read_labels
+from tacit.data.parameters import reason, shorten
 
 Output = tuple[Any, Any]
 """A label and a hidden value; the hidden value is None in problems without any."""

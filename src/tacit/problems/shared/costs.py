@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Array, find_uneven
-from tacit.inputs.parameters import numbers, shorten
+from tacit.data.arrays import Array, find_uneven
+from tacit.data.parameters import numbers, shorten
 from tacit.oracle import LossTable
 
 

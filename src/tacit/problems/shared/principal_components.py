@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
-from tacit.arrays import Array
-from tacit.scale.threads import one_blas_thread
+from tacit.data.arrays import Array
+from tacit.runtime.threads import one_blas_thread
 
 SAMPLES_AT_A_TIME = 1024
 """Samples per block. It is part of the result: sums of other blocks round in another way."""

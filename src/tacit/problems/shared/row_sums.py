@@ -6,8 +6,8 @@ from typing import Any
 
 from scipy import sparse
 
-from tacit.arrays import Array
-from tacit.kernels import kernel
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 
 
 def cut_rows(table: Any, states: Any) -> Any:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.arrays import Array
+from tacit.data.arrays import Array
+from tacit.data.shards import ShardedTable
+from tacit.data.shards.mapped import MappedArray
 from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, sample_blocks
-from tacit.shards import ShardedTable
-from tacit.shards.mapped import MappedArray
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a system says when a file cannot grow: the disk is full, or a limit of the user or of files is reached."""

@@ -1,0 +1,2 @@
+from tacit.dask.fitting import fit as fit
+from tacit.dask.fitting import predict as predict

@@ -1,0 +1,159 @@
+"""The array types that the whole library speaks of."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from tacit.data.parameters import shorten
+
+Array: TypeAlias = npt.NDArray[Any]
+Rows: TypeAlias = "slice | Array | None"
+"""Which samples: None for all, a slice (never copies), or a sorted array of indices."""
+
+
+def span(rows: slice, n: int) -> tuple[int, int]:
+    """First and last (exclusive) of a slice of step one among n samples."""
+    first, last, step = rows.indices(n)
+    if step != 1:
+        raise ValueError(f"slices of rows have step one, got step {step}; use an array of indices")
+    return first, max(first, last)
+
+
+def locate(offsets: Array, place: int) -> tuple[int, int]:
+    """Which sample a place in the flat table belongs to, and where in that sample it is; empty samples have no places.
+
+    >>> locate(np.array([0, 2, 2, 5]), 3)
+    (2, 1)
+    """
+    i = int(np.searchsorted(offsets, place, side="right")) - 1
+    return i, int(place) - int(offsets[i])
+
+
+def check_offsets(offsets: Any, n_rows: int, name: str = "offsets") -> Array:
+    """Offsets that cut so many rows into samples, as int64; kernels read wherever they point, so others are refused.
+
+    Neighbours are compared with each other: the difference of two int64 can wrap around and look harmless.
+
+    >>> check_offsets([0, 2, 2, 5], 5)
+    array([0, 2, 2, 5])
+    """
+    try:
+        found = np.asarray(offsets)
+    except ValueError:
+        found = np.empty(())
+    if found.ndim != 1 or found.size == 0 or found.dtype.kind not in "iu":
+        raise ValueError(
+            f"{name} must be a non-empty vector of integers, got shape {found.shape} of {found.dtype}; "
+            "[0, 2, 5] cuts five rows into samples of two and three"
+        )
+    found = found.astype(np.int64, copy=False)
+    if found[0] != 0 or found[-1] != n_rows:
+        raise ValueError(
+            f"{name} run from {found[0]} to {found[-1]}, values have {n_rows} rows; "
+            f"{name} must start at 0 and end at {n_rows}"
+        )
+    falls = np.flatnonzero(found[1:] < found[:-1])
+    if falls.size:
+        i = int(falls[0])
+        raise ValueError(f"{name} fall at sample {i}: {found[i]} then {found[i + 1]}; sort them")
+    return found
+
+
+def smallest_integers(largest: int) -> np.dtype[Any]:
+    """The narrowest signed integer type that holds -1 and ``largest``.
+
+    >>> smallest_integers(9), smallest_integers(200)
+    (dtype('int8'), dtype('int16'))
+    """
+    return np.result_type(np.int8, np.min_scalar_type(-max(largest, 1) - 1))
+
+
+def as_csr(values: Any) -> Any:
+    """A scipy-sparse matrix or array as CSR with sorted, summed entries; the caller's object is left alone."""
+    try:
+        matrix = sparse.csr_array(values)
+        matrix.check_format(full_check=True)  # kernels, and SciPy itself, go where the indices say
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"a sparse matrix that is not one: {error}; build it anew") from error
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"a sparse matrix of {matrix.dtype}, not of numbers; encode it first")
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
+
+
+def first_non_finite(values: Any) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinity of a 2-D table, dense or CSR; None if all is finite.
+
+    >>> import numpy as np
+    >>> first_non_finite(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    (1, 1)
+    """
+    data = values.data if sparse.issparse(values) else values
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(data, dtype=np.float64)):
+            return None
+    if sparse.issparse(values):
+        bad = np.flatnonzero(~np.isfinite(data))
+        if not bad.size:
+            return None
+        return locate(values.indptr, bad[0])[0], int(values.indices[bad[0]])
+    for start in range(0, values.shape[0], 1 << 14):
+        places = np.argwhere(~np.isfinite(values[start : start + (1 << 14)]))
+        if places.size:
+            return start + int(places[0, 0]), int(places[0, 1])
+    return None
+
+
+def is_table(values: Any, ndim: int, kinds: str) -> bool:
+    """Whether something is an array of so many dimensions, of numbers of these kinds, all finite.
+
+    >>> is_table(np.ones(3), 1, "f"), is_table(np.array([np.nan]), 1, "f"), is_table([1.0], 1, "f")
+    (True, False, False)
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == ndim and values.dtype.kind in kinds
+    return is_array and (values.dtype.kind not in "fc" or bool(np.isfinite(values).all()))
+
+
+def find_uneven(rows: Any, name: str = "row") -> str | None:
+    """What keeps nested lists from being a table, with its place, which NumPy's words lack; None if nothing is found.
+
+    >>> find_uneven([[1, 2], [3]])
+    'row 1 has 1 entries, row 0 has 2; every row needs as many'
+    >>> find_uneven([[1, 2], [3, [4]]])
+    'row 1 holds [4] at place 1, where a single number is needed'
+    """
+    if not _is_list(rows) or not any(map(_is_list, rows)):
+        return None
+    sizes = [len(row) if _is_list(row) else -1 for row in rows]
+    for i, (row, size) in enumerate(zip(rows, sizes, strict=True)):
+        if size < 0:
+            return f"{name} {i} is the single value {shorten(row)}; a {name} is a list of numbers"
+        if size != sizes[0]:
+            return f"{name} {i} has {size} entries, {name} 0 has {sizes[0]}; every {name} needs as many"
+    for i, row in enumerate(rows):
+        for j, entry in enumerate(row):
+            if _is_list(entry):
+                return f"{name} {i} holds {shorten(entry)} at place {j}, where a single number is needed"
+    return None
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def narrow(values: Any) -> Any:
+    """Whole numbers in the smallest signed type that holds them; anything else as it is.
+
+    >>> narrow(np.array([3, -1, 120])).dtype
+    dtype('int8')
+    """
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "i" or not values.size:
+        return values
+    lowest, highest = np.min_scalar_type(values.min()), np.min_scalar_type(-1 - values.max())
+    return values.astype(np.promote_types(lowest if lowest.kind == "i" else np.int8, highest), copy=False)

@@ -1,0 +1,93 @@
+"""The one limit of all readers: how much a file may take in memory, whatever it promises and however it is packed.
+
+A file of a megabyte can unpack to gigabytes, and a header of a few bytes can promise more than there is. So a reader
+takes at most ``max_bytes`` from a file, `MAX_BYTES` unless its caller says otherwise, and finds out before it takes
+them; what a header declares must fit what is on disk. Messages name the file and the place in it, and never repeat
+more than a few words of what stands there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from tacit.data.parameters import reason, shorten, whole_number
+
+MAX_BYTES = 1 << 28
+"""Bytes that a reader takes from one file, unpacked: 256 MiB. Text may take ten times as much as Python objects."""
+
+DEFLATE = 1032
+"""Deflate packs no more than this many bytes into one."""
+
+
+def read_bytes(place: Path, max_bytes: Any = MAX_BYTES) -> bytes:
+    """The content of a file, unpacked if its name ends in ``.gz``; a file of more than ``max_bytes`` is refused.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     bomb = Path(folder) / "bomb.gz"
+    ...     _ = bomb.write_bytes(gzip.compress(bytes(10**6)))
+    ...     read_bytes(bomb, max_bytes=1000)
+    Traceback (most recent call last):
+    ...
+    ValueError: '...bomb.gz' unpacks to more than 1000 bytes, and at most 1000 are read; raise max_bytes= if you ...
+    """
+    room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
+    try:
+        with opened(place) as stream:
+            content: bytes = stream.read(room + 1)
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise ValueError(f"{named(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+    except OSError as error:
+        raise unreadable(place, error) from error
+    if len(content) > room:
+        raise too_large(place, f"more than {room}", room)
+    return content
+
+
+def read_text(place: Path, encoding: str = "utf-8", max_bytes: Any = MAX_BYTES) -> str:
+    """The text of a file under the limit of `read_bytes`."""
+    try:
+        return read_bytes(place, max_bytes).decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{named(place)} is not text in {encoding.upper()} ({reason(error)})") from error
+
+
+def opened(place: Path) -> Any:
+    """A stream of the unpacked bytes of a file."""
+    return gzip.open(place) if place.suffix == ".gz" else place.open("rb")
+
+
+def check_promise(place: Path, promised: int, max_bytes: Any) -> None:
+    """Refuse a file that declares more bytes than it can hold, or than are read."""
+    room = whole_number("max_bytes", max_bytes, 1, 1 << 62)
+    on_disk = place.stat().st_size
+    if promised > on_disk * (DEFLATE if place.suffix in (".gz", ".npz") else 1):
+        raise ValueError(
+            f"{named(place)} is too short: it promises {promised} bytes, and {on_disk} are on disk; it is truncated or "
+            "changed: fetch it again"
+        )
+    if promised > room:
+        raise too_large(place, str(promised), room)
+
+
+def too_large(place: Path, size: str, room: int) -> ValueError:
+    """The error of a file above the limit."""
+    return ValueError(
+        f"{named(place)} unpacks to {size} bytes, and at most {room} are read; raise max_bytes= if you trust it"
+    )
+
+
+def unreadable(place: Path, error: OSError) -> OSError:
+    """The error of a file that is there and cannot be read."""
+    told = f"{named(place)} could not be read: {error.strerror or error}"
+    return OSError(error.errno, told) if error.errno else OSError(told)
+
+
+def named(place: str | os.PathLike[str]) -> str:
+    """A file as messages name it: the end of a long path, in quotes."""
+    text = os.fspath(place)
+    return repr(text) if len(text) <= 300 else shorten(text, 300)

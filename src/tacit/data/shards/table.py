@@ -1,0 +1,124 @@
+"""One table of rows that is stored in several pieces."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.shards.mapped import MappedArray
+
+MAX_RESIDENT = 1 << 28
+"""Bytes of a mapped table up to which its pages stay: giving them back costs a fault each when they are read again."""
+
+CHUNK_BYTES = 1 << 24
+"""Bytes that are read at a time by a walk through the whole table."""
+
+AHEAD_BYTES = 1 << 25
+"""Bytes behind a block that the system is asked to read while the block is computed."""
+
+
+class ShardedTable:
+    """Rows of several arrays, one after the other, as one table; where they are cut changes nothing.
+
+    Parameters
+    ----------
+    pieces : arrays of equal width and type, mapped or in memory
+    max_resident : see the constant of this module
+
+    >>> table = ShardedTable([np.zeros((2, 3)), np.ones((4, 3))])
+    >>> table.shape, table[1:3].sum(), table[np.array([0, 5])].sum()
+    ((6, 3), np.float64(3.0), np.float64(3.0))
+    """
+
+    ndim = 2
+
+    def __init__(self, pieces: Sequence[Array | MappedArray], max_resident: int | None = None) -> None:
+        self._pieces = pieces
+        self._arrays = [piece.rows if isinstance(piece, MappedArray) else piece for piece in pieces]
+        self._starts = np.concatenate([[0], np.cumsum([len(rows) for rows in self._arrays])]).astype(np.int64)
+        self.dtype = self._arrays[0].dtype
+        self.shape = int(self._starts[-1]), int(self._arrays[0].shape[1])
+        most = MAX_RESIDENT if max_resident is None else max_resident
+        n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
+        self._gives_back = n_bytes > most and any(isinstance(piece, MappedArray) for piece in pieces)
+        self._fetched = 0
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Array:
+        """Rows of a slice of step one (a view where they are in one piece), or of an array of indices (a copy)."""
+        if isinstance(key, slice):
+            first, last, _ = key.indices(len(self))
+            parts = [rows for rows, _ in self._runs(first, max(first, last))]
+            if len(parts) == 1:
+                return parts[0]
+            return np.concatenate(parts) if parts else np.empty((0, self.shape[1]), self.dtype)
+        if len(self._arrays) == 1:
+            return np.asarray(self._arrays[0][key])
+        out = np.empty((len(key), self.shape[1]), self.dtype)
+        owner = np.searchsorted(self._starts, key, side="right") - 1
+        for piece in np.unique(owner).tolist():
+            own = owner == piece
+            out[own] = self._arrays[piece][key[own] - self._starts[piece]]
+        return out
+
+    @property
+    def first_row(self) -> Array:
+        """(1, width): what a function of rows can be tried on."""
+        return self[0:1]
+
+    def chunks(self) -> Iterator[Array]:
+        """All rows in order, a few at a time; their pages are given back."""
+        step = max(1, CHUNK_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
+        for first in range(0, len(self), step):
+            last = min(first + step, len(self))
+            yield from (rows for rows, _ in self._runs(first, last))
+            self.give_back(first, last)
+
+    def add_to_checksum(self, total: int) -> int:
+        """The CRC-32 of all rows, from that of what comes before them."""
+        for rows in self.chunks():
+            total = zlib.crc32(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data, total)
+        return total
+
+    def give_back(self, first: int, last: int) -> None:
+        """Let the system take the pages of these rows, where the table is large."""
+        if not self._gives_back:
+            return
+        for _, (piece, start, stop) in self._runs(first, last):
+            mapped = self._pieces[piece]
+            if isinstance(mapped, MappedArray):
+                mapped.give_back(start, stop)
+
+    def give_back_rows(self, rows: Any) -> None:
+        """The same by a slice with both ends, or by an array of indices: then all from the first to the last go."""
+        if isinstance(rows, slice):
+            self.give_back(rows.start, rows.stop)
+        elif len(rows):
+            self.give_back(int(rows.min()), int(rows.max()) + 1)
+
+    def fetch_behind(self, last: int) -> None:
+        """Let the system read the rows from this one on, which the next blocks ask for, where the table is large."""
+        ahead = max(1, AHEAD_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
+        if not self._gives_back or self._fetched - ahead <= last < self._fetched - ahead // 2:
+            return  # it was asked for already
+        self._fetched = last + ahead
+        for _, (piece, start, stop) in self._runs(last, min(last + ahead, len(self))):
+            mapped = self._pieces[piece]
+            if isinstance(mapped, MappedArray):
+                mapped.fetch(start, stop)
+
+    def _runs(self, first: int, last: int) -> Iterator[tuple[Array, tuple[int, int, int]]]:
+        """The rows from first to last (exclusive), piece by piece, and which of which piece they are."""
+        piece = int(np.searchsorted(self._starts, first, side="right")) - 1
+        while first < last:
+            start, end = int(self._starts[piece]), int(self._starts[piece + 1])
+            stop = min(last, end)
+            if first < stop:
+                yield self._arrays[piece][first - start : stop - start], (piece, first - start, stop - start)
+            first, piece = max(first, stop), piece + 1

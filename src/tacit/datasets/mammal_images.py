@@ -1,0 +1,110 @@
+"""Six mammals with the HOG of every window: the localisation data of Kumar, Packer & Koller 2010."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import zipfile
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.location import find_file, find_folder
+from tacit.data.parameters import reason, shorten
+from tacit.data.ragged import Ragged
+from tacit.data.reading import MAX_BYTES, check_promise, named, read_text, unreadable
+from tacit.runtime.archive import StorageError, read_array
+
+_ARRAYS = {"hog": 2, "position": 2, "offsets": 1}
+_COLUMNS = ("image", "class", "columns", "rows", "test_folds")
+
+
+class Mammals(NamedTuple):
+    """Bags of windows, classes, column and row of each window, and (n, 5) whether an image tests folds 1 to 5."""
+
+    X: Ragged
+    y: Array
+    position: Array
+    is_test: Array
+
+
+def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MAX_BYTES) -> Mammals:
+    """271 images of six mammals; a window is the HOG (Felzenszwalb et al. 2010) at one position, 1488 numbers.
+
+    Parameters
+    ----------
+    folder : where ``hog.npz`` (hog, position, offsets) and ``images.csv`` (class, columns, rows, test_folds) are; None
+        for ``mammals`` below the folder that the environment variable TACIT_DATA names
+    max_bytes : larger files are refused before they are unpacked
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     position = np.array([[0, 0], [0, 1], [0, 0]])
+    ...     np.savez(f"{folder}/hog.npz", hog=np.ones((3, 4), np.float16), position=position, offsets=[0, 2, 3])
+    ...     with open(f"{folder}/images.csv", "w") as table:
+    ...         _ = table.write("image,class,columns,rows,test_folds\\na,bison,1,2,\\nb,deer,1,1,15\\n")
+    ...     data = mammals(folder)
+    >>> data.X, data.is_test[1]
+    (Ragged(2 samples, 1–2 rows each; 3 × 4 float32), array([ True, False, False, False,  True]))
+    """
+    place = find_folder(folder, "mammals")
+    hog, position, offsets = _arrays(place / "hog.npz", max_bytes)
+    rows = _rows(place / "images.csv", max_bytes)
+    if len(rows) != offsets.size - 1 or len(position) != len(hog):
+        raise ValueError(
+            f"{named(place)}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows "
+            f"and {len(position)} positions, which do not go together"
+        )
+    try:
+        X = Ragged(hog.astype(np.float32), offsets)
+    except ValueError as error:
+        raise ValueError(f"{named(place / 'hog.npz')} does not hold bags of windows: {reason(error)}") from error
+    for i, row in enumerate(rows):
+        if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
+            raise ValueError(
+                f"{named(place)}: image {shorten(row['image'])} has {X.lengths[i]} windows, and "
+                f"{shorten(row['columns'])} columns × {shorten(row['rows'])} rows"
+            )
+    is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
+    return Mammals(X, np.array([row["class"] for row in rows]), position.astype(np.int64), is_test)
+
+
+def _arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
+    place = find_file(path, "the archive of windows")
+    try:
+        with zipfile.ZipFile(place) as packed:
+            names = {f"{name}.npy" for name in _ARRAYS} & set(packed.namelist())
+            missing = [name for name in _ARRAYS if f"{name}.npy" not in names]
+            if missing:
+                raise ValueError(f"it has no array {missing[0]!r}, only {shorten(packed.namelist())}")
+            check_promise(place, sum(entry.file_size for entry in packed.infolist()), max_bytes)
+            found = tuple(read_array(packed.read(f"{name}.npy"), name, str(place)) for name in _ARRAYS)
+    except StorageError:
+        raise
+    except PermissionError as error:
+        raise unreadable(place, error) from error
+    except Exception as error:  # parsers of zip raise whatever a malformed file makes them stumble over
+        raise ValueError(f"{named(place)} is truncated or not the archive of windows: {reason(error)}") from error
+    for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
+        if array.ndim != ndim or array.dtype.kind not in "iuf":
+            raise ValueError(f"{named(place)}: {name} has shape {array.shape} of {array.dtype}, not {ndim} dimensions")
+    return found
+
+
+def _rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
+    place = find_file(path, "the table of images")
+    try:
+        reader = csv.DictReader(io.StringIO(read_text(place, max_bytes=max_bytes), newline=""))
+        columns, rows = reader.fieldnames or (), list(reader)
+    except csv.Error as error:
+        raise ValueError(f"{named(place)} is not a table ({reason(error)})") from error
+    missing = [name for name in _COLUMNS if name not in columns]
+    if missing:
+        raise ValueError(f"{named(place)} has no column {missing[0]!r}; its columns are {shorten(list(columns))}")
+    for i, row in enumerate(rows):
+        is_whole = all((row[name] or "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
+        if not is_whole or row["test_folds"] is None:
+            raise ValueError(f"{named(place)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
+    return rows

@@ -1,0 +1,146 @@
+"""The strings of PAutomaC, the competition in learning probabilistic automata (Verwer, Eyraud & de la Higuera 2014)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.location import find_file, find_folder
+from tacit.data.parameters import reason, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.data.reading import MAX_BYTES, named, read_text
+
+
+class Pautomac(NamedTuple):
+    """One problem of the competition: strings of the symbols 0 … n_symbols − 1.
+
+    Attributes
+    ----------
+    train : strings to learn from, drawn from a hidden automaton
+    test : other strings, to be given probabilities
+    solution : (test strings,) their true probabilities
+    n_symbols : size of the alphabet, for ``SpectralAutomaton(alphabet=range(n_symbols))``: not all symbols need occur
+    """
+
+    train: Ragged
+    test: Ragged
+    solution: Array
+    n_symbols: int
+
+
+def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MAX_BYTES) -> Pautomac:
+    """A problem of PAutomaC by its number: training strings, test strings and the true probabilities of the latter.
+
+    Parameters
+    ----------
+    number : 1 to 48 in the competition
+    folder : where ``1.pautomac.train``, ``1.pautomac.test`` and ``1.pautomac_solution.txt`` are, as they are or with
+        ``.gz``; None for ``pautomac`` below the folder that the environment variable TACIT_DATA names
+    max_bytes : larger files are refused before they are unpacked
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "1.pautomac.train").write_text("3 2\\n2 0 1\\n0\\n1 1\\n")
+    ...     _ = (Path(folder) / "1.pautomac.test").write_text("2 2\\n1 0\\n0\\n")
+    ...     _ = (Path(folder) / "1.pautomac_solution.txt").write_text("2\\n0.25\\n0.5\\n")
+    ...     data = pautomac(1, folder)
+    >>> data.train, data.solution, data.n_symbols
+    (Ragged(3 samples, 0–2 rows each; 3 int64), array([0.25, 0.5 ]), 2)
+    """
+    number = whole_number("number", number, 1, 10**6)
+    place = find_folder(folder, "pautomac")
+    train, of_train = read_pautomac(_file(place, f"{number}.pautomac.train"), max_bytes)
+    test, of_test = read_pautomac(_file(place, f"{number}.pautomac.test"), max_bytes)
+    solution = _read_solution(_file(place, f"{number}.pautomac_solution.txt"), max_bytes)
+    if len(test) != len(solution):
+        raise ValueError(
+            f"{named(place)}: problem {number} has {len(test)} test strings and {len(solution)} probabilities, which "
+            "do not go together"
+        )
+    return Pautomac(train, test, solution, max(of_train, of_test))
+
+
+class PautomacStrings(NamedTuple):
+    """Strings of the symbols 0 … n_symbols − 1."""
+
+    strings: Ragged
+    n_symbols: int
+
+
+def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> PautomacStrings:
+    """One file of strings, unpacked if its name ends in ``.gz``; at most ``max_bytes`` are read.
+
+    The first line has the number of strings and of symbols; each other line is a string, its length first.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "few").write_text("2 3\\n3 0 2 1\\n0\\n")
+    ...     read_pautomac(f"{folder}/few").strings[0]
+    array([0, 2, 1])
+    """
+    place = find_file(path, "a file of PAutomaC strings")
+    lines = read_text(place, "ascii", max_bytes).splitlines()
+    where = f"{named(place)}, line"
+    head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
+    if len(head) != 2 or head[1] < 1:
+        raise ValueError(
+            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings begins with two numbers: "
+            "how many strings, and how many symbols"
+        )
+    n, k = head
+    if len(lines) - 1 != n:
+        raise ValueError(f"{named(place)} promises {shorten(n)} strings and has {len(lines) - 1}: truncated or changed")
+    rows = [_whole_numbers(line, f"{where} {i + 2}") for i, line in enumerate(lines[1:])]
+    for i, row in enumerate(rows):
+        if not row or row[0] != len(row) - 1:
+            promised = shorten(row[0]) if row else "no length"
+            raise ValueError(f"{where} {i + 2}: a string of {promised} symbols has {max(len(row) - 1, 0)} of them")
+        wrong = next((symbol for symbol in row[1:] if not 0 <= symbol < k), None)
+        if wrong is not None:
+            raise ValueError(
+                f"{where} {i + 2} has the symbol {shorten(wrong)}; the first line allows 0 to {shorten(k - 1)}"
+            )
+    offsets = np.cumsum([0] + [len(row) - 1 for row in rows])
+    if k > 2**31:
+        raise ValueError(f"{where} 1 promises {shorten(k)} symbols, more than there can be")
+    values = np.array([symbol for row in rows for symbol in row[1:]], dtype=np.int64)
+    return PautomacStrings(Ragged(values, offsets), k)
+
+
+def _read_solution(place: Path, max_bytes: int) -> Array:
+    lines = read_text(place, "ascii", max_bytes).splitlines()
+    try:
+        expected, *values = (float(line) for line in lines)
+    except ValueError as error:
+        raise ValueError(f"{named(place)} is not a list of probabilities: {reason(error)}") from error
+    solution = np.array(values)
+    if expected != solution.size:
+        raise ValueError(f"{named(place)} promises {expected:g} probabilities and has {solution.size}: truncated")
+    wrong = np.flatnonzero(~((solution >= 0) & (solution <= 1)))
+    if wrong.size:
+        raise ValueError(f"{named(place)}, line {wrong[0] + 2} is {solution[wrong[0]]}, not a probability")
+    return solution
+
+
+def _whole_numbers(line: str, where: str) -> list[int]:
+    try:
+        return [int(word) for word in line.split()]
+    except ValueError as error:
+        raise ValueError(f"{where} is {shorten(line)}, not whole numbers") from error
+
+
+def _file(folder: Path, name: str) -> Path:
+    for candidate in (folder / f"{name}.gz", folder / name):
+        if os.path.isfile(candidate):
+            return candidate
+    numbers = sorted({int(file.name.split(".")[0]) for file in folder.glob("*.pautomac.train*") if _is_numbered(file)})
+    has = f"it has the problems {', '.join(map(str, numbers))}" if numbers else "it has no *.pautomac.train at all"
+    raise FileNotFoundError(f"{named(folder)} has neither {name}.gz nor {name}; {has}")
+
+
+def _is_numbered(file: Path) -> bool:
+    return file.name.split(".")[0].isdecimal()

@@ -1,0 +1,83 @@
+"""``tacit demo``: what tacit does, on data that it draws itself.
+
+A part is a function that takes the folder for its pictures and returns its report, a few lines of text; a new one is
+added to `parts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tacit.commands.options import run_options
+from tacit.commands.run import CommandRun, draw_to_files
+
+if TYPE_CHECKING:
+    from tacit.report import Page
+
+
+@click.command(epilog="Example: tacit demo --out demo")
+@run_options(out="demo", is_drawn=False, overwrites=True)
+def demo(run: CommandRun) -> None:
+    """Find a hidden motif in DNA, and how far digits are turned (half a minute)."""
+    draw_to_files()
+    from tacit.report import render
+
+    texts = []
+    with run.writing() as folder:
+        for text in reports(folder.stage):
+            texts.append(text.replace(str(folder.stage), str(run.out)))
+            run.say(texts[-1])
+        folder.write_text("report.html", render(demo_page(texts, folder.stage)))
+    run.say(f"\nOpen {run.out / 'report.html'}")
+
+
+def parts() -> tuple[Callable[[Path], str], ...]:
+    """The parts, in the order in which they run."""
+    from tacit.demo.motif import hidden_motif
+    from tacit.demo.turns import turned_digits
+
+    return hidden_motif, turned_digits
+
+
+def reports(folder: Path) -> Iterator[str]:
+    """Run all parts in turn; the report of each as soon as it is ready."""
+    from tacit.plot import pyplot
+
+    pyplot()  # better to miss it now than after the work
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in parts():
+        yield part(folder)
+
+
+TITLES = ("A motif hidden in DNA", "Digits at a hidden turn")
+
+PICTURES = {
+    "found_motif.png": "The motif in sequences that the model had not seen, and its letters.",
+    "motif.png": "How learning went down, and how alike the chosen windows became.",
+    "turns.png": "Digits as they came, and turned back by the angle that was found.",
+    "mean_digits.png": "The mean of every digit, before and after.",
+}
+"""What is on each picture."""
+
+_OF_PART = (("found_motif.png", "motif.png"), ("turns.png", "mean_digits.png"))
+
+
+def demo_page(texts: Sequence[str], folder: Path) -> Page:
+    """The page, from the text of every part and the folder with the pictures."""
+    from tacit.report import Code, Page, Picture, Prose, Section
+
+    sections = []
+    for title, text, names in zip(TITLES, texts, _OF_PART, strict=True):
+        pictures = [Picture((folder / name).read_bytes(), PICTURES[name], PICTURES[name]) for name in names]
+        table = "\n".join(line for line in text.strip().splitlines() if not line.startswith("Picture"))
+        sections.append(Section(title, [Code(table), *pictures]))
+    note = "Part of every answer is hidden: where the motif lies, how far the digit is turned. Labels do not say it."
+    return Page(
+        "tacit: a demonstration",
+        "Learning from data of which a part is never labelled",
+        sections=[Section("What this is", [Prose(note)]), *sections],
+    )

@@ -1,0 +1,197 @@
+"""``tacit motif``: from files of sequences to motifs, sites, and a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.commands.options import INPUT_FILE, INPUT_FILE_OR_FOLDER, run_options
+from tacit.commands.run import INTERRUPTED, OUT_OF_TIME, CommandRun, draw_to_files
+
+
+class Widths(click.ParamType[Any]):
+    """A width such as 8, or a range such as 6-14."""
+
+    name = "WIDTH"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        parts = value.split("-")
+        if not all(part.isdigit() for part in parts) or len(parts) > 2:
+            self.fail(f"{value!r} is neither a width such as 8 nor a range such as 6-14", param, ctx)
+        return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
+
+
+class Count(click.ParamType[Any]):
+    """A whole number, or "auto"."""
+
+    name = "N"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        if value == "auto" or not isinstance(value, str):
+            return value
+        if not value.isdigit():
+            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
+        return int(value)
+
+
+EXAMPLES = """\b
+Examples:
+  tacit motif peaks.fa --out peaks
+  tacit motif bound.fa.gz free.fa.gz --width 6-14 --known jaspar.meme
+  tacit motif array.tsv --top 1000 --flank GTCTGTGTTC --motifs 2
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("positives", type=INPUT_FILE_OR_FOLDER)
+@click.argument("negatives", type=INPUT_FILE_OR_FOLDER, required=False)
+@click.option("--width", type=Widths(), default="10", show_default=True, help="Letters of a motif, or a range: 6-14.")
+@click.option("--motifs", "n_motifs", type=Count(), default="auto", show_default=True, help="How many, at most 5.")
+@click.option("--learner", type=click.Choice(["logistic", "latent svm"]), default="logistic", show_default=True)
+@click.option("--c", "C", type=click.FloatRange(0, min_open=True), help="Weight of the loss; else by cross-validation.")
+@click.option("--strands", type=click.Choice(["both", "one"]), default="both", show_default=True)
+@click.option("--overhang", type=click.IntRange(0), default=2, show_default=True, help="Letters of a site outside.")
+@click.option("--flank", default="", metavar="SEQ", help="Letters that follow every sequence, such as a linker.")
+@click.option(
+    "--top", type=click.IntRange(10), default=1000, show_default=True, help="Positives of a table of signals."
+)
+@click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without words.")
+@click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR) to compare with.")
+@click.option("--time-budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Then keep the best.")
+@click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="File for the motifs so far.")
+@click.option("--resume", is_flag=True, help="Go on from the checkpoint.")
+@run_options(out="motifs")
+def motif(
+    run: CommandRun, positives: Path, negatives: Path | None, top: int, known: Path | None, **options: Any
+) -> None:
+    """Find the motifs that tell POSITIVES from NEGATIVES.
+
+    Files are FASTA or FASTQ, plain or gz; a folder of shards (tacit.Shards.write) does as well. Without NEGATIVES,
+    shuffles of the positives are the negatives. A table (.tsv) has sequences and labels, or sequences and signals, of
+    which the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
+    predictions.tsv, model.tacit and run.json.
+    """
+    from tacit.dna.finder import MotifFinder
+    from tacit.data.shards.folder import listed
+    from tacit.dna.finder import exports
+    from tacit.dna.finder.evidence import tell_lengths
+    from tacit.dna.finder.inputs import read_motif_input
+    from tacit.dna.finder.known import LIKENESS, match_known
+    from tacit.dna.finder.overlaps import tell_overlap
+    from tacit.dna.motif_files import read_motifs
+    from tacit.runtime import Status
+
+    options["C"] = "auto" if options["C"] is None else options["C"]
+    finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
+    finder.check_parameters()
+    with run.writing(*(listed(path) for path in (positives, negatives) if path is not None), known) as folder:
+        data = read_motif_input(positives, negatives, top=top, seed=run.seed)
+        library = [] if known is None else read_motifs(known)
+        run.note(f"{data.told}: looking for motifs")
+        finder.fit(data.letters, data.labels)
+        run.status = {Status.INTERRUPTED: INTERRUPTED, Status.STOPPED: OUT_OF_TIME}.get(finder.status_, run.status)
+        matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
+        sites = exports.list_sites(finder, data)
+        _write(folder, finder, data, sites, matches)
+        facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
+        run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
+    for number, one in enumerate(finder.motifs_):
+        like = ""
+        if matches:
+            best = matches[number][0]
+            like = f", like {best.name}" if best.p_value < LIKENESS else ", like no known motif"
+        run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
+        if one.overlap is not None:
+            run.say(f"  it {tell_overlap(one)}")
+    if not finder.motifs_:
+        run.say("no motif is significant")
+    if tell_lengths(finder.length_area_):
+        run.say(tell_lengths(finder.length_area_))
+    run.say(f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}")
+    run.say(f"open {run.out / 'report.html'}")
+
+
+def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> None:
+    """All files but the record."""
+    from tacit.dna.finder import exports
+    from tacit.dna.finder.logos import logo_svg
+    from tacit.dna.finder.page import motif_page
+    from tacit.report import render
+
+    folder.write_text("motifs.meme", exports.meme_text(finder))
+    folder.write_text("motifs.jaspar", exports.jaspar_text(finder))
+    folder.write_text("sites.tsv", exports.sites_tsv(sites))
+    folder.write_text("sites.bed", exports.sites_bed(sites, exports.motif_names(finder)))
+    draw_to_files()
+    for number, one in enumerate(finder.motifs_):
+        svg = logo_svg(one.probabilities, one.background, standalone=True)
+        folder.write_text(f"logo_{number + 1}.svg", str(svg) + "\n")
+        _write_png(folder.path(f"logo_{number + 1}.png"), one)
+    folder.write_text("predictions.tsv", _predictions(finder, data))
+    if matches:
+        header = ("motif", "consensus", "known", "correlation", "p_value", "offset", "strand", "overlap")
+        rows = [
+            (number + 1, one.consensus, m.name, m.correlation, m.p_value, m.offset, "+-"[m.strand], m.overlap)
+            for number, one in enumerate(finder.motifs_)
+            for m in matches[number]
+        ]
+        folder.write_text("matches.tsv", exports.tsv(header, rows))
+    finder.save(folder.path("model.tacit"))
+    command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
+    folder.write_text("report.html", render(motif_page(finder, data, sites, matches=matches, command=command)))
+
+
+def _write_png(path: Path, one: Any) -> None:
+    """The logo as a picture, if matplotlib is there."""
+    from tacit import plot
+
+    ax = plot.logo(one.probabilities)
+    ax.figure.savefig(path, dpi=150)
+    plot.pyplot().close(ax.figure)
+
+
+def _predictions(finder: Any, data: Any) -> str:
+    """Held-out sequences with their labels and scores."""
+    from tacit.dna.finder import exports
+
+    held = finder.held_out_
+    scores = [name for name in ("motifs and words", "motifs", "words", "composition") if name in held]
+    n = len(data.names)
+    rows = []
+    for place, i in enumerate(held["rows"].tolist()):
+        name = data.names[i] if i < n else f"shuffle of {data.names[i - n]}"
+        label = finder.classes_[int(held["is_positive"][place])]
+        rows.append((name, label, *(float(held[kind][place]) for kind in scores)))
+    return exports.tsv(("sequence", "label", *(name.replace(" ", "_") for name in scores)), rows)
+
+
+def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
+    """What run.json says of a motif."""
+    facts = {
+        "consensus": one.consensus,
+        "width": one.width,
+        "p_value": one.p_value,
+        "is_significant": one.is_significant,
+        "sites": one.sites,
+        "in_positives": one.in_positives,
+        "in_negatives": one.in_negatives,
+        "bits": one.bits,
+        "agreement_of_starts": one.agreement,
+    }
+    if one.overlap is not None:
+        strand = "-" if one.overlap.is_turned else "+"
+        facts["overlap"] = {
+            "motif": one.overlap.motif,
+            "offset": one.overlap.offset,
+            "strand": strand,
+            "share": one.overlap.share,
+        }
+    if matches:
+        best = matches[number][0]
+        facts["match"] = {"name": best.name, "correlation": best.correlation, "p_value": best.p_value}
+    return facts

@@ -1,0 +1,167 @@
+"""Is it real? Tests and intervals on sequences that were held out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import norm, rankdata
+
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
+from tacit.dna.motif.composition import count_shares, word_shares
+
+LONGEST_SHARE = 3
+"""Letters of the longest words of the composition that a motif is tested given."""
+
+ROWS_PER_COVARIATE = 10
+"""Held-out sequences of the smaller class per covariate of the test, at the least: longer words are left out before."""
+
+TOO_TELLING = 0.9
+"""Area under the ROC curve of the lengths from which on a reader is warned."""
+
+_RIDGE = 1e-3
+_STEPS = 50
+
+
+class Auroc(NamedTuple):
+    """The area under the ROC curve, and its 95 % interval (DeLong et al. 1988)."""
+
+    value: float
+    low: float
+    high: float
+
+
+def auroc(score: Array, is_positive: Array) -> Auroc:
+    """How often a positive has a higher score than a negative, ties counting half.
+
+    >>> auroc(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False])).value
+    0.75
+    """
+    value, placements = _placements(score, is_positive)
+    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in placements if part.size > 1))
+    reach = norm.ppf(0.975) * float(spread)
+    return Auroc(value, max(value - reach, 0.0), min(value + reach, 1.0))
+
+
+def compare_auroc(one: Array, other: Array, is_positive: Array) -> tuple[float, float]:
+    """The difference of two areas on the same sequences, and its two-sided p-value (DeLong et al. 1988)."""
+    (a, first), (b, second) = _placements(one, is_positive), _placements(other, is_positive)
+    differences = [p - q for p, q in zip(first, second, strict=True)]
+    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in differences if part.size > 1))
+    return a - b, float(2 * norm.sf(abs(a - b) / spread)) if spread > 0 else 1.0
+
+
+def _placements(score: Array, is_positive: Array) -> tuple[float, tuple[Array, Array]]:
+    """The area, and for each positive and negative its share of pairs that are in the right order."""
+    positive, negative = score[is_positive], score[~is_positive]
+    ranks = rankdata(score)
+    up = (ranks[is_positive] - rankdata(positive)) / negative.size
+    down = 1 - (ranks[~is_positive] - rankdata(negative)) / positive.size
+    return float(up.mean()), (up, down)
+
+
+def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
+    """The p-value of a motif on sequences that it was not learned from, given other motifs, composition and lengths.
+
+    Parameters
+    ----------
+    score : (sequences,) of its best site
+    others : (sequences, motifs) the same of the motifs that it must add to
+    sequences, is_positive : held out
+    strands : 1 or 2
+    """
+    least = min(int(is_positive.sum()), int((~is_positive).sum()))
+    longest = LONGEST_SHARE
+    while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
+        longest -= 1
+    shares = word_shares(sequences, longest, strands)
+    squares = word_shares(sequences, 1, strands)[:, :-1] ** 2
+    lengths = np.log(sequences.lengths)[:, None]
+    return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
+
+
+def tell_lengths(area: float) -> str:
+    """What a reader should know where lengths tell the classes apart; nothing where they do not.
+
+    >>> tell_lengths(0.5)
+    ''
+    """
+    apart = max(area, 1 - area)
+    if apart < TOO_TELLING:
+        return ""
+    return (
+        f"the lengths of the sequences alone tell positive from negative ones (AUROC {apart:.2f}); motifs are tested "
+        "given the length, so that hardly any can be significant: cut all sequences to one length"
+    )
+
+
+def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
+    """The p-value of a motif: do sequences with a better site have higher odds of being positive, given covariates?
+
+    The score test of one more feature in a logistic regression on the covariates, one-sided. It equals the Wald test
+    for weak motifs and many sequences, and unlike that it holds where a motif tells the classes apart without error.
+
+    Parameters
+    ----------
+    score : (n,) the score of the best site, learned from other sequences
+    covariates : (n, d) composition, and the scores of motifs before this one
+    is_positive : (n,)
+
+    >>> rng = np.random.default_rng(0)
+    >>> label = np.arange(400) % 2 == 1
+    >>> composition = rng.standard_normal((400, 3))
+    >>> bool(given_p_value(label + rng.standard_normal(400), composition, label) < 1e-6)
+    True
+    """
+    if np.ptp(score) == 0 or is_positive.all() or not is_positive.any():
+        return 1.0
+    spread = covariates.std(axis=0)
+    table = (covariates - covariates.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
+    table = np.column_stack([np.ones(score.size), table])
+    probability = _fit_logistic(table, is_positive.astype(np.float64))
+    variance = probability * (1 - probability)
+    x = (score - score.mean()) / score.std()
+    weighted = table * variance[:, None]
+    inside = np.linalg.lstsq(weighted.T @ table + _RIDGE * np.eye(table.shape[1]), weighted.T @ x, rcond=None)[0]
+    rest = x - table @ inside
+    spread_of_sum = np.sqrt(float(variance @ rest**2))
+    if not spread_of_sum > 0:
+        return 1.0
+    p = float(norm.sf(float((is_positive - probability) @ rest) / spread_of_sum))
+    return max(p, float(np.finfo(np.float64).tiny))
+
+
+def _fit_logistic(table: Array, y: Array) -> Array:
+    """Probabilities of a logistic regression with next to no penalty, by Newton's method."""
+    w = np.zeros(table.shape[1])
+    penalty = np.full(w.size, _RIDGE)
+    penalty[0] = 0.0
+    for _ in range(_STEPS):
+        p = expit(table @ w)
+        variance = np.maximum(p * (1 - p), 1e-10)
+        slope = table.T @ (y - p) - penalty * w
+        step = np.linalg.solve((table * variance[:, None]).T @ table + np.diag(penalty + 1e-9), slope)
+        w += step * min(1.0, 5.0 / max(float(np.abs(step).max()), 1e-12))
+        if np.abs(step).max() < 1e-8:
+            break
+    return np.asarray(expit(table @ w))
+
+
+def split_in_halves(letters: list[str] | Array, is_positive: Array, held_out: float, seed: int) -> Array:
+    """Which sequences are held out: a share of each class; copies of a sequence, on either strand, stay together."""
+    swap = str.maketrans("ACGTacgt", "TGCAtgca")
+    keys = [min(str(s).upper(), str(s)[::-1].translate(swap).upper()) for s in letters]
+    _, group = np.unique(np.array(keys, dtype=object), return_inverse=True)
+    n_groups = int(group.max()) + 1
+    draw = np.random.default_rng(seed).permutation(n_groups)
+    is_held = np.zeros(is_positive.size, dtype=bool)
+    for kind in (True, False):
+        rows = np.flatnonzero(is_positive == kind)
+        order = rows[np.argsort(draw[group[rows]], kind="stable")]
+        cut = round(held_out * rows.size)
+        chosen = set(group[order[:cut]].tolist())
+        is_held[rows] = [g in chosen for g in group[rows].tolist()]
+    held_groups = set(group[is_held].tolist())  # a group with both labels stays together too
+    return np.array([g in held_groups for g in group.tolist()])

@@ -1,0 +1,257 @@
+"""`MotifFinder`: motifs that tell positive sequences from negative ones, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import random_numbers
+from tacit.data.ragged import Ragged
+from tacit.dna.finder import evidence
+from tacit.dna.finder.blending import blend, score_composition
+from tacit.dna.finder.checks import check_fitted, check_settings
+from tacit.dna.finder.kmers import SHUFFLES, KmerModel, count_words, learn_kmers
+from tacit.dna.finder.overlaps import mark_overlaps
+from tacit.dna.finder.search import MotifSearch
+from tacit.dna.finder.sequences import append_flank, check_enough, read_classes, write_letters
+from tacit.dna.finder.settings import count_strands, make_problem, read_widths
+from tacit.dna.finder.shapes import describe_motif, find_best_sites
+from tacit.dna.motif.sequences import read_sequences
+from tacit.learners.application import Application
+from tacit.problems import Motif
+from tacit.runtime import Progress, Status
+from tacit.runtime.deadline import Deadline
+
+LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
+"""Letters of the words of the composition. Shuffles have the same pairs: longer words would tell how they were made,
+and not how negatives look."""
+
+
+class MotifFinder(Application):
+    """Find the motifs that tell positive sequences from negative ones, and test them on sequences held out.
+
+    The model is ``F(x) = composition + Σ over motifs of the best site, if that speaks for the positive class``
+    (`tacit.problems.Motif` with ``features="sites"``). A motif is begun from the words that explain best what is left
+    to explain, and all motifs are then refitted together. Each is tested on the held-out part: do sequences with a
+    better site have higher odds of being positive, *given* their composition and the motifs before it? At the end the
+    model is refitted to all sequences. Predictions also use a logistic regression on words of 3 to 6 letters, unless
+    ``motif_only`` is set.
+
+    Parameters
+    ----------
+    width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation
+    n_motifs : how many, or "auto" for as many as are significant, at most 5
+    learner : "logistic", or "latent svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
+    C : weight of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
+    strands : "both", or "one" for sequences that are read in one direction, such as RNA
+    overhang : letters of a site that may lie outside of its sequence
+    flank : letters that follow every sequence, such as the linker of a binding array
+    motif_only : predict from motifs and composition alone
+    held_out : the share of sequences that is held out for tests
+    alpha : a motif is significant if its p-value, times the number of motifs tested, is below this
+    time_budget : seconds after which the best so far is kept; None for as long as it takes
+    checkpoint, resume : a file that holds the motifs found so far, and whether to go on from it
+    random_state : of the split, the shuffles, cross-validation
+    n_jobs : threads; the result is the same for any
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    motifs_ : one `tacit.dna.finder.shapes.FoundMotif` each, the most significant first; with "auto" only those that are
+    coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
+    composition_ : letters of the longest words of the composition: 3, and 2 where shuffles are the negatives
+    evidence_ : areas under the ROC curve on the held-out part, of motifs, words, both, and composition alone
+    length_area_ : the same area of the lengths; near 0 or 1 no motif can be found to add to them
+    status_ : why it stopped
+    history_ : the objective of every step of the best start, one list per motif
+
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, _ = planted_motif(400, 40, "TGACTCAT", noise=0.1, strands="both", seed=0)
+    >>> finder = MotifFinder(width=8, verbose=0).fit(X, y)
+    >>> [(motif.consensus in ("TGACTCAT", "ATGAGTCA"), motif.p_value < 1e-9) for motif in finder.motifs_]
+    [(True, True)]
+    >>> finder.predict(["ccccatgagtcaccccaccc", "ccccccccagccccacccgc"])
+    array([ 1, -1])
+    """
+
+    _not_saved = ("checkpoint", "resume", "verbose", "time_budget", "n_jobs")
+    status_: Status
+
+    def __init__(
+        self,
+        width: Any = 10,
+        n_motifs: Any = "auto",
+        learner: str = "logistic",
+        C: Any = "auto",
+        strands: str = "both",
+        overhang: int = 2,
+        flank: str = "",
+        motif_only: bool = False,
+        held_out: float = 0.5,
+        alpha: float = 1e-3,
+        time_budget: float | None = None,
+        checkpoint: Any = None,
+        resume: bool = False,
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> None:
+        self.width = width
+        self.n_motifs = n_motifs
+        self.learner = learner
+        self.C = C
+        self.strands = strands
+        self.overhang = overhang
+        self.flank = flank
+        self.motif_only = motif_only
+        self.held_out = held_out
+        self.alpha = alpha
+        self.time_budget = time_budget
+        self.checkpoint = checkpoint
+        self.resume = resume
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # fit
+
+    def fit(self, X: Any, y: Any = None) -> MotifFinder:
+        """Learn from sequences and labels of two classes, of which the second, in their order, is positive.
+
+        Sequences are strings, or `tacit.Shards` of them, whose letters, a byte each, are read into memory. Without
+        labels all sequences are positive, and their shuffles, pairs of letters preserved, are the negatives.
+        """
+        self.check_parameters()
+        deadline = Deadline(self.time_budget)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        self.composition_ = LONGEST_SHARE if y is not None else LONGEST_SHARE_OF_SHUFFLES
+        sequences, is_positive, self.classes_ = read_classes(X, y, seed)
+        with_flank = append_flank(sequences, self.flank)
+        given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
+        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # none is too short
+        held = evidence.split_in_halves(write_letters(sequences), is_positive, float(self.held_out), seed)
+        check_enough(is_positive, held)
+        self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
+        progress = Progress(int(self.verbose), None)
+        search = MotifSearch(self, with_flank, is_positive, held, seed, deadline, progress)
+        search.run()
+        self._take_model(search)
+        shuffles = SHUFFLES if y is None else 1
+        words = self._learn_words(search, sequences, shuffles)
+        if search.ended_early is None:
+            search.refit()
+            self._take_model(search)
+        if search.ended_early is None and not self.motif_only:
+            self._refit_words(search, sequences, words.C, shuffles)
+        self._describe(search)
+        self.status_ = search.ended_early or Status.CONVERGED
+        progress.close()
+        return self
+
+    def _take_model(self, search: MotifSearch) -> None:
+        assert search.w is not None
+        self.width_, self.C_ = search.width, search.C
+        self.schema_, self.coef_ = search.schema, search.w
+        self.history_ = search.history
+
+    def _learn_words(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> KmerModel:
+        """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
+        and when the time is over."""
+        strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
+        bound = self.problem_.bind(search.sequences[test], None, self.schema_)
+        scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
+        words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        if search.ended_early is None:
+            try:
+                own, signs = sequences[search.train], search.is_positive[search.train]
+                words = learn_kmers(own, signs, strands, search.seed, shuffles=shuffles)
+                scores["words"] = words.score(sequences[test], strands)
+                scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, search.seed)
+                scores["composition"] = score_composition(sequences, search.is_positive, search.train, test, strands)
+            except KeyboardInterrupt:
+                search.ended_early = Status.INTERRUPTED
+        self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
+        areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
+        self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}
+        self.held_out_ = {"rows": test, "is_positive": labels, **scores}
+        return words
+
+    def _refit_words(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
+        """The words, learned from all sequences."""
+        try:
+            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,), shuffles)
+            self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
+        except KeyboardInterrupt:
+            search.ended_early = Status.INTERRUPTED
+
+    def _describe(self, search: MotifSearch) -> None:
+        """Shapes, sites and p-values of the motifs, the most significant first.
+
+        With "auto" a single motif that is not significant stays in the model, which must have one, and out of
+        `motifs_`.
+        """
+        self.sites_ = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
+        corrected = np.minimum(1.0, np.array(search.p_values) * search.n_tested)
+        kept = [m for m in range(corrected.size) if self.n_motifs != "auto" or corrected[m] < float(self.alpha)]
+        kept.sort(key=lambda m: search.p_values[m])
+        self.motif_order_ = np.array(kept, dtype=np.int64)
+        motifs = [
+            describe_motif(
+                search.sequences,
+                self.sites_,
+                m,
+                search.is_positive,
+                p_value=float(corrected[m]),
+                agreement=search.agreement[m],
+                alpha=float(self.alpha),
+            )
+            for m in kept
+        ]
+        self.motifs_ = mark_overlaps(motifs, kept, self.sites_, search.is_positive)
+
+    # use
+
+    @property
+    def weights_(self) -> dict[str, Array]:
+        """The named parts of `coef_`."""
+        return self.schema_.views(self.coef_)
+
+    @property
+    def problem_(self) -> Motif:
+        """The problem that `coef_` belongs to."""
+        return make_problem(self, int(self.schema_.blocks["motif"][0]), self.width_)
+
+    def decision_function(self, X: Any) -> Array:
+        """The log-odds of the positive class: above 0 where it is more likely, both classes as likely before."""
+        check_is_fitted(self, "coef_")
+        sequences = read_sequences(X)
+        oracle = self.problem_.bind(append_flank(sequences, self.flank), None, self.schema_)
+        score = oracle.label_scores(self.coef_)[:, 1]
+        if self.motif_only:
+            return np.asarray(score)
+        words = KmerModel(self.kmer_weights_, self.kmer_intercept_).score(sequences, count_strands(self))
+        return np.asarray(self.blend_[0] + self.blend_[1] * score + self.blend_[2] * words)
+
+    def predict(self, X: Any) -> Array:
+        """The label of every sequence."""
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.int64)])
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of labels that are right."""
+        return float(np.mean(self.predict(X) == np.asarray(y)))
+
+    # files
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file: not the sites in the training sequences, and not the scores of those held out."""
+        left_out = ("sites_", "held_out_")
+        return {name: value for name, value in super().learned_attributes().items() if name not in left_out}
+
+    def check_parameters(self) -> None:
+        check_settings(self)
+
+    def check_learned(self) -> None:
+        check_fitted(self)

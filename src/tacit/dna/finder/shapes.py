@@ -1,0 +1,215 @@
+"""The shape of a motif: letters at its sites, consensus, and where the sites are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import number, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.dna.letters import MEANING
+from tacit.dna.motif.sequences import SHARES
+from tacit.dna.motif.windows import COMPLEMENT
+
+__all__ = ["FoundMotif", "Overlap"]
+
+PSEUDOCOUNT = 1.0
+"""Letters that are added to each position, shared by the four bases as they are in the sequences."""
+
+
+NEGATIVES_WITH_SITE = 0.1
+"""The share of negative sequences whose best site counts as a site."""
+
+
+LONGEST_OFFSET = 100
+"""Letters between two sites that overlap, at the most: motifs are shorter."""
+
+
+class Sites(NamedTuple):
+    """The best site of every motif in every sequence: (sequences, motifs) each. ``start`` counts from the first letter
+    of the sequence, and may lie before it; where ``value`` is 0, there is none."""
+
+    start: Array
+    strand: Array
+    value: Array
+    width: int
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Most sites of a motif lie on those of another one, at one distance.
+
+    Parameters
+    ----------
+    motif : the number of the other one, from 1
+    offset : letters from the beginning of its site to that of ours, along its strand, as it is most often
+    is_turned : whether ours is then on the other strand
+    share : of our sites at this distance, on whichever side
+    """
+
+    motif: int
+    offset: int
+    is_turned: bool
+    share: float
+
+    def check(self) -> None:
+        """Refuse what no fit could have made."""
+        whole_number("motif", self.motif, 1)
+        whole_number("offset", self.offset, -LONGEST_OFFSET, LONGEST_OFFSET)
+        number("share", self.share, "a number from 0 to 1", lambda share: 0 <= share <= 1)
+        if not isinstance(self.is_turned, bool):
+            raise ValueError(f"is_turned is {shorten(self.is_turned)}, neither True nor False")
+
+
+@dataclass(frozen=True)
+class FoundMotif:
+    """What was found.
+
+    Parameters
+    ----------
+    counts : (width, 4) how often A, C, G, T stand at each position of the sites in positive sequences
+    background : (4,) shares of the letters in all sequences
+    consensus : one letter of the IUPAC code per position
+    least_score : that a site must exceed: nine of ten negative sequences have none
+    p_value : on held-out sequences, given composition, times the number of motifs tested
+    is_significant : whether that is below alpha
+    sites : positive sequences with a site
+    in_positives, in_negatives : shares of sequences with a site
+    agreement : the share of starts that ended at this motif
+    overlap : the motif before it whose sites most of its own lie on; None if there is none
+    """
+
+    counts: Array
+    background: Array
+    consensus: str
+    least_score: float
+    p_value: float
+    is_significant: bool
+    sites: int
+    in_positives: float
+    in_negatives: float
+    agreement: float
+    overlap: Overlap | None = None
+
+    @property
+    def width(self) -> int:
+        return len(self.counts)
+
+    @property
+    def probabilities(self) -> Array:
+        """(width, 4): shares of the letters, none of them 0."""
+        counts = self.counts + PSEUDOCOUNT * self.background
+        return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+    @property
+    def bits_by_position(self) -> Array:
+        """(width,): information against the background."""
+        p = self.probabilities
+        return np.asarray((p * np.log2(p / np.maximum(self.background, 1e-9))).sum(axis=1))
+
+    @property
+    def bits(self) -> float:
+        """Information in all positions together."""
+        return float(self.bits_by_position.sum())
+
+    def check(self) -> None:
+        """Refuse what no fit could have made."""
+        if not is_table(self.counts, 2, "f") or self.counts.shape[1] != 4 or (self.counts < 0).any():
+            raise ValueError(f"counts are {shorten(self.counts)}, not (width, 4) numbers")
+        if not is_table(self.background, 1, "f") or self.background.shape != (4,) or not (self.background > 0).all():
+            raise ValueError(f"background is {shorten(self.background)}, not four shares")
+        if not isinstance(self.consensus, str) or len(self.consensus) != len(self.counts):
+            raise ValueError(f"consensus is {shorten(self.consensus)}, not a letter per position")
+        if not set(self.consensus) <= set(MEANING):
+            raise ValueError(f"consensus is {shorten(self.consensus)}, not letters of DNA")
+        for name in ("p_value", "in_positives", "in_negatives", "agreement"):
+            number(name, getattr(self, name), "a number from 0 to 1", lambda share: 0 <= share <= 1)
+        whole_number("sites", self.sites, 0)
+        number("least_score", self.least_score, "a number from 0", lambda score: 0 <= score < np.inf)
+        if not isinstance(self.is_significant, bool):
+            raise ValueError(f"is_significant is {shorten(self.is_significant)}, neither True nor False")
+        if self.overlap is not None:
+            if not isinstance(self.overlap, Overlap):
+                raise ValueError(f"overlap is {shorten(self.overlap)}, no Overlap")
+            self.overlap.check()
+
+
+def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> Sites:
+    """The best site of every motif in every sequence, whatever its label."""
+    oracle = problem.bind(sequences, None, schema)
+    code = oracle.best_under(w, np.ones(len(sequences), np.int64)).code
+    hidden = oracle.decode(code)[1].reshape(len(sequences), schema.blocks["motif"][0], -1)
+    start = hidden[..., 0]
+    strand = hidden[..., 1] if hidden.shape[-1] == 2 else np.zeros_like(start)
+    letters = site_letters(sequences, np.where(start >= 0, start - problem.overhang, 0), strand, problem.width)
+    value = np.einsum("nmwc,mwc->nm", SHARES[letters], schema.views(w)["motif"])
+    has_site = start >= 0
+    start = np.where(has_site, start - problem.overhang, 0)
+    return Sites(start, strand * has_site, np.where(has_site, value, 0.0), int(problem.width))
+
+
+def site_letters(sequences: Ragged, start: Array, strand: Array, width: int) -> Array:
+    """(sequences, motifs, width) letter codes of windows, N outside of the sequence, read along their strand."""
+    places = start[..., None] + np.arange(width)
+    inside = (places >= 0) & (places < sequences.lengths[:, None, None])
+    flat = sequences.offsets[:-1][:, None, None] + np.where(inside, places, 0)
+    codes = np.where(inside, sequences.values[flat], list(MEANING).index("N"))
+    return np.where(strand[..., None] == 1, COMPLEMENT[codes[..., ::-1]], codes)
+
+
+def describe_motif(
+    sequences: Ragged,
+    sites: Sites,
+    m: int,
+    is_positive: Array,
+    *,
+    p_value: float = 1.0,
+    agreement: float = 0.0,
+    alpha: float = 0.0,
+) -> FoundMotif:
+    """A motif from its sites in the positive sequences; without p-value and agreement where nobody asks for them."""
+    least = max(0.0, float(np.quantile(sites.value[~is_positive, m], 1 - NEGATIVES_WITH_SITE)))
+    has_site = sites.value[:, m] > least
+    rows = np.flatnonzero(has_site & is_positive)
+    one = slice(m, m + 1)
+    width = sites.width
+    letters = site_letters(sequences[rows], sites.start[rows, one], sites.strand[rows, one], width)[:, 0]
+    background = np.bincount(sequences.values, minlength=len(SHARES)) @ SHARES
+    background = (background + background[::-1] + 1.0) / (background.sum() * 2 + 4.0)
+    counts = SHARES[letters].sum(axis=0) if rows.size else np.zeros((width, 4)) + background
+    shares = (counts + background) / (counts + background).sum(axis=1, keepdims=True)
+    return FoundMotif(
+        counts=np.asarray(counts, dtype=np.float64),
+        background=background,
+        consensus=write_consensus(shares),
+        least_score=least,
+        p_value=float(p_value),
+        is_significant=bool(p_value < alpha),
+        sites=int(rows.size),
+        in_positives=float(has_site[is_positive].mean()),
+        in_negatives=float(has_site[~is_positive].mean()),
+        agreement=float(agreement),
+    )
+
+
+def write_consensus(shares: Array) -> str:
+    """A letter per position (Cavener 1987): one base if it has half of the sites and twice the second's, two bases if
+    they have three quarters, else N.
+
+    >>> write_consensus(np.array([[0.9, 0.1, 0, 0], [0.4, 0, 0.4, 0.2], [0.25, 0.25, 0.25, 0.25]]))
+    'ARN'
+    """
+    names = {frozenset(bases): letter for letter, bases in MEANING.items()}
+    letters = []
+    for column in shares:
+        first, second = np.argsort(-column, kind="stable")[:2]
+        if column[first] > 0.5 and column[first] > 2 * column[second]:
+            letters.append("ACGT"[first])
+        elif column[first] + column[second] > 0.75:
+            letters.append(names[frozenset(("ACGT"[first], "ACGT"[second]))])
+        else:
+            letters.append("N")
+    return "".join(letters)

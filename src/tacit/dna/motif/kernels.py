@@ -1,0 +1,275 @@
+"""Whole-sweep kernels that slide a motif along sequences.
+
+A sequence is ``[starts[i], stops[i])`` of the word numbers ``words`` (background) and ``pieces`` (motif): the words
+that start at each position. A motif is cut into pieces of equal length, the j-th at ``places[j]`` of the window, and
+``tables[strand, j, piece]`` is what a piece adds to the score, so a window costs two lookups where ten letters would
+cost ten; there are at least two pieces, the second empty where one is enough. Running sums of the background weights
+give the words that start inside a window by one difference. States count starts, strands within starts.
+
+``shape`` has what depends on the problem alone: the width of the motif, the letters at the end of a sequence at which
+no counted word starts, the starts at its end that are no windows, and the letters that a word reaches back. Where words
+are counted on both strands, ``reverse`` has the weights of their reverse complements, else it is empty: those start
+inside a window, read backwards, where a word *ends* in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+
+
+@kernel
+def best_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    weights: Array,
+    reverse: Array,
+    tables: Array,
+    places: Array,
+    shape: Array,
+    given: Array,
+    preferred: Array,
+    work: Array,
+    background_only: Array,
+    value: Array,
+    state: Array,
+) -> None:
+    """The best window of every sequence and its score, and the score ``background_only`` of background alone.
+
+    A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to the first state.
+    ``work`` has two rows for the longest sequence and one number more.
+    """
+    strands = tables.shape[0]
+    width, lag = shape[0], shape[3]
+    sums = work[0]
+    after = work[0, width:]
+    part = work[1]
+    for i in range(starts.size):
+        first = starts[i]
+        length = stops[i] - first
+        n_words = length - shape[1]
+        n_starts = length - width + 1 - shape[2]
+        own = words[first : first + n_words]
+        total = 0.0
+        sums[0] = 0.0
+        if reverse.size == 0:
+            for p in range(n_words):
+                total += weights[own[p]]
+                sums[p + 1] = total
+            for p in range(n_words, length):
+                sums[p + 1] = total
+        else:
+            for p in range(length):
+                if p < n_words:
+                    total += weights[own[p]]
+                if p >= lag:
+                    total += reverse[own[p - lag]]
+                sums[p + 1] = total
+        top = -np.inf
+        where = 0
+        for strand in range(strands):
+            low, high = 0, n_starts
+            if given[i] >= 0:
+                if given[i] % strands != strand:
+                    continue
+                low = given[i] // strands
+                high = low + 1
+            for h in range(low, high):
+                part[h] = total - (after[h] - sums[h])
+            for j in range(2, places.size):
+                table = tables[strand, j]
+                ids = pieces[first + places[j] : first + places[j] + high]
+                for h in range(low, high):
+                    part[h] += table[ids[h]]
+            one, two = tables[strand, 0], tables[strand, 1]
+            ones = pieces[first : first + high]
+            twos = pieces[first + places[1] : first + places[1] + high]
+            best = -np.inf
+            start = low
+            for h in range(low, high):
+                v = part[h] + one[ones[h]] + two[twos[h]]
+                if v > best:
+                    best = v
+                    start = h
+            s = start * strands + strand
+            if best > top or (best == top and s < where):
+                top = best
+                where = s
+        if preferred[i] >= 0 and given[i] < 0:
+            h, strand = preferred[i] // strands, preferred[i] % strands
+            v = total - (after[h] - sums[h])
+            for j in range(2, places.size):
+                v += tables[strand, j, pieces[first + places[j] + h]]
+            v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+            if v >= top:
+                where = preferred[i]
+        background_only[i] = total
+        value[i] = top
+        state[i] = where
+
+
+@kernel
+def score_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    weights: Array,
+    reverse: Array,
+    tables: Array,
+    places: Array,
+    shape: Array,
+    work: Array,
+    scores: Array,
+) -> None:
+    """``scores[1, state]`` of every window, and in ``scores[0]`` that of background alone in each sequence's first."""
+    strands = tables.shape[0]
+    width, lag = shape[0], shape[3]
+    sums = work[0]
+    cell = 0
+    for i in range(starts.size):
+        first = starts[i]
+        length = stops[i] - first
+        n_words = length - shape[1]
+        total = 0.0
+        sums[0] = 0.0
+        for p in range(length):
+            if p < n_words:
+                total += weights[words[first + p]]
+            if reverse.size > 0 and p >= lag:
+                total += reverse[words[first + p - lag]]
+            sums[p + 1] = total
+        scores[0, cell] = total
+        for h in range(length - width + 1 - shape[2]):
+            for strand in range(strands):
+                v = total - (sums[h + width] - sums[h])
+                for j in range(2, places.size):
+                    v += tables[strand, j, pieces[first + places[j] + h]]
+                v = v + tables[strand, 0, pieces[first + h]] + tables[strand, 1, pieces[first + places[1] + h]]
+                scores[1, cell] = v
+                cell += 1
+
+
+@kernel
+def add_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    places: Array,
+    shape: Array,
+    labels: Array,
+    states: Array,
+    coef: Array,
+    word_sums: Array,
+    reverse_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """Add ``coef[i]`` to the words outside the window of sample i, and to the pieces in it; no window at label 0."""
+    strands = piece_sums.shape[0]
+    width, lag = shape[0], shape[3]
+    for i in range(starts.size):
+        c = coef[i]
+        if c == 0.0:
+            continue
+        first = starts[i]
+        last = stops[i] - shape[1]
+        start, stop = stops[i], stops[i]  # of a window that nothing is in
+        if labels[i] == 1:
+            start = first + states[i] // strands
+            stop = start + width
+            strand = states[i] % strands
+            for j in range(places.size):
+                piece_sums[strand, j, pieces[start + places[j]]] += c
+        for p in range(first, min(start, last)):
+            word_sums[words[p]] += c
+        for p in range(stop, last):
+            word_sums[words[p]] += c
+        if reverse_sums.size > 0:
+            for p in range(first, min(start - lag, last)):
+                reverse_sums[words[p]] += c
+            for p in range(max(first, stop - lag), last):
+                reverse_sums[words[p]] += c
+
+
+@kernel
+def add_moves(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    places: Array,
+    shape: Array,
+    labels: Array,
+    states: Array,
+    coef: Array,
+    sign: float,
+    word_sums: Array,
+    reverse_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """What a window changes in background alone, times ``sign * coef[i]``: its words go, its pieces come."""
+    strands = piece_sums.shape[0]
+    width, lag = shape[0], shape[3]
+    for i in range(starts.size):
+        c = sign * coef[i]
+        if c == 0.0 or labels[i] == 0:
+            continue
+        first = starts[i]
+        last = stops[i] - shape[1]
+        start = first + states[i] // strands
+        strand = states[i] % strands
+        for p in range(start, min(start + width, last)):
+            word_sums[words[p]] -= c
+        if reverse_sums.size > 0:
+            for p in range(max(first, start - lag), min(start + width - lag, last)):
+                reverse_sums[words[p]] -= c
+        for j in range(places.size):
+            piece_sums[strand, j, pieces[start + places[j]]] += c
+
+
+@kernel
+def add_all_windows(
+    words: Array,
+    pieces: Array,
+    starts: Array,
+    stops: Array,
+    places: Array,
+    shape: Array,
+    V: Array,
+    work: Array,
+    word_sums: Array,
+    reverse_sums: Array,
+    piece_sums: Array,
+) -> None:
+    """`add_windows` for all states at once: ``V[label, state]`` is the coefficient of a cell."""
+    strands = piece_sums.shape[0]
+    width, lag = shape[0], shape[3]
+    sums = work[0]
+    cell = 0
+    for i in range(starts.size):
+        first = starts[i]
+        n_words = stops[i] - first - shape[1]
+        n_starts = stops[i] - first - width + 1 - shape[2]
+        background_only = V[0, cell]
+        total = 0.0
+        sums[0] = 0.0
+        for h in range(n_starts):
+            for strand in range(strands):
+                c = V[1, cell]
+                total += c
+                cell += 1
+                for j in range(places.size):
+                    piece_sums[strand, j, pieces[first + places[j] + h]] += c
+            sums[h + 1] = total
+        for p in range(n_words):  # a word counts unless it starts inside the window, or ends there read backwards
+            inside = sums[min(p + 1, n_starts)] - sums[min(max(0, p - width + 1), n_starts)]
+            word_sums[words[first + p]] += background_only + (total - inside)
+            if reverse_sums.size > 0:
+                q = p + lag
+                inside = sums[min(q + 1, n_starts)] - sums[min(max(0, q - width + 1), n_starts)]
+                reverse_sums[words[first + p]] += background_only + (total - inside)

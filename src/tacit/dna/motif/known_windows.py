@@ -1,0 +1,129 @@
+"""What a user knows of the windows of motifs: starts, pairs of a start and a strand, sets of them, masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.labels import is_missing
+from tacit.data.parameters import is_list, shorten
+from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
+
+
+def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> KnownHidden:
+    """The states of starts (and strands) as users write them; negatives have state 0.
+
+    Parameters
+    ----------
+    hidden : per sample a start, or with two strands a pair of start and strand (−1: either); −1, None or NaN where it
+        is unknown, and for negatives. Where it is known to be one of several: a list of starts (or pairs), an `AnyOf`,
+        or a mask with one boolean per start (or per start and strand)
+    starts : (n,) how many each sample has
+    labels : positions among the classes; None if they are unknown
+
+    >>> read_windows([-1, 3, -1], np.array([5, 5, 5]), 1, np.array([0, 1, 1]), np.array(["free", "bound"])).states
+    array([ 0,  3, -1])
+    """
+    n = starts.size
+    if strands == 1:
+        known = read_hidden(hidden, starts, "starts")
+    elif np.shape(hidden if isinstance(hidden, np.ndarray) else _as_pairs(hidden)) == (n, 2):
+        known = _read_pairs(np.asarray(hidden), starts)
+    else:
+        known = _read_pair_sets(hidden, starts)
+    if labels is None:
+        return known
+    is_open = known.states < 0
+    if known.allowed is not None:
+        firsts = strands * (np.cumsum(starts) - starts)
+        is_open &= np.logical_and.reduceat(known.allowed, firsts)
+    moved = np.flatnonzero((labels == 0) & ~is_open)
+    if moved.size:
+        i = int(moved[0])
+        raise ValueError(
+            f"hidden[{i}] is {shorten(list(hidden)[i])}, but sample {i} is {shorten(classes[0].item())}, the negative "
+            "class, which has no motif: give -1; if it is the positive class, list it second: "
+            f"classes={classes[::-1].tolist()}"
+        )
+    return known._replace(states=np.where(labels == 0, 0, known.states))
+
+
+def _as_pairs(hidden: Any) -> Any:
+    """Pairs as an array where every sample has one; something else otherwise."""
+    try:
+        table = np.asarray(hidden)
+        if table.dtype == object:
+            table = np.array([np.nan if is_missing(v) else v for v in table.ravel()], np.float64).reshape(table.shape)
+        return table.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _read_pairs(given: Array, starts: Array) -> KnownHidden:
+    """(n, 2) starts and strands, −1 for unknown ones."""
+    given = read_positions(given, given.shape)
+    start, strand = given.T
+    wrong = np.flatnonzero((start < -1) | (start >= starts) | (strand < -1) | (strand > 1))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"hidden[{i}] is {given[i].tolist()}, sample {i} has starts 0 to {starts[i] - 1} and 0 or 1 as strand "
+            "(-1 for unknown)"
+        )
+    is_known = (start >= 0) & (strand >= 0)
+    half = np.flatnonzero(~is_known & ((start >= 0) | (strand >= 0)))
+    states = np.where(is_known, 2 * start + strand, -1)
+    if not half.size:
+        return KnownHidden(states)
+    masks: list[Array | None] = [None] * starts.size
+    for i in np.flatnonzero(is_known).tolist():
+        masks[i] = np.arange(2 * starts[i]) == states[i]
+    for i in half.tolist():
+        places = np.arange(2 * starts[i])
+        masks[i] = places // 2 == start[i] if start[i] >= 0 else places % 2 == strand[i]
+    return from_masks(masks, 2 * starts)
+
+
+def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
+    """Per sample a pair, unknown (−1, None), or several pairs or a mask."""
+    n = starts.size
+    is_numbers = isinstance(hidden, np.ndarray) and hidden.dtype != object
+    entries = [] if is_numbers or not is_list(hidden) else list(hidden)
+    if len(entries) != n or not any(is_list(entry) for entry in entries):
+        raise ValueError(
+            f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
+            "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
+        )
+    masks: list[Array | None] = []
+    for i, entry in enumerate(entries):
+        values = _as_positions(entry)
+        if values.dtype.kind == "b" and values.shape in ((starts[i],), (starts[i], 2)):
+            masks.append(np.repeat(values, 2) if values.ndim == 1 else values.ravel())
+        elif values.ndim == 0 and values.dtype.kind in "iuf" and values == -1:
+            masks.append(None)
+        elif values.dtype.kind in "iu" and values.size and values.shape[-1] == 2 and values.ndim <= 2:
+            known = [_read_pairs(pair[None], starts[i : i + 1]) for pair in np.atleast_2d(values)]
+            masks.append(np.logical_or.reduce([_mask_of(one, 2 * int(starts[i])) for one in known]))
+        else:
+            raise ValueError(
+                f"hidden[{i}] is {shorten(entry)}; give a start and a strand (0 or 1), -1 if unknown, a list of such "
+                f"pairs, or a mask of {starts[i]} starts"
+            )
+    return from_masks(masks, 2 * starts)
+
+
+def _as_positions(entry: Any) -> Array:
+    """An entry as an array, −1 where it is missing; an empty one where it is no array."""
+    try:
+        return np.asarray(-1 if is_missing(entry) else list(entry) if is_list(entry) else entry)
+    except ValueError:
+        return np.empty(0)
+
+
+def _mask_of(known: KnownHidden, size: int) -> Array:
+    """Which states of the one sample are possible."""
+    if known.states[0] >= 0:
+        return np.asarray(np.arange(size) == known.states[0])
+    return np.ones(size, dtype=bool) if known.allowed is None else known.allowed

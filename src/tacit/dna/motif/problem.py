@@ -1,0 +1,335 @@
+"""DNA motifs: a short pattern somewhere in every positive sequence."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import ClassifierTags
+
+from tacit.data.arrays import Array
+from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
+from tacit.data.parameters import one_of, shorten, whole_number
+from tacit.data.shards import Shards
+from tacit.dna.letters import MEANING
+from tacit.dna.motif.composition import count_shares
+from tacit.dna.motif.known_windows import read_windows
+from tacit.dna.motif.oracle import Layout, MotifOracle
+from tacit.dna.motif.sequences import check_letters, read_sequences
+from tacit.dna.motif.sharded import ShardedMotifOracle
+from tacit.dna.motif.site_example import site_example
+from tacit.dna.motif.sites import SiteLayout, SiteOracle, read_sites
+from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
+from tacit.oracle.hidden_loss import by_kind
+from tacit.problems.shared.costs import class_losses, read_costs
+
+LONGEST_WORD = 8
+
+LONGEST_SHARE = 5
+"""Letters of a word of the composition: there are 4⁵ and more shares per sequence."""
+
+MOST_MOTIFS = 8
+"""Motifs in one model."""
+
+
+class Motif(Problem):
+    """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
+
+    ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
+    numbers), and the counts of all words of ``background`` letters, k for short (4^k numbers), except those that
+    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Every window and every word
+    of a sequence counts. Letters and words are in the order A, C, G, T.
+
+    With ``strands="both"`` the motif may also lie on the other strand: its letters are then those of the window's
+    reverse complement. Words are counted on both strands too, each read in its own direction, so a sequence and its
+    reverse complement are the same to the model, to the last bit.
+
+    With ``features="literature"`` windows and words are those of the code of Kumar, Packer & Koller (2010), so that
+    objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
+    sequence is never looked at, and with both strands words are counted on the strand as written.
+
+    With ``features="sites"`` a model has up to ``n_motifs`` motifs, each with at most one site per sequence, and the
+    composition of the sequence beside them: ``Ψ(x, positive, h)`` has the letters of every site (nothing for a motif
+    without one), the shares of all words of 1 to ``background`` letters among the words of their length, in standard
+    deviations from what chance gives (`tacit.dna.motif.composition.standard_shares`), and a 1 for the intercept;
+    ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a sequence is made of
+    then need not be disguised as a motif, and a motif need not be in every positive. This is what
+    `tacit.apps.MotifFinder` learns.
+
+    The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
+    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. With several motifs there
+    is one for each, (n, n_motifs) or (n, n_motifs, 2); −2 says that a motif has no site. With an overhang starts are
+    counted from ``overhang`` letters before the sequence.
+
+    Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
+    of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
+    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) per pass.
+
+    Parameters
+    ----------
+    width : length of the motif
+    background : length k of the background words, 1 to 8; with "sites" the longest word of the composition, 1 to 5
+    strands : "one" or "both"
+    features : "full", "sites" for several motifs beside the composition, or "literature" for the windows and words of
+        the papers
+    n_motifs : how many motifs, with "sites"
+    overhang : letters of a site that may lie outside of its sequence, at either end, with "sites"; they are unknown
+    loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
+        too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
+        width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
+    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, start = planted_motif(200, 30, "TGACTCA", seed=0)
+    >>> model = StructuredSVM(Motif(width=7), C=10).fit(X, y, hidden=start)
+    >>> "".join("ACGT"[i] for i in model.weights_["motif"].argmax(axis=1))
+    'TGACTCA'
+    >>> model.predict(["ccccctgactcacccc", "cccccccccccccccc"]), model.predict_hidden(["ccccctgactcacccc"])
+    (array([ 1, -1]), array([5]))
+    """
+
+    reads_once = True
+    takes_shards = True
+
+    def __init__(
+        self,
+        width: int,
+        background: int = 3,
+        strands: str = "one",
+        features: str = "full",
+        loss: Any = "0/1",
+        classes: Any = None,
+        n_motifs: int = 1,
+        overhang: int = 0,
+    ) -> None:
+        self.width = width
+        self.background = background
+        self.strands = strands
+        self.features = features
+        self.loss = loss
+        self.classes = classes
+        self.n_motifs = n_motifs
+        self.overhang = overhang
+
+    def check(self) -> None:
+        one_of("features", self.features, ("full", "sites", "literature"))  # sizes depend on it
+        self._sizes()
+        one_of("strands", self.strands, ("one", "both"))
+        n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
+        overhang = whole_number("overhang", self.overhang, 0, self._sizes()[0] - 1)
+        if self.features != "sites" and (n_motifs > 1 or overhang):
+            given = f"n_motifs={n_motifs}" if n_motifs > 1 else f"overhang={overhang}"
+            raise ValueError(f"{given} needs features='sites', got features={shorten(self.features)}")
+        check_listed(self.classes)
+
+    def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
+        width, background = self._sizes()
+        if schema.blocks != self._blocks() or len(schema.classes) != 2:
+            raise ValueError(
+                f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
+                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
+            )
+        self._check_loss(schema.classes)
+
+    def _blocks(self) -> dict[str, tuple[int, ...]]:
+        """The parts of w."""
+        width, background = self._sizes()
+        if self.features != "sites":
+            return {"motif": (width, 4), "background": (4**background,)}
+        layout = self._site_layout()
+        composition = count_shares(layout.longest, layout.strands)
+        return {"motif": (layout.n_motifs, width, 4), "composition": (composition,), "intercept": (1,)}
+
+    def read(self, X: Any) -> Any:
+        self.check()
+        width, background = self._sizes()
+        sequences: Any = self._read_shards(X) if isinstance(X, Shards) else read_sequences(X)
+        shortest = self._layout().shortest if self.features != "sites" else width - int(self.overhang)
+        short = np.flatnonzero(sequences.lengths < shortest)
+        if short.size:
+            i = int(short[0])
+            other = f"overhang={self.overhang}" if self.features == "sites" else f"background={background}"
+            raise ValueError(
+                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and {other} "
+                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
+            )
+        return sequences
+
+    def _read_shards(self, shards: Shards) -> Shards:
+        if self.features == "sites":
+            raise CapabilityError(
+                "Motif(features='sites') cannot learn from shards, which features='full' can; load the sequences: "
+                "shards.in_memory()"
+            )
+        if shards.manifest.kind != "letters":
+            held = "a table" if shards.is_table else shards.manifest.kind
+            raise ValueError(f"these shards hold {held}, and sequences are needed: Shards.write(folder, X)")
+        shards.verify()
+        if shards.is_here:
+            check_letters(shards)
+        return shards
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        sequences = self.checked(X)
+        classes = read_classes(self.classes, y, len(sequences))
+        if len(classes) != 2:
+            raise ValueError(
+                f"Motif tells two classes apart, positive and negative, and there are {len(classes)}: "
+                f"{classes.tolist()}; merge some, or use one model per class"
+            )
+        if self.classes is None:
+            classes = _ascending(classes)
+        self._check_loss(classes)
+        return Schema(classes, 1, self._blocks())
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle | SiteOracle:
+        sequences = self.checked(X)
+        self.check_schema(schema)
+        layout = self._layout()
+        supervision: dict[str, Any] = {}
+        if y is not None:
+            found = find_labels(schema.classes, read_labels(y, len(sequences)))
+            supervision["labels"] = np.where(found < 0, 2, found)
+            if self._sees_start:
+                supervision["hidden_loss"] = start_loss(layout.count_starts(sequences.lengths), layout)
+            else:
+                supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
+        if self.features == "sites":
+            sites = self._site_layout()
+            if hidden is not None:
+                sizes = 1 + sites.strands * sites.count_starts(sequences.lengths)
+                supervision["hidden"] = read_sites(hidden, sizes, sites, supervision.get("labels"), schema.classes)
+            return SiteOracle(sequences, schema, sites, **supervision)
+        if hidden is not None:
+            starts = layout.count_starts(sequences.lengths)
+            supervision["hidden"] = read_windows(
+                hidden, starts, layout.strands, supervision.get("labels"), schema.classes
+            )
+        oracle = ShardedMotifOracle if isinstance(sequences, Shards) else MotifOracle
+        return oracle(sequences, schema, layout, **supervision)
+
+    @property
+    def _sees_start(self) -> bool:
+        return isinstance(self.loss, str) and self.loss == "start"
+
+    def _check_loss(self, classes: Array) -> None:
+        if not self._sees_start:
+            read_costs(self.loss, classes, ("start",))
+        elif self.features == "sites":
+            raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether a sequence and its reverse complement are the same data; see `Layout`."""
+        return bool(self.features == "full" and self.strands == "both")
+
+    def _layout(self) -> Layout:
+        return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
+
+    def _site_layout(self) -> SiteLayout:
+        width, longest = self._sizes()
+        return SiteLayout(width, longest, 1 if self.strands == "one" else 2, int(self.n_motifs), int(self.overhang))
+
+    def example(self, rng: np.random.Generator) -> Example:
+        if self.features == "sites":
+            return site_example(self, self._site_layout(), rng)
+        classes = np.array(["-1", "1"] if self.classes is None else self.classes)
+        layout = self._layout()
+        lengths = layout.shortest + rng.integers(0, 3, int(rng.integers(3, 6)))
+        X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
+        X[0] = X[0][:1] + rng.choice(list("NnRyB")) + X[0][2:] if len(X[0]) > 1 else "N"
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
+        chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
+        hidden = np.where(y == classes[1], chosen.T, -1).T
+        costs = read_costs("0/1" if self._sees_start else self.loss, classes)
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            starts = range(layout.count_starts(len(x)))
+            if self.strands == "one":
+                return [(classes[0], -1), *((classes[1], h) for h in starts)]
+            return [(classes[0], (-1, -1)), *((classes[1], (h, s)) for h in starts for s in (0, 1))]
+
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            start, strand = (h, 0) if self.strands == "one" else h
+            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+            versions = [self._feature("".join(letters), int(start), int(strand)) for letters in plain]
+            return np.asarray(np.mean(versions, axis=0))
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
+
+        return Example(X, y, hidden, outputs, joint_feature, loss)
+
+    def _feature(self, x: str, start: int, strand: int) -> Array:
+        """Ψ of a sequence of plain letters, by its definition; a start of −1 for background alone."""
+        motif, background = np.zeros((self.width, 4)), np.zeros((4,) * self.background)
+        window = range(start, start + self.width) if start >= 0 else range(0)
+        letters = ["ACGT".index(x[p]) for p in window]
+        for j, letter in enumerate(letters if strand != 1 else [3 - letter for letter in reversed(letters)]):
+            motif[j, letter] += 1
+        layout, k = self._layout(), self.background
+        for p in range(len(x) - k + 1 if layout.is_full else len(x) - k):
+            word = ["ACGT".index(letter) for letter in x[p : p + k]]
+            if p not in window:
+                background[tuple(word)] += 1
+            if layout.is_symmetric and p + k - 1 not in window:  # it starts there on the other strand
+                background[tuple(3 - letter for letter in reversed(word))] += 1
+        return np.concatenate([motif.ravel(), background.ravel()])
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(2, background=1),
+            cls(3, background=2, strands="both"),
+            cls(6, background=1, loss=[[0, 3], [0.5, 0]], classes=["bound", "background"]),
+            cls(1, background=3),
+            cls(2, background=3, strands="both"),
+            cls(2, background=2, features="literature"),
+            cls(2, background=1, strands="both", features="literature"),
+            cls(3, background=2, features="sites", strands="both", overhang=1),
+            cls(2, background=1, features="sites", n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
+        ]
+
+    def _sizes(self) -> tuple[int, int]:
+        """Width and background, as Python integers: sizes are powers of them."""
+        width = whole_number("width", self.width)
+        most = LONGEST_SHARE if self.features == "sites" else LONGEST_WORD
+        return width, whole_number("background", self.background, 1, most, remedy="w has 4^background weights")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def start_loss(starts: Array, layout: Layout) -> HiddenLoss:
+    """The distance of two starts as a share of the width, 1 at the most and on different strands; as many starts as a
+    sequence has decide its kind."""
+
+    def table(i: int) -> Array:
+        place, strand = np.divmod(np.arange(int(starts[i]) * layout.strands), layout.strands)
+        away = np.minimum(np.abs(place[:, None] - place[None]) / layout.width, 1.0)
+        return np.where(strand[:, None] == strand[None], away, 1.0)
+
+    return by_kind((b"%d" % size for size in starts), table, lambda i: int(starts[i]) * layout.strands)
+
+
+def _ascending(classes: Array) -> Array:
+    """Sorted as numbers where the labels read as such: as text "+1" comes before "-1".
+
+    >>> _ascending(np.array(["+1", "-1"]))
+    array(['-1', '+1'], dtype='<U2')
+    """
+    if classes.dtype.kind not in "US":
+        return classes
+    try:
+        return classes[np.argsort(classes.astype(np.float64), kind="stable")]
+    except ValueError:
+        return classes

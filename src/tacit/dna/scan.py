@@ -1,0 +1,187 @@
+"""Look for the motifs of a model in other sequences, of any number and length: a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.parameters import number
+from tacit.data.ragged import Ragged
+from tacit.dna.motif.pieces import Pieces
+from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.motif.words import find_words
+from tacit.dna.shuffled import shuffle_pairs
+
+BLOCK_LETTERS = 1 << 21
+"""Letters that are scanned at a time; a longer sequence is cut, with an overlap."""
+
+NULL_LETTERS = 1 << 20
+"""Letters of shuffled sequences that scores are compared with, so that p-values go down to 5e-7."""
+
+BINS = 4000
+"""Of scores above the threshold, for q-values."""
+
+
+class Hit(NamedTuple):
+    """A site: motif (from 1), name of the sequence, place from 0, strand, score and p-value."""
+
+    motif: int
+    name: str
+    start: int
+    end: int
+    strand: str
+    score: float
+    p_value: float
+
+
+class Scanner:
+    """The motifs of a fitted `tacit.apps.MotifFinder`, and what their scores are worth.
+
+    Parameters
+    ----------
+    finder : the fitted model
+    example : sequences like those to be scanned, of which shuffles are made: scores of shuffles give p-values
+    p_value : sites with a p-value up to this are reported
+    seed : of the shuffles
+
+    Attributes
+    ----------
+    n_windows : windows looked at so far, strands counted
+    """
+
+    def __init__(self, finder: Any, example: Ragged, p_value: float = 1e-4, seed: int = 0) -> None:
+        number("p_value", p_value, "a probability above 0", lambda p: 0 < p <= 0.1)
+        if not finder.motifs_:
+            raise ValueError("the model has no significant motif to look for")
+        self.width = int(finder.width_)
+        self.strands = 1 if finder.strands == "one" else 2
+        motifs = finder.weights_["motif"][finder.motif_order_]
+        self._pieces = Pieces.of(self.width)
+        both = [motifs, motifs[:, ::-1, ::-1]][: self.strands]
+        self._tables = np.stack([[self._pieces.tables(side[m]) for side in both] for m in range(len(motifs))])
+        self._null = self._score_shuffles(example, seed)
+        self._least = np.array([self._threshold(null, p_value) for null in self._null])
+        self._top = np.array([table.max(axis=-1).sum(axis=-1).max() for table in self._tables])
+        self._counts = np.zeros((len(motifs), BINS), np.int64)
+        self.n_windows = 0
+
+    def scan(self, records: Iterable[tuple[str, str]]) -> Iterator[Hit]:
+        """The sites of all records, in their order."""
+        for names, shifts, sequences in _blocks(records, self.width):
+            yield from self._scan_block(names, shifts, sequences)
+
+    def q_table(self, motif: int) -> Array:
+        """For every bin of scores the share of false sites among those of a motif with at least such a score (Storey &
+        Tibshirani 2003), known when everything has been scanned."""
+        tail = self._counts[motif - 1][::-1].cumsum()[::-1]
+        edges = self._edges(motif - 1)[:-1]
+        null = self._null[motif - 1]
+        expected = (1 + null.size - np.searchsorted(null, edges)) / (1 + null.size) * self.n_windows
+        return np.minimum.accumulate(np.minimum(expected / np.maximum(tail, 1), 1.0))
+
+    def bin_of(self, motif: int, score: float) -> int:
+        """The bin of a score in `q_table`."""
+        return self._bin(motif - 1, score)
+
+    def _scan_block(self, names: list[str], shifts: list[int], sequences: Ragged) -> Iterator[Hit]:
+        n_starts = np.maximum(sequences.lengths - self.width + 1, 0)
+        self.n_windows += int(n_starts.sum()) * self.strands
+        found = []
+        for m in range(len(self._tables)):
+            scores = self._score(sequences, m)
+            for strand in range(self.strands):
+                places = np.flatnonzero(scores[strand] >= self._least[m])
+                found.append((np.full(places.size, m), places, np.full(places.size, strand), scores[strand][places]))
+        motif, place, side, score = (np.concatenate(part) for part in zip(*found, strict=True))
+        owner = np.searchsorted(sequences.offsets, place, side="right") - 1
+        start = place - sequences.offsets[owner]
+        inside = start < n_starts[owner]
+        order = np.lexsort((motif, side, place))
+        for i in order[inside[order]]:
+            m, value = int(motif[i]), float(score[i])
+            self._counts[m, self._bin(m, value)] += 1
+            first = int(start[i]) + shifts[owner[i]]
+            written = "+-"[int(side[i])]
+            yield Hit(m + 1, names[owner[i]], first, first + self.width, written, value, self._p(m, value))
+
+    def _score(self, sequences: Ragged, m: int) -> Array:
+        """(strands, letters): the score of the window that starts at each letter; garbage at the ends of sequences."""
+        words = find_words(sequences.values, sequences.offsets, self._pieces.length)
+        tables = words.extend(self._tables[m])
+        out = np.full((self.strands, sequences.values.size), -np.inf)
+        score_starts(words.ids, tables, self._pieces.places, sequences.values.size - self.width + 1, out)
+        return out
+
+    def _score_shuffles(self, example: Ragged, seed: int) -> list[Array]:
+        """The sorted scores of all windows of shuffled sequences, per motif."""
+        long = np.flatnonzero(example.lengths >= self.width)
+        if not long.size:
+            raise ValueError(f"no sequence has {self.width} letters, as the motifs have: there is nothing to scan")
+        example = example[long]
+        rounds = min(int(np.ceil(NULL_LETTERS / example.values.size)), 1000)
+        scores: list[list[Array]] = [[] for _ in self._tables]
+        for turn in range(rounds):
+            shuffled = shuffle_pairs(example, seed + turn)
+            ends = np.repeat(shuffled.offsets[1:], shuffled.lengths)
+            inside = np.arange(ends.size) + self.width <= ends
+            for m, kept in enumerate(scores):
+                kept.append(self._score(shuffled, m)[:, inside].ravel())
+        return [np.sort(np.concatenate(kept)) for kept in scores]
+
+    @staticmethod
+    def _threshold(null: Array, p_value: float) -> float:
+        """The lowest score with this p-value."""
+        rank = int(np.floor(p_value * (null.size + 1))) - 1
+        return float(null[-max(rank, 1)]) if rank >= 1 else float(np.nextafter(null[-1], np.inf))
+
+    def _p(self, m: int, score: float) -> float:
+        null = self._null[m]
+        return float((1 + null.size - np.searchsorted(null, score)) / (1 + null.size))
+
+    def _edges(self, m: int) -> Array:
+        return np.linspace(self._least[m], max(self._top[m], self._least[m] + 1e-9), BINS + 1)
+
+    def _bin(self, m: int, score: float) -> int:
+        span = max(self._top[m] - self._least[m], 1e-9)
+        return int(np.clip((score - self._least[m]) / span * BINS, 0, BINS - 1))
+
+
+@kernel
+def score_starts(pieces: Array, tables: Array, places: Array, n_starts: int, out: Array) -> None:
+    """The score of the window at every start, for one motif on each strand: sums of look-ups, a piece at a time."""
+    for strand in range(tables.shape[0]):
+        one, two = tables[strand, 0], tables[strand, 1]
+        row = out[strand]
+        shift = places[1]
+        for p in range(n_starts):
+            row[p] = one[pieces[p]] + two[pieces[p + shift]]
+        for j in range(2, places.size):
+            table = tables[strand, j]
+            shift = places[j]
+            for p in range(n_starts):
+                row[p] += table[pieces[p + shift]]
+
+
+def _blocks(records: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[list[str], list[int], Ragged]]:
+    """Names, where each part begins in its sequence, and letter codes, a block of letters at a time."""
+    names: list[str] = []
+    shifts: list[int] = []
+    parts: list[str] = []
+    size = 0
+    for name, sequence in records:
+        step = BLOCK_LETTERS - width + 1
+        for first in range(0, max(len(sequence) - width + 1, 1), step):
+            part = sequence[first : first + BLOCK_LETTERS]
+            if size and size + len(part) > BLOCK_LETTERS:
+                yield names, shifts, read_sequences(parts)
+                names, shifts, parts, size = [], [], [], 0
+            names.append(name)
+            shifts.append(first)
+            parts.append(part)
+            size += len(part)
+    if parts:
+        yield names, shifts, read_sequences(parts)

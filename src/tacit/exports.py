@@ -1,0 +1,49 @@
+"""Tables of exports: a package says in one place, its ``__init__.pyi``, which names it has and where they live.
+
+Type checkers read that file, and so does `export`, so a name is written once. A name is imported when it is first used:
+``import tacit`` costs next to nothing, and ``from tacit.apps import MotifFinder`` loads what motifs need, nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Table = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+
+
+def export(package: str, file: str) -> Table:
+    """``__getattr__``, ``__dir__`` and ``__all__`` of a package whose exports are listed in the stub beside ``file``.
+
+    A line of the stub is ``from tacit.room.module import Name as Name``.
+
+    >>> import tacit.penalties
+    >>> export("tacit.penalties", tacit.penalties.__file__)[2]
+    ['GroupNorm', 'Penalty', 'Prior', 'Quadratic', 'without_bounds']
+    """
+    homes = read_exports(Path(file))
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        home = homes[name]
+        if home != package and hasattr(importlib.import_module(home), name):
+            found = getattr(importlib.import_module(home), name)
+        else:  # `from tacit import plot`: a package, not a name inside of one
+            found = importlib.import_module(f"{home}.{name}")
+        setattr(sys.modules[package], name, found)
+        return found
+
+    names = sorted(homes)
+    return get, lambda: names, names
+
+
+def read_exports(file: Path) -> dict[str, str]:
+    """The module that each name of a stub is imported from."""
+    tree = ast.parse(file.with_suffix(".pyi").read_text(encoding="utf-8"))
+    lines = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return {alias.asname or alias.name: line.module or "" for line in lines for alias in line.names}

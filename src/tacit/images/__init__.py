@@ -1,1 +1,0 @@
-"""Images: windows as bags of candidates, and drawn boxes joined to them."""

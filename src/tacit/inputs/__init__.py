@@ -1,1 +1,0 @@
-"""What users hand in, checked: parameters, labels, tables of feature rows."""

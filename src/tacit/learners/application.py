@@ -1,0 +1,45 @@
+"""What all applications share: files of fitted ones, and the check of what such a file holds."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.runtime import storage
+
+
+class Application(BaseEstimator):  # type: ignore[misc]
+    """Base of all applications: an estimator whose `fit` takes what users have, and whose file `tacit.load` reads.
+
+    A subclass stores its parameters in the constructor. `fit` sets attributes that end in an underscore: numbers,
+    text, arrays, fitted learners of tacit, lists and dicts of those; they go into the file by themselves. It writes
+    `check_parameters`, which refuses invalid parameters before any work, and `check_learned`, which refuses learned
+    attributes that no fit could have made, because a file may hold anything.
+    """
+
+    _not_saved: tuple[str, ...] = ("callbacks", "checkpoint", "resume", "verbose")
+
+    def check_parameters(self) -> None:
+        """Refuse invalid parameters: cause, value, remedy."""
+        raise NotImplementedError(f"{type(self).__name__} does not check its parameters")
+
+    def check_learned(self) -> None:
+        """Refuse learned attributes that are missing, or do not fit each other."""
+        raise NotImplementedError(f"{type(self).__name__} does not check what it learned")
+
+    def check(self) -> None:
+        """Refuse what no fit could have made: `tacit.load` calls it on a model from a file."""
+        self.check_parameters()
+        self.check_learned()
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted application to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        storage.save(path, self, self.learned_attributes())

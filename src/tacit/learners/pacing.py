@@ -1,0 +1,87 @@
+"""Self-paced learning: which samples are learned from, easy ones first."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, whole_number
+
+__all__ = ["SelfPaced"]
+
+
+class SelfPaced(BaseEstimator):  # type: ignore[misc]
+    """Self-paced learning: learn from easy samples first.
+
+    A sample is in while its share of the risk, ``(C/n) ξ_i``, is at most 1/K. K falls by the factor ``mu`` from one
+    imputation to the next, until all samples are in; from there on it is plain CCCP. There is no better guarantee than
+    that of CCCP, but often a better optimum: the hidden values of hard samples are imputed late, by a model that has
+    learned something.
+
+    Source: Kumar, Packer & Koller (2010); Kumar (2013), "Weakly Supervised Learning for Structured Output Prediction",
+    algorithm 4.
+
+    Parameters
+    ----------
+    mu : factor by which 1/K grows per imputation
+    start : share of the samples that the first selection lets in
+    warmup : CCCP iterations with all samples before the first selection
+    max_rounds : alternations between choosing samples and fitting weights per K, at the most
+    K : the first K, instead of the one that ``start`` leads to; a tiny one lets all samples in
+
+    >>> import numpy as np
+    >>> pace = SelfPaced(start=0.5)
+    >>> risk = np.array([0.1, 0.4, 0.2, 0.9])
+    >>> pace.choose(risk, pace.first_ease(risk))
+    array([ True, False,  True, False])
+    """
+
+    def __init__(
+        self, mu: float = 1.3, start: float = 0.55, warmup: int = 2, max_rounds: int = 10, K: float | None = None
+    ) -> None:
+        self.mu = mu
+        self.start = start
+        self.warmup = warmup
+        self.max_rounds = max_rounds
+        self.K = K
+
+    def check(self) -> None:
+        """Refuse parameters that would never end, or never begin."""
+        whole_number("warmup", self.warmup)
+        whole_number("max_rounds", self.max_rounds)
+        number("mu", self.mu, "a number above 1 (1.3 lets samples in slowly, 2 fast)", lambda mu: 1 < mu < math.inf)
+        number("start", self.start, "a share of the samples, above 0 and up to 1", lambda share: 0 < share <= 1)
+        if self.K is not None:
+            number("K", self.K, "None or a positive number, from 1e-100 to 1e100", lambda K: 1e-100 <= K <= 1e100)
+
+    def first_ease(self, risk: Array, share: Array | None = None) -> float:
+        """The first 1/K: the risk that a share ``start`` of the samples, weighted by ``share``, does not exceed."""
+        if self.K is not None:
+            return 1 / float(self.K)
+        order = np.argsort(risk, kind="stable")
+        counts = np.arange(1.0, risk.size + 1) if share is None else np.cumsum(share[order])
+        place = int(np.searchsorted(counts, float(self.start) * counts[-1] * (1 - 1e-12)))
+        ease = float(risk[order[min(place, risk.size - 1)]])
+        positive = risk[risk > 0]
+        return ease if ease > 0 else float(positive.min(initial=max(1.0, float(risk.max()))))
+
+    def next_ease(self, risk: Array, ease: float, is_in: Array | None = None, share: Array | None = None) -> float:
+        """The 1/K that follows ``ease``; an infinite ``ease`` means that there was none yet.
+
+        ``is_in`` is a selection from which nothing more can be learned: K then falls until the selection is another.
+        """
+        if not np.isfinite(ease):
+            return self.first_ease(risk, share)
+        mu = float(self.mu)
+        ease *= mu
+        if is_in is None or is_in.all() or not np.array_equal(self.choose(risk, ease), is_in):
+            return ease
+        powers = math.ceil(math.log(float(risk[~is_in].min()) / ease) / math.log(mu))
+        return ease * mu**powers
+
+    def choose(self, risk: Array, ease: float) -> Array:
+        """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""
+        return np.asarray(risk <= ease)

@@ -1,0 +1,161 @@
+"""The same learner for many values of C, each fit started from the result of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import numbers, shorten
+from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
+from tacit.learners.learner import Learner
+from tacit.runtime import Status
+
+
+class Path(Sequence[Any]):
+    """Fitted models, one per value of `Cs` and in their order: what `tacit.path` returns.
+
+    Attributes
+    ----------
+    Cs : (m,) the values of C
+    models : the fitted learners
+    scores : (m, folds) `score` on the held-out part of every fold; None without ``cv``
+    """
+
+    def __init__(self, Cs: Array, models: list[Any], scores: Array | None = None) -> None:
+        self.Cs, self.models, self.scores = Cs, models, scores
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.models[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.models)
+
+    @property
+    def best(self) -> Any:
+        """The model of the C with the best mean score over the folds, the smaller C if two are equal."""
+        if self.scores is None:
+            raise ValueError("no scores to choose by: call tacit.path(..., cv=5), or score(X, y) on data held out")
+        mean = self.scores.mean(axis=1)
+        ahead = np.flatnonzero(mean == mean.max())
+        return self.models[ahead[np.argmin(self.Cs[ahead])]]
+
+    def score(self, X: Any, y: Any) -> Array:
+        """The score of every model on data held out."""
+        return np.array([model.score(X, y) for model in self.models])
+
+
+def path(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any = None,
+    sample_weight: Any = None,
+    cv: Any = None,
+) -> Path:
+    """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
+
+    A convex learner gives the same results as separate fits, within their gaps, for a fraction of the oracle passes. A
+    latent learner takes the hidden values of the last fit as its first start, and makes ``n_init`` − 1 others. Ctrl-C
+    ends the path.
+
+    Parameters
+    ----------
+    estimator : a learner with a C, such as `tacit.StructuredSVM`; it is copied, never changed
+    X, y, hidden, sample_weight : as in the learner's ``fit``
+    Cs : the values of C
+    cv : folds to choose C by, a number or a splitter of scikit-learn; every fold is one more path. None for no folds
+
+    >>> from sklearn.datasets import load_iris
+    >>> from tacit import StructuredSVM
+    >>> from tacit.problems import Multiclass
+    >>> X, y = load_iris(return_X_y=True)
+    >>> models = path(StructuredSVM(Multiclass()), X, y, [1, 10, 100], cv=3)
+    >>> [model.C for model in models], bool(models.best.score(X, y) > 0.9)
+    ([1.0, 10.0, 100.0], True)
+    """
+    return Path(*fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv))
+
+
+def fit_path(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any,
+    sample_weight: Any,
+    cv: Any,
+    largest_first: bool = False,
+) -> tuple[Array, list[Any], Array | None]:
+    """The values of C, a fitted model for each, and their scores by fold; see `path`."""
+    Cs = _read(estimator, Cs)
+    known = {"hidden": hidden, "sample_weight": sample_weight}
+    scores = None
+    if cv is not None:
+        n = count_labels(y)
+        known = {name: None if values is None else one_each(name, values, n) for name, values in known.items()}
+        check_size(X, n)
+        folds = splits(cv, plain_labels(y), n)
+        scores = np.array([_fold(estimator, X, y, Cs, known, *fold, largest_first) for fold in folds]).T
+    return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
+
+
+def _fits(
+    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool = False
+) -> list[Any]:
+    given = {name: values for name, values in known.items() if values is not None}
+    model = clone(estimator).set_params(warm_start=True)
+    models: list[Any] = [None] * len(Cs)
+    for place in np.argsort(-Cs if largest_first else Cs, kind="stable"):
+        model.set_params(C=float(Cs[place])).fit(X, y, **given)
+        if getattr(model, "status_", None) is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
+        models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
+    return models
+
+
+def _fold(
+    estimator: Learner,
+    X: Any,
+    y: Any,
+    Cs: Array,
+    known: dict[str, Any],
+    train: Array,
+    test: Array,
+    largest_first: bool = False,
+) -> list[float]:
+    inside = {name: None if values is None else _safe_indexing(values, train) for name, values in known.items()}
+    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside, largest_first)
+    held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+    return [model.score(*held_out) for model in models]
+
+
+def _read(estimator: Any, Cs: Any) -> Array:
+    if isinstance(estimator, type):
+        raise TypeError(f"tacit.path needs a learner, got the class {estimator.__name__}; call it: add (...)")
+    offered = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    missing = [name for name in ("C", "warm_start") if name not in offered]
+    if missing:
+        raise TypeError(
+            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {shorten(estimator)}; in a "
+            "pipeline, transform X first and pass the last step"
+        )
+    if offered.get("checkpoint") is not None:
+        raise ValueError("a path is many fits, and a checkpoint holds one: leave out checkpoint=")
+    values = np.atleast_1d(numbers("Cs", Cs, "a list of numbers"))
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"Cs must be a list of numbers, got {shorten(Cs)}; try np.logspace(-1, 3, 9)")
+    wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
+    if wrong.size:
+        raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")
+    return values

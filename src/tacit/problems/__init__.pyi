@@ -1,0 +1,12 @@
+from tacit.dna.motif import Motif as Motif
+from tacit.problems.candidates import Candidates as Candidates
+from tacit.problems.chain import Chain as Chain
+from tacit.problems.multiclass import Multiclass as Multiclass
+from tacit.problems.per_sample import PerSample as PerSample
+from tacit.problems.rotation import rotations as rotations
+from tacit.problems.transforms import Transforms as Transforms
+from tacit.text.alignment import Alignment as Alignment
+from tacit.text.coreference import Coreference as Coreference
+from tacit.text.sentences import Sentences as Sentences
+from tacit.vision.detection import Detection as Detection
+from tacit.vision.regions import Regions as Regions

@@ -1,5 +1,0 @@
-"""Word alignment: a matching between the words of two sentences."""
-
-from tacit.problems.alignment.problem import Alignment
-
-__all__ = ["Alignment"]

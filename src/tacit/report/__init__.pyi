@@ -1,0 +1,17 @@
+from tacit.report.charts import bar_chart as bar_chart
+from tacit.report.charts import histogram as histogram
+from tacit.report.charts import line_chart as line_chart
+from tacit.report.charts import roc_chart as roc_chart
+from tacit.report.charts import scatter_chart as scatter_chart
+from tacit.report.page import Code as Code
+from tacit.report.page import Column as Column
+from tacit.report.page import Facts as Facts
+from tacit.report.page import Figure as Figure
+from tacit.report.page import Notice as Notice
+from tacit.report.page import Page as Page
+from tacit.report.page import Picture as Picture
+from tacit.report.page import Prose as Prose
+from tacit.report.page import Row as Row
+from tacit.report.page import Section as Section
+from tacit.report.page import Table as Table
+from tacit.report.rendering import render as render

@@ -1,0 +1,11 @@
+from tacit.runtime import Status as Status
+from tacit.solvers.bundle import Bundle as Bundle
+from tacit.solvers.choice import choose as choose
+from tacit.solvers.frank_wolfe import FrankWolfe as FrankWolfe
+from tacit.solvers.loop import Solution as Solution
+from tacit.solvers.loop import Solver as Solver
+from tacit.solvers.loop import State as State
+from tacit.solvers.loop import Step as Step
+from tacit.solvers.loop import WarmStart as WarmStart
+from tacit.solvers.loop import minimise as minimise
+from tacit.solvers.subgradient import Subgradient as Subgradient

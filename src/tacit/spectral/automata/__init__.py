@@ -1,0 +1,1 @@
+"""Weighted automata and how they are learned."""

@@ -1,0 +1,394 @@
+"""Weighted automata: ``f(x_1 … x_m) = α_1ᵀ A_{x_1} … A_{x_m} α_∞``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.runtime import storage
+from tacit.spectral.automata.kernels import states_along, values_of_strings
+from tacit.spectral.automata.operators import factorise, operators
+from tacit.spectral.automata.spaces import forward_space, largest_gap
+from tacit.spectral.hmm.hidden_markov import (
+    HiddenMarkovModel,
+    build_automaton,
+    check_distributions,
+    expand_by_arrival,
+    factor_by_state,
+)
+from tacit.spectral.strings.hankel import STATISTICS, Hankel
+from tacit.spectral.strings.next_symbol import MAX_DRAWN, draw
+from tacit.spectral.strings.symbols import check_codes, decode, encode, read_sequences
+
+SUM_TOLERANCE = 1e-9
+"""How far sums of probabilities may be from one, by rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedAutomaton:
+    """A function on strings, ``f(x) = initialᵀ transitions[x_1] … transitions[x_m] final``.
+
+    A value: nothing changes it (its arrays are read-only copies), methods return new ones. What f stands for is said by
+    `statistics`: the probability of a string, of a beginning ("prefix"), or the expected number of occurrences
+    ("substring", f(λ) = E|x| + 1).
+    An automaton need not be a distribution: f may be below zero for some strings, as spectral estimates are. Such a
+    value is no probability: `prob` gives 0 for it and `log_prob` −inf, `value` shows it and `count_improper` counts.
+    Sequences are lists of symbols; one with a symbol outside `symbols` has f = 0. Products are rescaled at every step,
+    so strings of any length neither underflow nor overflow; O(length · n²).
+
+    Parameters
+    ----------
+    initial : (n,) α_1
+    transitions : (symbols, n, n) A_σ
+    final : (n,) α_∞
+    symbols : the symbol of every transition matrix; None numbers them from 0
+    statistics : "string", "prefix" or "substring"
+
+    >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
+    >>> coin.prob([["a", "b"], []]).round(6), coin.prob(["a"], of="prefix").round(6)
+    (array([0.03, 0.2 ]), array([0.3]))
+    >>> coin.next_symbol_proba("ab").round(6)
+    array([0.3, 0.5, 0.2])
+    """
+
+    initial: Any
+    transitions: Any
+    final: Any
+    symbols: Any = None
+    statistics: str = "string"
+
+    def __post_init__(self) -> None:
+        initial, transitions, final = (
+            np.array(numbers(name, getattr(self, name)), order="C") for name in ("initial", "transitions", "final")
+        )
+        n = initial.size
+        if transitions.ndim != 3 or transitions.shape[0] == 0:
+            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix per symbol, (symbols, n, n)")
+        if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
+            raise ValueError(
+                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
+                "n states need (n,), (symbols, n, n) and (n,)"
+            )
+        for name, part in (("initial", initial), ("transitions", transitions), ("final", final)):
+            if not np.isfinite(part).all():
+                place = tuple(int(i) for i in np.argwhere(~np.isfinite(part))[0])
+                raise ValueError(f"{name}{list(place)} is {part[place]}; weights are finite numbers")
+        symbols = np.arange(len(transitions)) if self.symbols is None else read_sequences([self.symbols]).values.copy()
+        if symbols.shape != (len(transitions),) or np.unique(symbols).size != symbols.size:
+            raise ValueError(
+                f"{len(transitions)} transition matrices need as many different symbols, got {shorten(self.symbols)}"
+            )
+        one_of("statistics", self.statistics, STATISTICS)
+        for name, value in (
+            ("initial", initial),
+            ("transitions", transitions),
+            ("final", final),
+            ("symbols", symbols),
+        ):
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_states(self) -> int:
+        return int(self.initial.size)
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Whether every weight is a probability: none negative, and what leaves a state sums to one."""
+        leaving = self.transitions.sum(axis=(0, 2)) + self.final
+        return bool(
+            self.statistics == "string"
+            and min(self.initial.min(), self.transitions.min(), self.final.min()) >= 0
+            and abs(self.initial.sum() - 1) < SUM_TOLERANCE
+            and np.abs(leaving - 1).max() < SUM_TOLERANCE
+        )
+
+    def value(self, sequences: Any, of: str | None = None) -> Array:
+        """f of every sequence as it is, below zero or above one as it may be."""
+        sign, log_size = self._signed(encode(sequences, self.symbols), of)
+        with np.errstate(over="ignore"):
+            return np.asarray(sign * np.exp(log_size))
+
+    def log_prob(self, sequences: Any, of: str | None = None) -> Array:
+        """The natural logarithm of the probability of every sequence, −inf where f is zero or below.
+
+        Parameters
+        ----------
+        sequences : lists of symbols
+        of : "string" (the whole sequence), "prefix" (strings that begin so) or "substring" (expected occurrences);
+            None is what the automaton is of
+        """
+        sign, log_size = self._signed(encode(sequences, self.symbols), of)
+        return np.where(sign > 0, log_size, -np.inf)
+
+    def log_prob_of_codes(self, strings: Ragged) -> Array:
+        """`log_prob` of strings of the numbers of symbols, −1 for an unseen one."""
+        sign, log_size = self._signed(strings, None)
+        return np.where(sign > 0, log_size, -np.inf)
+
+    def prob(self, sequences: Any, of: str | None = None) -> Array:
+        """The probability of every sequence, 0 where f is below zero; see `log_prob`."""
+        return np.asarray(np.exp(self.log_prob(sequences, of)))
+
+    def count_improper(self, sequences: Any) -> int:
+        """How many of the sequences have an f that is no probability: below or at zero, or above one.
+
+        Expected occurrences ("substring") may well be above one.
+        """
+        return self.count_improper_codes(encode(sequences, self.symbols))
+
+    def count_improper_codes(self, strings: Ragged) -> int:
+        """`count_improper` of strings of the numbers of symbols."""
+        sign, log_size = self._signed(strings, None)
+        most = np.inf if self.statistics == "substring" else SUM_TOLERANCE
+        return int(((sign <= 0) | (log_size > most)).sum())
+
+    def perplexity(self, sequences: Any) -> float:
+        """exp(−mean log-probability a symbol), the end of each sequence counted as one; infinite if one has none."""
+        strings = encode(sequences, self.symbols)
+        total = self.to_string().log_prob_of_codes(strings).sum()
+        return float(np.exp(-total / (strings.values.shape[0] + len(strings))))
+
+    def next_symbol_proba(self, prefix: Any) -> Array:
+        """The distribution of what follows a prefix: one entry per symbol, in the order of `symbols`, and the end last.
+
+        Entries below zero are set to zero and the rest is scaled to sum to one. A prefix that has no probability is an
+        error, as nothing follows it.
+        """
+        entries = np.maximum(self._ahead() @ self.to_string().forward(prefix)[0][-1], 0.0)
+        if entries.sum() == 0:
+            raise ValueError(
+                f"the prefix {shorten(prefix)} has probability zero under this automaton: nothing follows it"
+            )
+        return np.asarray(entries / entries.sum())
+
+    def forward(self, sequence: Any) -> tuple[Array, Array]:
+        """(length + 1, n) vectors and their logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} … A_{x_t}``."""
+        codes = encode([sequence], self.symbols).values
+        vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
+        states_along(codes, self.initial, self.transitions, vectors, logs)
+        return vectors, logs
+
+    def backward(self, sequence: Any) -> tuple[Array, Array]:
+        """The same from the end: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
+        codes = np.ascontiguousarray(encode([sequence], self.symbols).values[::-1])
+        vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
+        states_along(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
+        return vectors[::-1], logs[::-1]
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
+        """Draw strings, symbol by symbol from `next_symbol_proba`.
+
+        >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
+        >>> coin.sample(3, random_state=0)
+        [['b', 'b', 'b', 'b', 'b', 'b', 'b'], ['b', 'b'], ['b', 'b']]
+        """
+        n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
+        ahead = self._ahead()
+
+        def chances(place: tuple[Array]) -> Array:
+            return np.asarray(np.maximum(place[0] @ ahead.T, 0.0))
+
+        def follow(place: tuple[Array], choice: Array) -> tuple[Array]:
+            states = place[0]
+            for s in np.unique(choice):
+                states[choice == s] = states[choice == s] @ self.transitions[s]
+            return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
+
+        start = (np.tile(self.to_string().initial, (n_samples, 1)),)
+        strings = draw(start, chances, follow, n_samples, random_numbers(random_state), max_length)
+        return decode(strings, self.symbols)
+
+    def to_string(self) -> WeightedAutomaton:
+        """The automaton of whole strings; exact."""
+        return self._converted("string")
+
+    def to_prefix(self) -> WeightedAutomaton:
+        """The automaton of beginnings: the probability that a string begins so; exact.
+
+        With A = Σ_σ A_σ, a string automaton has ``α_∞ ← (I − A)⁻¹ α_∞``, which needs the spectral radius of A below
+        one: an automaton that never stops is refused.
+        """
+        return self._converted("prefix")
+
+    def to_substring(self) -> WeightedAutomaton:
+        """The automaton of expected numbers of occurrences, f(λ) = E|x| + 1; exact, see `to_prefix`."""
+        return self._converted("substring")
+
+    def minimise(self, tol: float = 1e-10) -> WeightedAutomaton:
+        """The same function with as few states as can be: what the forward and backward vectors span.
+
+        Parameters
+        ----------
+        tol : singular values below this share of the largest count as zero
+
+        >>> twice = WeightedAutomaton([0.5, 0.5], [[[0.3, 0.0], [0.0, 0.3]]], [0.7, 0.7])
+        >>> small = twice.minimise()
+        >>> small.n_states, small.equivalent(twice)
+        (1, True)
+        """
+        kept = forward_space(self.initial, self.transitions, tol)
+        reached = replace(
+            self, initial=self.initial @ kept, transitions=kept.T @ self.transitions @ kept, final=kept.T @ self.final
+        )
+        back = forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol)
+        return replace(
+            self,
+            initial=reached.initial @ back,
+            transitions=back.T @ reached.transitions @ back,
+            final=back.T @ reached.final,
+        )
+
+    def equivalent(self, other: WeightedAutomaton, tol: float = 1e-8) -> bool:
+        """Whether two automata are the same function, whatever the basis of their states.
+
+        They are compared on strings whose vectors span both, where agreement proves agreement on all strings; ``tol``
+        is relative to the largest value there.
+        """
+        if set(self.symbols.tolist()) != set(other.symbols.tolist()):
+            return False
+        order = encode([self.symbols], other.symbols).values
+        mine, theirs = self.to_string(), other.to_string()
+        gap, size = largest_gap(
+            (mine.initial, mine.transitions, mine.final), (theirs.initial, theirs.transitions[order], theirs.final)
+        )
+        return bool(gap <= tol * size)
+
+    def hankel(self, prefixes: Any, suffixes: Any) -> Hankel:
+        """The exact Hankel matrices of the automaton's own values; the empty string comes first in both lists.
+
+        >>> coin = WeightedAutomaton([1.0], [[[0.3]], [[0.5]]], [0.2], symbols=["a", "b"])
+        >>> coin.hankel(["", "a"], ["", "b"]).block.toarray().round(3)
+        array([[0.2 , 0.1 ],
+               [0.06, 0.03]])
+        """
+        rows, columns = (encode(strings, self.symbols) for strings in (prefixes, suffixes))
+        for name, part in (("prefixes", rows), ("suffixes", columns)):
+            if part.values.min(initial=0) < 0:
+                raise ValueError(f"{name} hold symbols other than {shorten(self.symbols.tolist())}; leave them out")
+            if part.lengths[0] or (part.lengths[1:] == 0).any():
+                raise ValueError(
+                    f"{name} must begin with the empty string and have it once, got {decode(part, self.symbols)[:3]} …"
+                )
+        left = np.array([_product(self.initial, self.transitions, row) for row in rows])
+        back = self.transitions.transpose(0, 2, 1)
+        right = np.array([_product(self.final, back, column[::-1]) for column in columns])
+        shifted = np.concatenate(left @ self.transitions @ right.T)
+        return Hankel(rows, columns, sparse.csr_array(left @ right.T), sparse.csr_array(shifted), self.statistics)
+
+    @classmethod
+    def from_hankel(cls, hankel: Hankel, n_states: int, symbols: Any = None) -> WeightedAutomaton:
+        """The spectral method on a Hankel block: an automaton of ``n_states`` states, or as many as its rank allows."""
+        n_states = whole_number("n_states", n_states)
+        factors = factorise(hankel, n_states)
+        return cls(*operators(hankel, factors, n_states), symbols, hankel.statistics)
+
+    def to_hmm(self) -> HiddenMarkovModel:
+        """The same distribution as a hidden Markov model; only a probabilistic automaton has one.
+
+        States that emit the same wherever they are reached from stay one state; otherwise an HMM state is a symbol and
+        the state that it led to.
+        """
+        if not self.is_probabilistic:
+            raise ValueError(
+                "only an automaton of probabilities (none negative, all that leaves a state sums to one) is an HMM; "
+                "project this one first: SpectralAutomaton(smoothing='project')"
+            )
+        parts = self.initial, self.transitions, self.final
+        return factor_by_state(*parts) or expand_by_arrival(*parts)
+
+    @classmethod
+    def from_hmm(
+        cls, startprob: Any, transmat: Any, emissionprob: Any, stopprob: Any, *, empty: float = 0.0, symbols: Any = None
+    ) -> WeightedAutomaton:
+        """The automaton of an HMM whose strings end; the fields are those of `HiddenMarkovModel`.
+
+        >>> model = WeightedAutomaton.from_hmm([1.0], [[1.0]], [[0.3, 0.7]], [0.5], symbols=["a", "b"])
+        >>> model.prob(["b", "ab"])
+        array([0.35 , 0.0525])
+        """
+        start, move, emit, stop = (
+            numbers(name, part)
+            for name, part in (
+                ("startprob", startprob),
+                ("transmat", transmat),
+                ("emissionprob", emissionprob),
+                ("stopprob", stopprob),
+            )
+        )
+        empty = number("empty", empty, "a probability", lambda chance: 0 <= chance <= 1)
+        n = start.size
+        if start.shape != (n,) or move.shape != (n, n) or emit.ndim != 2 or len(emit) != n or stop.shape != (n,):
+            raise ValueError(
+                f"startprob {start.shape}, transmat {move.shape}, emissionprob {emit.shape} and stopprob {stop.shape} "
+                "do not fit; n states need (n,), (n, n), (n, symbols) and (n,)"
+            )
+        check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
+        if not ((stop >= 0) & (stop <= 1)).all():
+            raise ValueError(f"stopprob is {shorten(stop)}; probabilities lie between 0 and 1")
+        moves = np.vstack([(1 - empty) * start, (1 - stop)[:, None] * move])
+        leaving = np.column_stack([moves, np.append(empty, stop)])
+        return cls(*build_automaton(leaving, emit), symbols)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the automaton to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        storage.save(path, self, {})
+
+    def check(self) -> None:
+        """Nothing is left to refuse: the constructor does, and nothing changes the parts after it."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The fields by name, as the storage of models asks for them."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __repr__(self) -> str:
+        return f"WeightedAutomaton({self.n_states} states, {len(self.symbols)} symbols, of {self.statistics})"
+
+    def _signed(self, strings: Ragged, of: str | None) -> tuple[Array, Array]:
+        """The sign and the logarithm of the size of f, for codes."""
+        me = self if of is None else self._converted(one_of("of", of, STATISTICS))
+        check_codes(strings, len(self.symbols))
+        sign, log_size = np.empty(len(strings)), np.empty(len(strings))
+        values_of_strings(strings.values, strings.offsets, me.initial, me.transitions, me.final, sign, log_size)
+        return sign, log_size
+
+    def _ahead(self) -> Array:
+        """(symbols + 1, n): times a state, the weight of each next symbol and of the end."""
+        ending, going_on = self.to_string().final, self.to_prefix().final
+        return np.vstack([self.transitions @ going_on, ending])
+
+    def _converted(self, of: str) -> WeightedAutomaton:
+        if of == self.statistics:
+            return self
+        rest = np.eye(self.n_states) - self.transitions.sum(axis=0)
+        initial, final = self.initial, self.final
+        if self.statistics == "string" or of == "substring":
+            radius = float(np.abs(np.linalg.eigvals(self.transitions.sum(axis=0))).max())
+            if radius >= 1:
+                raise ValueError(
+                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops, "
+                    f"so the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or "
+                    "give an HMM a stop probability"
+                )
+        if self.statistics == "substring":
+            initial = initial @ rest
+        if of == "substring":
+            initial = np.linalg.solve(rest.T, initial)
+        if self.statistics != "string" and of == "string":
+            final = rest @ final
+        if self.statistics == "string" and of != "string":
+            final = np.linalg.solve(rest, final)
+        return replace(self, initial=initial, final=final, statistics=of)
+
+
+def _product(vector: Array, transitions: Array, codes: Array) -> Array:
+    for code in codes:
+        vector = vector @ transitions[code]
+    return vector

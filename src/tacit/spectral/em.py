@@ -1,0 +1,342 @@
+"""Baum–Welch (EM) for probabilistic automata and HMMs, on a prefix tree instead of strings.
+
+Each prefix is propagated once, however many strings share it; forward vectors are kept along one path only, so memory
+does not grow with the data. One step costs O(nodes · n²); states that a prefix cannot be in are skipped. The
+likelihood never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.parameters import number, shorten, whole_number
+from tacit.runtime import Status, run
+from tacit.spectral.strings.prefix_tree import PrefixTree
+
+MIN_PROBABILITY = 1e-13
+"""Probabilities below this become zero: they would only slow the walk down."""
+
+
+STRETCH_GROWTH, MAX_STRETCH = 1.3, 10.0
+"""A step that pays is followed by one stretched by so much more, up to a limit."""
+STATE_MULTIPLE = 4
+"""States come in multiples of this inside, as processors take them."""
+
+
+class Parameters(NamedTuple):
+    """A probabilistic automaton: initial (n,), moves (symbols, n, n), final (n,); what leaves a state sums to one."""
+
+    initial: Array
+    moves: Array
+    final: Array
+
+
+class Expected(NamedTuple):
+    """Expected numbers of starts, moves and ends of the paths of all strings, and the strings' log-likelihood."""
+
+    initial: Array
+    moves: Array
+    final: Array
+    log_likelihood: float
+
+
+class EMStep(NamedTuple):
+    """One line of the history: seconds since the start, and the log-likelihood per string before the step."""
+
+    iteration: int
+    seconds: float
+    log_likelihood: float
+
+
+def check_steps(history: Any) -> None:
+    """Refuse what is no list of steps."""
+    if not isinstance(history, list) or not all(isinstance(step, EMStep) for step in history):
+        raise ValueError(f"history_ is {shorten(history)}, no list of EM steps")
+    for step in history:
+        whole_number("iteration", step.iteration, 0)
+        number("seconds", step.seconds, "a number", lambda seconds: True)
+        number("log_likelihood", step.log_likelihood, "a number", lambda value: True)
+
+
+def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:
+    """The E step: expected counts under the present parameters.
+
+    States that a prefix is in with a probability of ``skip`` or less are left out, which saves time; the
+    log-likelihood is then that of the other paths, a lower bound.
+
+    >>> from tacit.data.ragged import Ragged
+    >>> from tacit.spectral.strings.prefix_tree import grow
+    >>> coin = Parameters(np.ones(1), np.array([[[0.3]], [[0.5]]]), np.array([0.2]))
+    >>> counts = expect(grow(Ragged([0, 1, 1], [0, 2, 3])), coin)
+    >>> counts.moves.ravel().round(6), counts.final.round(6), round(counts.log_likelihood, 6)
+    (array([1., 2.]), array([2.]), -5.809143)
+    """
+    n, deepest = parameters.initial.size, int(tree.depth.max()) + 1
+    wide = -(-n // STATE_MULTIPLE) * STATE_MULTIPLE
+    initial, final = (np.pad(part, (0, wide - n)) for part in (parameters.initial, parameters.final))
+    moves = np.pad(parameters.moves, ((0, 0), (0, wide - n), (0, wide - n)))
+    counts = Parameters(np.zeros(wide), np.zeros_like(moves), np.zeros(wide))
+    log_likelihood = _walk(
+        *tree,
+        initial,
+        moves,
+        np.ascontiguousarray(moves.transpose(0, 2, 1)),
+        final,
+        np.empty((deepest, wide)),
+        np.empty((deepest, wide)),
+        np.empty(deepest),
+        np.empty(deepest, dtype=np.int64),
+        skip,
+        *counts,
+    )
+    return Expected(counts.initial[:n], counts.moves[:, :n, :n] * parameters.moves, counts.final[:n], log_likelihood)
+
+
+def maximise(counts: Expected) -> Parameters:
+    """The M step: counts scaled to probabilities. A state that is never entered stops."""
+    leaving = counts.moves.sum(axis=(0, 2)) + counts.final
+    used = np.where(leaving > 0, leaving, 1.0)
+    moves, final = counts.moves / used[:, None], np.where(leaving > 0, counts.final / used, 1.0)
+    return tidy(Parameters(counts.initial / counts.initial.sum(), moves, final))
+
+
+def tidy(parameters: Parameters) -> Parameters:
+    """Negligible probabilities dropped, sums exact."""
+    initial, moves, final = (np.where(part < MIN_PROBABILITY, 0.0, part) for part in parameters)
+    leaving = moves.sum(axis=(0, 2)) + final
+    return Parameters(initial / initial.sum(), moves / leaving[:, None], final / leaving)
+
+
+def smoothed(counts: Expected, strength: float) -> Parameters:
+    """Parameters in which everything can happen: each state is given ``strength`` visits of the average state."""
+    moves, final = _average_state(counts)
+    leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
+    initial = counts.initial + 1e-6 * counts.initial.sum() / counts.initial.size
+    return Parameters(
+        initial / initial.sum(),
+        (counts.moves + strength * moves[:, None, :]) / leaving[:, None],
+        (counts.final + strength * final) / leaving,
+    )
+
+
+def softened(counts: Expected, share: float) -> Parameters:
+    """The parameters of the counts, each state mixed with this share of the average state: where EM can start."""
+    sharp = maximise(counts)
+    moves, final = _average_state(counts)
+    return Parameters(
+        (1 - share) * sharp.initial + share / sharp.initial.size,
+        (1 - share) * sharp.moves + share * moves[:, None, :],
+        (1 - share) * sharp.final + share * final,
+    )
+
+
+def _average_state(counts: Expected) -> tuple[Array, Array]:
+    """Moves (symbols, n) and end of a state that emits every symbol as often as the data do, and moves on as they do.
+
+    Every symbol and the end are counted half a time more, so that none has probability zero.
+    """
+    arrivals = counts.moves.sum(axis=1)
+    seen = arrivals.sum(axis=1)
+    shares = np.append(seen + 0.5, counts.final.sum() + 0.5)
+    shares /= shares.sum()
+    anywhere = arrivals.sum(axis=0) + 1e-9
+    target = arrivals + 1e-3 * anywhere / anywhere.sum()
+    return shares[:-1, None] * target / target.sum(axis=1, keepdims=True), shares[-1]
+
+
+class Fit(NamedTuple):
+    """What `improve` returns: the last parameters, the counts that they were made of, and how the steps went."""
+
+    parameters: Parameters
+    counts: Expected
+    history: list[EMStep]
+    converged: bool
+    interrupted: bool
+
+
+def improve(
+    tree: PrefixTree,
+    parameters: Parameters,
+    *,
+    step: Callable[[Expected], Parameters] = maximise,
+    max_iter: int,
+    tol: float,
+    skip: float = 0.0,
+    watch: Callable[[EMStep, Expected], bool] = lambda line, counts: False,
+) -> Fit:
+    """EM until the log-likelihood of a symbol rises by less than ``tol`` in a step.
+
+    Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
+    likelihood is taken back, so it never falls. Ctrl-C ends with the best parameters so far. ``watch`` sees every step
+    and its counts before it is taken; True stops.
+    """
+    process = _Expectation(tree, step, max_iter, tol, skip)
+    now, status = run(process, process.begin(parameters), callbacks=[lambda now: watch(process.line(now), now.counts)])
+    history = [*now.history, process.line(now)]
+    if status is Status.STOPPED:  # the step that was not taken is a line too
+        history.append(process.line(now)._replace(iteration=len(history) + 1))
+    return Fit(now.parameters, now.counts, history, now.is_still, status is Status.INTERRUPTED)
+
+
+class _Climb(NamedTuple):
+    """Where EM is: the best parameters, their counts, how far the next step is stretched, and the steps so far."""
+
+    parameters: Parameters
+    counts: Expected
+    stretch: float
+    history: tuple[EMStep, ...]
+    is_still: bool  # whether the last step gained too little
+
+
+class _Expectation:
+    """EM as a `tacit.runtime.Process`."""
+
+    def __init__(
+        self, tree: PrefixTree, maximise: Callable[[Expected], Parameters], max_iter: int, tol: float, skip: float
+    ) -> None:
+        self.tree, self.maximise = tree, maximise
+        self.max_iter, self.tol, self.skip = max_iter, tol, skip
+        self._strings, self._units = float(tree.passing[0]), float(tree.passing.sum())
+        self._began = time.perf_counter()
+
+    def begin(self, parameters: Parameters) -> _Climb:
+        return _Climb(parameters, expect(self.tree, parameters, self.skip), 1.0, (), False)
+
+    def line(self, now: _Climb) -> EMStep:
+        """The step that is about to be taken."""
+        seconds = time.perf_counter() - self._began
+        return EMStep(len(now.history) + 1, seconds, now.counts.log_likelihood / self._strings)
+
+    def report(self, now: _Climb) -> _Climb | None:
+        return None if self.verdict(now) else now
+
+    def describe(self, now: _Climb) -> tuple[int, str]:
+        return len(now.history), ""
+
+    def verdict(self, now: _Climb) -> Status | None:
+        if now.is_still:
+            return Status.CONVERGED
+        return Status.MAX_ITER if len(now.history) >= self.max_iter else None
+
+    def step(self, now: _Climb) -> _Climb:
+        line, stretch = self.line(now), now.stretch
+        plain = self.maximise(now.counts)
+        following = _stretched(now.parameters, plain, stretch)
+        counts = expect(self.tree, following, self.skip)
+        if stretch > 1 and not counts.log_likelihood > now.counts.log_likelihood:
+            stretch, following = 1.0, plain
+            counts = expect(self.tree, following, self.skip)
+        rise = (counts.log_likelihood - now.counts.log_likelihood) / self._units
+        best = (following, counts) if rise > 0 else (now.parameters, now.counts)
+        return _Climb(*best, min(stretch * STRETCH_GROWTH, MAX_STRETCH), (*now.history, line), rise < self.tol)
+
+    def snapshot(self, now: _Climb) -> dict[str, Any]:
+        return {**now.parameters._asdict(), "stretch": now.stretch}
+
+
+def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:
+    """``new·(new / old)^(stretch − 1)``, scaled to probabilities; of an HMM it is an HMM again."""
+    if stretch == 1:
+        return new
+    initial, moves, final = (
+        b * np.divide(b, a, out=np.ones_like(a), where=a > 0) ** (stretch - 1) for a, b in zip(old, new, strict=True)
+    )
+    leaving = moves.sum(axis=(0, 2)) + final
+    return tidy(Parameters(initial, moves / leaving[:, None], final / leaving))
+
+
+@kernel
+def _walk(
+    parent: Array,
+    symbol: Array,
+    depth: Array,
+    passing: Array,
+    ending: Array,
+    cut: Array,
+    initial: Array,
+    moves: Array,
+    moves_back: Array,
+    final: Array,
+    path: Array,
+    pull: Array,
+    scale: Array,
+    on_path: Array,
+    skip: float,
+    initial_count: Array,
+    move_count: Array,
+    final_count: Array,
+) -> float:
+    """Depth first through the tree: forward on the way down, backward and counting on the way up.
+
+    ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what
+    the strings below say about it: (expected number of strings in each state) / path. ``move_count`` comes without the
+    factor ``moves``.
+    """
+    n, nodes = initial.size, parent.size
+    log_likelihood = 0.0
+    level = 0
+    for node in range(nodes + 1):
+        upto = depth[node] if node < nodes else 0
+        while level >= max(upto, 1):
+            s = symbol[on_path[level]]
+            inverse = 1.0 / scale[level]
+            for j in range(n):
+                pull[level, j] *= inverse
+            for j in range(n):
+                weight = pull[level, j]
+                if path[level, j] > skip:
+                    for i in range(n):
+                        pull[level - 1, i] += moves_back[s, j, i] * weight
+            for i in range(n):
+                weight = path[level - 1, i]
+                if weight > skip:
+                    for j in range(n):
+                        move_count[s, i, j] += weight * pull[level, j]
+            level -= 1
+        if node == nodes:
+            break
+        level = upto
+        on_path[level] = node
+        if level == 0:
+            for j in range(n):
+                path[0, j] = initial[j]
+        else:
+            s = symbol[node]
+            for j in range(n):
+                path[level, j] = 0.0
+            for i in range(n):
+                weight = path[level - 1, i]
+                if weight > skip:
+                    for j in range(n):
+                        path[level, j] += weight * moves[s, i, j]
+        total = 0.0
+        for j in range(n):
+            total += path[level, j]
+        if total <= 0.0:
+            return -np.inf
+        scale[level] = total
+        log_likelihood += passing[node] * np.log(total)
+        inverse = 1.0 / total
+        for j in range(n):
+            path[level, j] *= inverse
+            pull[level, j] = cut[node]
+        if ending[node] > 0.0:
+            chance = 0.0
+            for j in range(n):
+                chance += path[level, j] * final[j]
+            if chance <= 0.0:
+                return -np.inf
+            log_likelihood += ending[node] * np.log(chance)
+            weight = ending[node] / chance
+            for j in range(n):
+                pull[level, j] += weight * final[j]
+                final_count[j] += weight * path[level, j] * final[j]
+    for j in range(n):
+        initial_count[j] = path[0, j] * pull[0, j]
+    return log_likelihood

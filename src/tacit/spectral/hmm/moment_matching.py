@@ -1,0 +1,258 @@
+"""The HMM whose windows of symbols are as frequent as the counted ones: weighted least squares on a few moments.
+
+Strings are framed by a begin and an end symbol, so starts and stops are moves like others. A window is a context u, a
+symbol σ and a context v after it, and an HMM with transitions T and emissions O expects
+``M_σ(u, v) = Σ_j e_j(u)·O[j, σ]·g_j(v)`` of them, where ``e(ua) = (e(u)∘O_a)·T`` and ``g(av) = T·(O_a∘g(v))``. Contexts
+are made disjoint (u counts only where no longer context of the basis fits), so that cells are independent counts;
+divided by the square roots of their frequencies their noise is even, and the top singular vectors keep what matters.
+Levenberg–Marquardt then moves T and O from the spectral solution, which is consistent but wasteful, to the nearest
+best fit (the generalised method of moments: Hansen 1982). Its cost does not depend on the number of strings.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import block_diag
+
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
+from tacit.spectral.automata.operators import thin_svd
+from tacit.spectral.strings.hankel import count
+
+MAX_CONTEXT_LENGTH, CONTEXTS_PER_SYMBOL = 3, 5
+"""Longest contexts, and how many there are for each symbol or state, whichever are more."""
+MAX_STEPS, MIN_RELATIVE_FALL = 15, 1e-3
+"""Steps at the most, and the relative fall of the misfit below which they end."""
+UNIFORM_SHARE = 1e-4
+"""Share of the uniform distribution in every row, before and after the fit: at zero nothing would ever move."""
+MAX_PRODUCTS = 4_000_000_000
+"""Products of slopes per step at the most: they grow with the sixth power of the number of states."""
+
+
+class Contexts(NamedTuple):
+    """One side of the windows: each context is a shorter one and a symbol more.
+
+    Attributes
+    ----------
+    shorter, symbol : of each context; −1 for the empty one, which is the first
+    levels : the contexts of each length from 1
+    compress : (contexts, r) weights that make r numbers of one for each context
+    """
+
+    shorter: Array
+    symbol: Array
+    levels: list[Array]
+    compress: Array
+
+
+class Windows(NamedTuple):
+    """Counted windows in compressed form; ``observed`` is (r, symbols, r), each symbol times its ``weights``."""
+
+    before: Contexts
+    after: Contexts
+    observed: Array
+    weights: Array
+
+
+def is_small(n_states: int, n_symbols: int) -> bool:
+    """Whether a model of this size is matched in seconds.
+
+    >>> is_small(10, 20), is_small(16, 20), is_small(20, 20)
+    (True, True, False)
+    """
+    n, k = n_states + 2, n_symbols + 2
+    return (n * (n + k)) ** 2 * k * n * n <= MAX_PRODUCTS
+
+
+def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array | None = None) -> Windows:
+    """The windows of all strings; O(symbols of the strings)."""
+    size = CONTEXTS_PER_SYMBOL * max(n_symbols + 2, n_states)
+    framed = _framed(strings, n_symbols)
+    hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
+    prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
+    rows, columns = (
+        _disjoint([text[1:] for text in prefixes], prefixes),
+        _disjoint([t[:-1] for t in suffixes], suffixes),
+    )
+    block = rows @ hankel.block @ columns.T
+    least = 1 / float(len(strings) if weights is None else weights.sum())
+    row_weights, column_weights = (_evened(np.asarray(block.sum(axis=axis)).ravel(), least) for axis in (1, 0))
+    weighted = sparse.diags_array(row_weights) @ block @ sparse.diags_array(column_weights)
+    left, _, right = thin_svd(weighted, n_states + 2, 0)
+    left, right = rows.T @ (row_weights[:, None] * left), columns.T @ (column_weights[:, None] * right)
+    single = hankel.prefixes.lengths == 1
+    frequency = np.zeros(n_symbols + 2)
+    frequency[[text[0] for text in prefixes if len(text) == 1]] = hankel.block[:, [0]].toarray().ravel()[single]
+    frequency[n_symbols] = 0.0
+    symbol_weights = _evened(frequency, least)
+    shifted = (hankel.shifted @ right).reshape(n_symbols + 2, len(prefixes), -1)
+    return Windows(
+        _contexts([text[:-1] for text in prefixes], [text[-1:] for text in prefixes], prefixes, left),
+        _contexts([text[1:] for text in suffixes], [text[:1] for text in suffixes], suffixes, right),
+        np.ascontiguousarray(np.matmul(left.T, shifted).transpose(1, 0, 2)) * symbol_weights[:, None],
+        symbol_weights,
+    )
+
+
+def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Array]:
+    """The HMM near this one that fits the windows best, or this one if nothing near fits better.
+
+    Parameters
+    ----------
+    leaving : (n + 1, n + 1) what leaves the start (row 0) and each state: moves to each state, and the end last
+    emission : (n, symbols)
+    """
+    n, k = emission.shape
+    moves, emissions = np.zeros((n + 2, n + 2)), np.zeros((n + 2, k + 2))
+    moves[:-1, 1:], emissions[1:-1, :k] = _above(leaving), _above(emission)
+    emissions[0, k] = emissions[-1, k + 1] = 1.0
+    free = np.flatnonzero(np.concatenate([moves.ravel() > 0, (emissions > 0).ravel()]))
+    values, slopes = _expected(windows, moves, emissions)
+    damping = 1e-2
+    for _ in range(MAX_STEPS):
+        gap = windows.observed - values
+        misfit = float((gap**2).sum())
+        roots = np.sqrt(moves), np.sqrt(emissions)
+        chain = block_diag(*(_by_roots(row) for part in roots for row in part))[np.ix_(free, free)]
+        steep = slopes[free]
+        gram, pull = chain @ (steep @ steep.T) @ chain.T, chain @ (steep @ gap.ravel())
+        found = None
+        while found is None and damping < 1e6:
+            ridge = damping * (np.diag(gram) + 1e-2 * np.trace(gram) / free.size + 1e-300)
+            change = np.zeros(moves.size + emissions.size)
+            change[free] = np.linalg.solve(gram + np.diag(ridge), pull)
+            there = _moved(roots[0], change[: moves.size]), _moved(roots[1], change[moves.size :])
+            reached = float(((windows.observed - _expected_values(windows, *there)) ** 2).sum())
+            if reached < misfit:
+                found = there
+            else:
+                damping *= 4
+        if found is None:
+            break
+        moves, emissions = found
+        damping = max(damping / 4, 1e-6)
+        if misfit - reached < MIN_RELATIVE_FALL * misfit:
+            break
+        values, slopes = _expected(windows, moves, emissions)
+    return _above(moves[:-1, 1:]), _above(emissions[1:-1, :k])
+
+
+def _expected_values(windows: Windows, moves: Array, emissions: Array) -> Array:
+    """(r, symbols, r) compressed windows that an HMM expects."""
+    visits = np.linalg.inv(np.eye(len(moves)) - moves)[0]
+    before = windows.before.compress.T @ _grow(windows.before, visits, moves, emissions)
+    after = windows.after.compress.T @ _grow(windows.after, np.ones(len(moves)), moves.T, emissions)
+    return np.asarray((before[:, None] * (windows.weights * emissions).T) @ after.T)
+
+
+def _expected(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, Array]:
+    """The same, and its slopes (n² + n·symbols, r·symbols·r) by every move and emission."""
+    n, k = emissions.shape
+    inverse = np.linalg.inv(np.eye(n) - moves)
+    visits, ones = inverse[0], np.ones(n)
+    by_visits = (visits[:, None, None] * inverse[None]).reshape(n * n, n)
+    (before, d_before), (after, d_after) = (
+        (side.compress.T @ vectors, np.matmul(side.compress.T, slopes))
+        for side, (vectors, slopes) in (
+            (windows.before, _slopes(windows.before, visits, by_visits, moves, emissions)),
+            (windows.after, _slopes(windows.after, ones, np.zeros((n * n, n)), moves.T, emissions)),
+        )
+    )
+    d_after[: n * n] = d_after[np.arange(n * n).reshape(n, n).T.ravel()]
+    weighted = (windows.weights * emissions).T
+    emitting = before[:, None] * weighted
+    ahead = (weighted[:, None] * after).reshape(-1, n)
+    slopes = (d_before.reshape(-1, n) @ ahead.T).reshape(len(d_before), -1, len(after))
+    slopes += np.matmul(emitting.reshape(-1, n), d_after.transpose(0, 2, 1))
+    by_emission = slopes[n * n :].reshape(n, k, len(before), k, len(after))
+    for symbol, weight in enumerate(windows.weights):
+        by_emission[:, symbol, :, symbol] += weight * np.einsum("rj,cj->jrc", before, after)
+    return emitting @ after.T, slopes.reshape(len(slopes), -1)
+
+
+def _grow(side: Contexts, first: Array, matrix: Array, emissions: Array) -> Array:
+    """(contexts, n) vectors, from that of the empty context on: ``x(longer) = (x(shorter)∘O_symbol)·matrix``."""
+    vectors = np.empty((side.shorter.size, first.size))
+    vectors[0] = first
+    for at in side.levels:
+        vectors[at] = (vectors[side.shorter[at]] * emissions[:, side.symbol[at]].T) @ matrix
+    return vectors
+
+
+def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissions: Array) -> tuple[Array, Array]:
+    """What `_grow` gives, and its slopes (n² + n·symbols, contexts, n) by every entry of matrix and emissions."""
+    n, k = emissions.shape
+    vectors = _grow(side, first, matrix, emissions)
+    slopes = np.zeros((n * n + n * k, *vectors.shape))
+    slopes[: n * n, 0] = by_first
+    states = np.arange(n)
+    for at in side.levels:
+        shorter, symbol = side.shorter[at], side.symbol[at]
+        emitted = emissions[:, symbol].T
+        change = slopes[:, shorter] * emitted
+        by_emission = change[n * n :].reshape(n, k, at.size, n)
+        for state in states:
+            by_emission[state, symbol, np.arange(at.size), state] += vectors[shorter, state]
+        change = change @ matrix
+        by_matrix = change[: n * n].reshape(n, n, at.size, n)
+        by_matrix[:, states, :, states] += (vectors[shorter] * emitted).T
+        slopes[:, at] = change
+    return vectors, slopes
+
+
+def _by_roots(roots: Array) -> Array:
+    """Slopes of a distribution by the square roots that are squared and scaled to make it."""
+    return np.asarray(2 * roots[:, None] * (np.eye(roots.size) - roots**2))
+
+
+def _moved(roots: Array, change: Array) -> Array:
+    """The distributions whose square roots have changed so; rows of zeros stay."""
+    rows = (roots + change.reshape(roots.shape)) ** 2
+    return np.asarray(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _above(rows: Array) -> Array:
+    """Distributions with a little of the uniform one."""
+    return np.asarray((1 - UNIFORM_SHARE) * rows + UNIFORM_SHARE / rows.shape[1])
+
+
+def _evened(frequency: Array, least: float) -> Array:
+    """One over the square root of frequencies; zero for what never occurs."""
+    return np.where(frequency > 1e-12, 1 / np.sqrt(np.maximum(frequency, 0.0) + least), 0.0)
+
+
+def _framed(strings: Ragged, n_symbols: int) -> Ragged:
+    """Strings with the symbol ``n_symbols`` before and the one after it behind."""
+    offsets = strings.offsets + 2 * np.arange(len(strings) + 1)
+    values = np.empty(int(offsets[-1]), dtype=np.int32)
+    inside = np.ones(values.size, dtype=bool)
+    for place, symbol in ((offsets[:-1], n_symbols), (offsets[1:] - 1, n_symbols + 1)):
+        values[place] = symbol
+        inside[place] = False
+    values[inside] = strings.values
+    return Ragged(values, offsets)
+
+
+def _disjoint(shorter: list[tuple[int, ...]], contexts: list[tuple[int, ...]]) -> sparse.csr_array:
+    """Takes from each context what its longer ones count: times totals, what is left for each context alone."""
+    place = {text: i for i, text in enumerate(contexts)}
+    longer = np.array([i for i, text in enumerate(contexts) if text], dtype=np.int64)
+    within = np.array([place[shorter[i]] for i in longer], dtype=np.int64)
+    size = (len(contexts), len(contexts))
+    return sparse.csr_array(sparse.eye_array(*size) - sparse.csr_array((np.ones(longer.size), (within, longer)), size))
+
+
+def _contexts(
+    shorter: list[tuple[int, ...]], symbol: list[tuple[int, ...]], contexts: list[tuple[int, ...]], compress: Array
+) -> Contexts:
+    place = {text: i for i, text in enumerate(contexts)}
+    lengths = np.array([len(text) for text in contexts])
+    return Contexts(
+        np.array([place[one] if text else -1 for one, text in zip(shorter, contexts, strict=True)]),
+        np.array([one[0] if one else -1 for one in symbol]),
+        [np.flatnonzero(lengths == length) for length in range(1, MAX_CONTEXT_LENGTH + 1)],
+        compress,
+    )

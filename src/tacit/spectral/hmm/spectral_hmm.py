@@ -1,0 +1,280 @@
+"""`SpectralHMM`: hidden Markov models from counts of short substrings, refined by Baum–Welch."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, switch, whole_number
+from tacit.data.ragged import Ragged
+from tacit.spectral.automata.automaton import WeightedAutomaton
+from tacit.spectral.automata.density import StringDensity, read_counts
+from tacit.spectral.automata.selection import EMProgress
+from tacit.spectral.em import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
+from tacit.spectral.hmm.hidden_markov import HiddenMarkovModel, build_automaton, check_distributions, sum_moves
+from tacit.spectral.hmm.hidden_states import best_paths, state_proba
+from tacit.spectral.hmm.moment_matching import Windows, count_windows, is_small, match
+from tacit.spectral.hmm.recovery import Recovered, recover
+from tacit.spectral.strings.moments import Counting, Moments
+from tacit.spectral.strings.prefix_tree import PrefixTree, find, grow
+from tacit.spectral.strings.symbols import encode, read_alphabet, read_sequences
+
+SCALINGS = (0.5, 0.35)
+"""How contexts are weighted; which is better depends on the data, and the likelihood tells."""
+MAX_RIVALS, RIVAL_STEPS = 2, 5
+"""How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
+
+
+class SpectralHMM(StringDensity):
+    """A hidden Markov model of sequences that end, learned from counts and then by EM.
+
+    Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.hmm.recovery`):
+    transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
+    nearest distributions). Least squares moves the best of them to where they fit the counts of short windows
+    (`moment_matching`), unless the model is too large for that, beyond about 16 states and 20 symbols;
+    the likelihood of the strings chooses. ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a
+    poor optimum. The model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences
+    have a probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
+
+    Parameters
+    ----------
+    n_states : number of hidden states
+    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
+        bigrams and trigrams alone
+    refine : "em", or None for what the counts of short substrings give, without a step of EM
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per symbol
+    smoothing : how often every transition, emission and stop is counted besides the data, all together
+    alphabet : the symbols to expect; None is those that occur
+    random_state : of the decomposition's starts
+    verbose : 1 shows progress on a terminal or in a notebook, 2 writes plain lines
+
+    Attributes
+    ----------
+    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them; the state that
+        the training strings visit most often is the first
+    stopprob_, empty_ : probability to end after a symbol of each state, and of the empty sequence
+    automaton_ : the same as a `WeightedAutomaton`, with one state more for the start
+    spectral_ : the spectral automaton of the counts, before any projection
+    n_corrected_ : how many training strings that one gives a value that is no probability
+    recovery_error_ : how far the counts are from those of an HMM of this size, relative; large when there is none
+    converged_, history_ : of EM
+    symbols_ : the alphabet, the most frequent symbol first; the columns of ``emissionprob_``
+
+    >>> rng = np.random.default_rng(0)
+    >>> words = [["sun"] * rng.integers(1, 9) + ["rain"] * rng.integers(1, 4) for _ in range(500)]
+    >>> model = SpectralHMM(2).fit(words)
+    >>> model.predict_next([["sun"], ["sun", "rain"]])
+    ['sun', 'rain']
+    >>> model.emissionprob_.max(axis=1).round(2)
+    array([1., 1.])
+    >>> states = model.predict([["sun", "sun", "rain"]])[0]
+    >>> bool(states[0] == states[1] != states[2])
+    True
+    """
+
+    def __init__(
+        self,
+        n_states: int,
+        *,
+        length: int = 3,
+        size: int = 1000,
+        refine: str | None = "em",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        smoothing: float = 0.01,
+        alphabet: Any = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.n_states = n_states
+        self.length = length
+        self.size = size
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.smoothing = smoothing
+        self.alphabet = alphabet
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
+        """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
+        self._check()
+        sequences = read_sequences(X)
+        weights = read_counts(sample_weight, len(sequences))
+        symbols = read_alphabet(self.alphabet, sequences)
+        strings = encode(sequences, symbols)
+        if strings.values.size == 0:
+            raise ValueError(
+                f"all {len(strings)} sequences are empty, so no hidden state shows; add others, or use "
+                "SpectralAutomaton, which learns from alphabet= alone"
+            )
+        rng = random_numbers(self.random_state)
+        counting = Counting("substring", int(self.length), int(self.size), None, SCALINGS[0])
+        with threadpool_limits(1):
+            moments = Moments(strings, symbols, weights, counting, int(self.n_states), 0)
+            tree = moments.tree
+            start, error, fit = self._start(moments, rng)
+            if fit is not None:
+                if not fit.interrupted:
+                    shown = EMProgress(self.verbose)
+                    fit = improve(
+                        tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
+                    )
+                    shown.close()
+                start = _maximise(fit.counts, float(self.smoothing))
+            counts = fit.counts if fit is not None else expect(tree, start)
+            self._keep(moments, _most_visited_first(start, counts), error)
+        self.history_: list[EMStep] = fit.history if fit else []
+        self.converged_ = bool(fit and fit.converged)
+        if fit and fit.interrupted:
+            warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)
+        return self
+
+    def predict(self, X: Any) -> Ragged:
+        """The most probable path of hidden states behind every sequence: one whole number per symbol.
+
+        A state is a row of ``emissionprob_`` and ``transmat_``. Its number means nothing by itself: another fit may
+        number the same states otherwise.
+        """
+        return self.decode(X)[1]
+
+    def decode(self, X: Any) -> tuple[Array, Ragged]:
+        """The log-probability of every sequence together with its most probable path, and the paths (Viterbi).
+
+        A symbol that training never saw says nothing about its state, and makes the log-probability −inf.
+        """
+        check_is_fitted(self)
+        return best_paths(self._model(), encode(X, self.symbols_))
+
+    def predict_proba(self, X: Any) -> Ragged:
+        """The probability of each hidden state at each symbol, given the whole sequence: (symbols, states) each.
+
+        Its largest entries need not be the path of `predict`, which is the best as a whole.
+        """
+        check_is_fitted(self)
+        return state_proba(self._model(), encode(X, self.symbols_))
+
+    def _model(self) -> HiddenMarkovModel:
+        return HiddenMarkovModel(self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_)
+
+    def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float, Fit | None]:
+        """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""
+        strings, k = moments.strings, len(moments.symbols)
+        hankel, tree = moments.hankel, moments.tree
+        first = grow(strings, moments.weights, longest=int(self.length))
+        nodes = find(first, hankel.suffixes[1:])
+        beginnings = np.where(nodes >= 0, first.passing[nodes], 0.0) / first.passing[0]
+        seen = np.bincount(tree.symbol[1:], tree.passing[1:], minlength=k)
+        empty = float(tree.ending[0] / tree.passing[0])
+        found = [
+            one
+            for scaling in SCALINGS
+            for one in recover(hankel, beginnings, seen / seen.sum(), int(self.n_states), scaling, rng)
+        ]
+        starts = [(_proper(one, empty), one.error) for one in found]
+        best = _by_likelihood(tree, starts)
+        if is_small(int(self.n_states), k):
+            windows = count_windows(strings, k, int(self.n_states), moments.weights)
+            rivals = best[: 1 if self.refine is None else MAX_RIVALS]
+            matched = [(_matched(windows, start, empty), error) for start, error in rivals]
+            best = _by_likelihood(tree, matched + rivals)
+        if self.refine is None:
+            return *best[0], None
+        steps = min(RIVAL_STEPS, int(self.max_iter))
+        fits: list[Fit] = []
+        for start, _ in best[:MAX_RIVALS]:
+            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol)))
+            if fits[-1].interrupted:
+                break
+        winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
+        fit = fits[winner]._replace(interrupted=fits[-1].interrupted)
+        return fit.parameters, best[winner][1], fit
+
+    def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
+        self.symbols_ = moments.symbols
+        self.automaton_ = WeightedAutomaton(*parameters, moments.symbols)
+        self.distribution_ = None
+        model = self.automaton_.to_hmm()
+        self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_ = model
+        self.spectral_ = moments.automaton(int(self.n_states))
+        self.n_corrected_ = self.spectral_.count_improper_codes(moments.strings)
+        self.singular_values_ = moments.factors.singular_values
+        self.recovery_error_ = error
+
+    def _check_facts(self) -> None:
+        n, k = len(self.startprob_), len(self.symbols_)
+        shapes = {"startprob_": (n,), "transmat_": (n, n), "emissionprob_": (n, k), "stopprob_": (n,)}
+        for name, shape in shapes.items():
+            part = getattr(self, name)
+            if not is_table(part, len(shape), "f") or part.shape != shape:
+                raise ValueError(f"{name} is {shorten(part)}, not an array of finite numbers of shape {shape}")
+        check_distributions(startprob=self.startprob_[None], transmat=self.transmat_, emissionprob=self.emissionprob_)
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
+        number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
+        switch("converged_", self.converged_)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
+        check_steps(self.history_)
+
+    def _check(self) -> None:
+        for name in ("n_states", "length", "size", "max_iter"):
+            whole_number(name, getattr(self, name))
+        for name in ("tol", "smoothing"):
+            number(name, getattr(self, name), "a number from 0", is_not_negative)
+        one_of("refine", self.refine, ("em", None))
+
+
+def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
+    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is spread evenly over each row."""
+    moves, emission = sum_moves(counts.moves)
+    emission = emission + (extra / len(counts.moves) + 1e-300)
+    leaving = np.hstack([moves, counts.final[:, None]])
+    leaving[1:] += extra / leaving.shape[1] + 1e-300
+    leaving /= leaving.sum(axis=1, keepdims=True)
+    return Parameters(*build_automaton(leaving, (emission / emission.sum(axis=0)).T))
+
+
+def _most_visited_first(parameters: Parameters, counts: Expected) -> Parameters:
+    """The same HMM with its states in the order of their visits: rounding decides the order in which they are found."""
+    visits = counts.moves.sum(axis=(0, 1))[1:]
+    order = np.concatenate([[0], 1 + np.argsort(-visits, kind="stable")])
+    return Parameters(parameters.initial[order], parameters.moves[:, order[:, None], order], parameters.final[order])
+
+
+def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> list[tuple[Parameters, float]]:
+    """The HMMs under which the strings are most likely first."""
+    values = [expect(tree, start).log_likelihood for start, _ in starts]
+    return [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
+
+
+def _matched(windows: Windows, start: Parameters, empty: float) -> Parameters:
+    """The HMM near this one that fits the windows; the share of empty strings is known and stays."""
+    moves, emission = sum_moves(start.moves)
+    leaving = np.hstack([moves, start.final[:, None]])
+    leaving, emission = match(windows, leaving, (emission / emission.sum(axis=0)).T)
+    leaving[0] = np.append((1 - empty) * leaving[0, :-1] / leaving[0, :-1].sum(), empty)
+    return Parameters(*build_automaton(leaving, emission))
+
+
+def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
+    """The nearest HMM: every row becomes the nearest distribution, with a little of the uniform one."""
+    start = np.append((1 - empty) * _nearest(found.start[None], floor)[0], empty)
+    leaving = _nearest(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
+    return Parameters(*build_automaton(np.vstack([start, leaving]), _nearest(found.emission, floor)))
+
+
+def _nearest(rows: Array, floor: float) -> Array:
+    """The distribution nearest to every row (Duchi et al. 2008), mixed with this share of the uniform one."""
+    falling = -np.sort(-rows, axis=1)
+    excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
+    last = (falling > excess).sum(axis=1) - 1
+    projected = np.maximum(rows - excess[np.arange(len(rows)), last][:, None], 0.0)
+    projected /= projected.sum(axis=1, keepdims=True)
+    return np.asarray((1 - floor) * projected + floor / rows.shape[1])

@@ -1,0 +1,1 @@
+"""Strings as counts: symbols, prefix trees, Hankel matrices, n-grams."""

@@ -1,0 +1,229 @@
+"""Hankel matrices of strings: bases, and counting in one pass over a prefix tree.
+
+``H(u, v) = f(uv)`` and ``H_σ(u, v) = f(uσv)`` for prefixes u and suffixes v of a basis. f is the relative frequency of
+strings, of prefixes (how many strings begin so) or of substrings (how often they occur a string), always divided by
+the number of strings, so H and H_σ have one denominator. Each uv is one node of a prefix tree, so every entry is
+read off once, by walking up from its node: O(nodes · longest suffix).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.data.ragged import Ragged
+from tacit.spectral.strings.prefix_tree import PrefixTree, find, grow, hash_nodes
+
+STATISTICS = ("string", "prefix", "substring")
+
+
+class Hankel(NamedTuple):
+    """A block of a Hankel matrix and its shifts.
+
+    Attributes
+    ----------
+    prefixes, suffixes : the basis, one string of symbols a row or column; the first of each is the empty string
+    block : (prefixes, suffixes) sparse, H
+    shifted : (symbols · prefixes, suffixes) sparse, all H_σ one under the other
+    statistics : what f is
+    row_totals : if counted: how many strings begin with each prefix (for substrings: its occurrences), a string
+    column_totals : Σ_u f(uv) over all u, for strings and prefixes; for substrings the occurrences of v
+    """
+
+    prefixes: Ragged
+    suffixes: Ragged
+    block: Any
+    shifted: Any
+    statistics: str
+    row_totals: Array | None = None
+    column_totals: Array | None = None
+
+    @property
+    def n_symbols(self) -> int:
+        return int(self.shifted.shape[0] // self.block.shape[0])
+
+
+def count(
+    strings: Ragged,
+    n_symbols: int,
+    *,
+    statistics: str = "prefix",
+    length: int = 3,
+    size: int | None = None,
+    basis: tuple[Ragged, Ragged] | None = None,
+    weights: Array | None = None,
+) -> Hankel:
+    """Count the Hankel block of strings over the symbols 0 … n_symbols − 1.
+
+    Parameters
+    ----------
+    length : longest prefixes and suffixes of the basis
+    size : how many of each at the most, the most frequent; None is all that occur
+    basis : prefixes and suffixes of your own instead; those that never occur are left out, the empty string is added
+    weights : of the strings; None is one for all
+
+    >>> hankel = count(Ragged([0, 1, 0, 1, 1], [0, 2, 4, 4, 5]), 2, statistics="string", length=1)
+    >>> hankel.block.toarray()
+    array([[0.25, 0.25],
+           [0.  , 0.5 ],
+           [0.25, 0.  ]])
+    """
+    total = float(len(strings) if weights is None else weights.sum())
+    rows_reach, columns_reach = (
+        (length, length) if basis is None else (int(part.lengths.max(initial=0)) for part in basis)
+    )
+    everywhere = statistics == "substring"
+    tree = grow(strings, weights, longest=rows_reach + columns_reach + 1, everywhere=everywhere)
+    backward = grow(strings, weights, longest=columns_reach, everywhere=statistics != "string", reverse=True)
+    rows = _choose(tree, rows_reach, size) if basis is None else _given(tree, basis[0])
+    columns = _choose(backward, columns_reach, size) if basis is None else _given(backward, _reversed(basis[1]))
+    value = (tree.ending if statistics == "string" else tree.passing) / total
+    entries = _entries(tree, value, rows, *_pruned(backward, columns))
+    block = _csr(entries[0], (rows.size, columns.size))
+    shifted = _csr(entries[1], (n_symbols * rows.size, columns.size))
+    return Hankel(
+        _strings(tree, rows),
+        _reversed(_strings(backward, columns)),
+        block,
+        shifted,
+        statistics,
+        tree.passing[rows] / total,
+        backward.passing[columns] / total,
+    )
+
+
+def _choose(tree: PrefixTree, length: int, size: int | None) -> Array:
+    """The nodes to this depth, or about ``size`` of them, the most frequent; the root first.
+
+    Strings of one length that are equally frequent stay or go together, so the order of symbols does not matter.
+    """
+    nodes = np.flatnonzero((tree.depth <= length) & (tree.passing > 0))[1:]
+    nodes = nodes[np.lexsort((nodes, tree.depth[nodes], -tree.passing[nodes]))]
+    if size is not None and nodes.size >= size:
+        kept = size - 1
+        like = (tree.passing[nodes] == tree.passing[nodes[kept]]) & (tree.depth[nodes] == tree.depth[nodes[kept]])
+        nodes = nodes[: int(np.argmax(like)) or kept]
+    return np.concatenate([[0], nodes])
+
+
+def _given(tree: PrefixTree, strings: Ragged) -> Array:
+    """The nodes of a user's strings, the root first, each once."""
+    nodes = np.concatenate([[0], find(tree, strings)])
+    nodes = nodes[nodes >= 0]
+    return np.asarray(nodes[np.sort(np.unique(nodes, return_index=True)[1])])
+
+
+def _pruned(backward: PrefixTree, columns: Array) -> tuple[Array, Array, Array]:
+    """Parent, symbol and column (−1 if none) of the nodes that lie on the way to a suffix of the basis."""
+    wanted = np.zeros(backward.parent.size, dtype=bool)
+    front = columns
+    while front.size:
+        wanted[front] = True
+        front = np.unique(backward.parent[front])
+        front = front[front >= 0]
+        front = front[~wanted[front]]
+    kept = np.flatnonzero(wanted)
+    rank = np.full(wanted.size + 1, -1, dtype=np.int32)
+    rank[kept] = np.arange(kept.size)
+    column = np.full(kept.size, -1, dtype=np.int32)
+    column[rank[columns]] = np.arange(columns.size)
+    return rank[backward.parent[kept]], backward.symbol[kept], column
+
+
+def _entries(
+    tree: PrefixTree, value: Array, rows: Array, parent: Array, symbol: Array, column: Array
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Rows, columns and values of H and of the stacked H_σ."""
+    row = np.full(tree.parent.size, -1, dtype=np.int32)
+    row[rows] = np.arange(rows.size)
+    table = np.full(1 << (2 * parent.size).bit_length(), -1, dtype=np.int32)
+    hash_nodes(parent, symbol, table)
+    nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0)
+    shared = (tree.parent, tree.symbol, value, row, rows.size, parent, symbol, column, table)
+    sizes = _walk(*shared, *nothing, *nothing)
+    block, shifted = (
+        (np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32), np.empty(n)) for n in (int(n) for n in sizes)
+    )
+    _walk(*shared, *block, *shifted)
+    return block, shifted
+
+
+@kernel
+def _walk(
+    parent: Array,
+    symbol: Array,
+    value: Array,
+    row: Array,
+    n_rows: int,
+    suffix_parent: Array,
+    suffix_symbol: Array,
+    column: Array,
+    table: Array,
+    block_row: Array,
+    block_column: Array,
+    block_value: Array,
+    shifted_row: Array,
+    shifted_column: Array,
+    shifted_value: Array,
+) -> tuple[int, int]:
+    """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts if the outputs are empty."""
+    mask = table.size - 1
+    n_block, n_shifted = 0, 0
+    for node in range(parent.size):
+        if value[node] == 0.0:
+            continue
+        above, suffix = node, 0
+        while True:
+            if column[suffix] >= 0:
+                if row[above] >= 0:
+                    if block_row.size:
+                        block_row[n_block] = row[above]
+                        block_column[n_block] = column[suffix]
+                        block_value[n_block] = value[node]
+                    n_block += 1
+                if above > 0 and row[parent[above]] >= 0:
+                    if shifted_row.size:
+                        shifted_row[n_shifted] = np.int64(symbol[above]) * n_rows + row[parent[above]]
+                        shifted_column[n_shifted] = column[suffix]
+                        shifted_value[n_shifted] = value[node]
+                    n_shifted += 1
+            if above == 0:
+                break
+            s = symbol[above]
+            mixed = np.uint64(suffix) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(s) * np.uint64(0xC2B2AE3D27D4EB4F)
+            slot = np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(mask))
+            while table[slot] >= 0 and (suffix_parent[table[slot]] != suffix or suffix_symbol[table[slot]] != s):
+                slot = (slot + 1) & mask
+            if table[slot] < 0:
+                break
+            suffix = table[slot]
+            above = parent[above]
+    return n_block, n_shifted
+
+
+def _csr(entries: tuple[Array, ...], shape: tuple[int, int]) -> Any:
+    rows, columns, values = entries
+    return sparse.csr_array((values, (rows, columns)), shape=shape)
+
+
+def _strings(tree: PrefixTree, nodes: Array) -> Ragged:
+    """The strings of nodes."""
+    offsets = np.concatenate([[0], np.cumsum(tree.depth[nodes])]).astype(np.int64)
+    values = np.empty(offsets[-1], dtype=np.int32)
+    at = nodes.copy()
+    for step in range(int(tree.depth[nodes].max(initial=0))):
+        on = np.flatnonzero(tree.depth[nodes] > step)
+        values[offsets[on + 1] - 1 - step] = tree.symbol[at[on]]
+        at[on] = tree.parent[at[on]]
+    return Ragged(values, offsets)
+
+
+def _reversed(strings: Ragged) -> Ragged:
+    """Every string read from its end."""
+    starts, ends = strings.offsets[:-1], strings.offsets[1:]
+    mirror = np.repeat(starts + ends - 1, strings.lengths) - np.arange(strings.values.shape[0])
+    return Ragged(strings.values[mirror], strings.offsets)

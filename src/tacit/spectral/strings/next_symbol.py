@@ -1,0 +1,252 @@
+"""Proper distributions from automata that are none: every next symbol drawn from a distribution that sums to one.
+
+After a prefix, an automaton gives each symbol and the end a weight. Weights below zero are set to zero and the rest is
+scaled to sum to one, then mixed with an n-gram, so nothing is impossible. A product of such conditional
+distributions is a distribution over strings. Where the automaton gives a prefix itself no weight, its state starts
+afresh from the last symbol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array, is_table
+from tacit.data.kernels import kernel
+from tacit.data.parameters import number, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.spectral.strings.symbols import check_codes
+
+TINY = 1e-6
+"""A prefix whose conditional weight falls below this is taken for one that the automaton cannot have."""
+
+
+MAX_DRAWN = 10_000_000
+"""Strings that are drawn in one call: all of them grow at once."""
+
+
+class NextSymbol(NamedTuple):
+    """A distribution over strings by its next symbols.
+
+    Attributes
+    ----------
+    initial : (n,) state before the first symbol, scaled so that initial · going_on = 1
+    transitions : (symbols, n, n)
+    ahead : (symbols + 1, n) times a state, the weight of each next symbol and of the end
+    going_on : (n,) times a state, the weight of the prefix
+    fresh : (symbols + 1, n) the average state after each symbol, and after one that is unknown
+    table : (contexts, symbols + 1) of the n-gram
+    mixing : share of the n-gram
+    """
+
+    initial: Array
+    transitions: Array
+    ahead: Array
+    going_on: Array
+    fresh: Array
+    table: Array
+    mixing: float
+
+    def check(self) -> None:
+        """Refuse parts that make no distribution."""
+        for name, part in self._asdict().items():
+            if name != "mixing" and not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f")):
+                raise ValueError(
+                    f"{name} of a distribution over strings is no array of finite numbers: {shorten(part)}"
+                )
+            if name != "mixing" and part.dtype != np.float64:
+                raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, not float64")
+        self._check_shapes()
+        number("mixing", self.mixing, "a share from 0 to 1", lambda share: 0 <= share <= 1)
+        if self.table.min() < 0 or np.abs(self.table.sum(axis=1) - 1).max() > 1e-6:
+            raise ValueError("rows of the table of a distribution over strings sum to one, and none is negative")
+
+    def _check_shapes(self) -> None:
+        """Kernels rely on these."""
+        n, k = np.size(self.initial), len(self.transitions)
+        needed = ((n,), (k, n, n), (k + 1, n), (n,), (k + 1, n), (len(self.table), k + 1))
+        found = tuple(np.shape(part) for part in self[:-1])
+        if found != needed or not n or not k or not len(self.table):
+            raise ValueError(f"a distribution over strings has parts of the shapes {needed}, these have {found}")
+
+    def log_prob(self, strings: Ragged) -> Array:
+        """The logarithm of the probability of codes; −inf for those with an unseen symbol."""
+        return np.asarray(self.log_probs(strings, np.array([self.mixing]))[0])
+
+    def log_probs(self, strings: Ragged, mixings: Array) -> Array:
+        """The same for several shares of the n-gram, (shares, strings)."""
+        out = np.zeros((mixings.size, len(strings)))
+        self._follow(strings, mixings, out)
+        return out
+
+    def next_proba(self, strings: Ragged) -> Array:
+        """(strings, symbols + 1) what follows each prefix, the end last; an unseen symbol tells nothing."""
+        states, contexts = self._follow(strings, np.empty(0), np.empty((0, len(strings))))
+        return self._chances(states, contexts)
+
+    def sample(self, n_samples: int, rng: np.random.RandomState, max_length: int) -> Ragged:
+        """Strings drawn symbol by symbol."""
+
+        def chances(place: tuple[Array, Array]) -> Array:
+            return self._chances(*place)
+
+        def follow(place: tuple[Array, Array], choice: Array) -> tuple[Array, Array]:
+            strings = Ragged(choice.astype(np.int32), np.arange(choice.size + 1))
+            return self._walk(strings, *place, np.empty(0), np.empty((0, choice.size)))
+
+        return draw(self._start(n_samples), chances, follow, n_samples, rng, max_length)
+
+    def _start(self, n: int) -> tuple[Array, Array]:
+        return np.tile(self.initial, (n, 1)), np.full(n, len(self.table) - 1, dtype=np.int64)
+
+    def _follow(self, strings: Ragged, mixings: Array, out: Array) -> tuple[Array, Array]:
+        return self._walk(strings, *self._start(len(strings)), mixings, out, ends=True)
+
+    def _walk(
+        self, strings: Ragged, states: Array, contexts: Array, mixings: Array, out: Array, ends: bool = False
+    ) -> tuple[Array, Array]:
+        """States and contexts after the strings; with ``ends``, adds the log-probability of each to ``out``."""
+        self._check_shapes()
+        check_codes(strings, len(self.transitions))
+        states, contexts = states.copy(), contexts.copy()
+        model = (self.transitions, self.ahead, self.going_on, self.fresh, self.table)
+        _follow_strings(strings.values, strings.offsets, *model, mixings, ends, states, contexts, out)
+        return states, contexts
+
+    def _chances(self, states: Array, contexts: Array) -> Array:
+        weights = np.maximum(states @ self.ahead.T, 0.0)
+        total = weights.sum(axis=1, keepdims=True)
+        known = total > 0
+        share = np.where(known, self.mixing, 1.0)
+        return np.asarray((1 - share) * weights / np.where(known, total, 1.0) + share * self.table[contexts])
+
+
+def next_symbol(
+    initial: Array, transitions: Array, final: Array, going_on: Array, everywhere: Array, table: Array, mixing: float
+) -> NextSymbol:
+    """The distribution of an automaton over strings.
+
+    Parameters
+    ----------
+    initial, transitions, final : the string automaton
+    going_on : final vector of the prefix automaton
+    everywhere : initial vector of the substring automaton, the sum of the states after all prefixes
+    table, mixing : an n-gram, and its share
+    """
+    ahead = np.vstack([transitions @ going_on, final])
+    states = np.vstack([everywhere @ transitions, everywhere[None]])
+    weights = states @ going_on
+    start = initial @ going_on
+    usable = weights > TINY * max(abs(float(everywhere @ going_on)), 1e-300)
+    fresh = np.where(usable[:, None], states / np.where(usable, weights, 1.0)[:, None], 0.0)
+    initial = initial / start if start > TINY else fresh[-1]
+    return NextSymbol(initial, transitions, ahead, going_on, fresh, table, mixing)
+
+
+def of_probabilities(initial: Array, transitions: Array, final: Array, table: Array, mixing: float) -> NextSymbol:
+    """The same for a probabilistic automaton: every prefix has weight one, and all states count alike afresh."""
+    ones = np.ones(initial.size)
+    return next_symbol(initial, transitions, final, ones, ones, table, mixing)
+
+
+def draw(
+    place: Any,
+    chances: Callable[[Any], Array],
+    follow: Callable[[Any, Array], Any],
+    n_samples: int,
+    rng: np.random.RandomState,
+    max_length: int,
+) -> Ragged:
+    """Draw strings, all of them one symbol further at a time.
+
+    ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)``
+    the next place. A place is a tuple of arrays with a row for each of them.
+    """
+    max_length = whole_number("max_length", max_length, 0)
+    alive = np.arange(n_samples)
+    drawn: list[tuple[Array, Array]] = []
+    while alive.size:
+        if len(drawn) > max_length:
+            raise ValueError(
+                f"{alive.size} of {n_samples} strings are longer than max_length={max_length}; the model hardly ever "
+                "stops: raise max_length, or check its final weights"
+            )
+        sums = chances(place).cumsum(axis=1)
+        if not sums[:, -1].all():
+            raise ValueError("the automaton reaches prefixes that nothing can follow: it is no distribution")
+        choice = (sums <= rng.random_sample((alive.size, 1)) * sums[:, -1:]).sum(axis=1)
+        stays = choice < sums.shape[1] - 1
+        alive, choice = alive[stays], choice[stays]
+        drawn.append((alive, choice))
+        place = follow(tuple(part[stays] for part in place), choice)
+    owners, codes = (np.concatenate([part[k] for part in drawn] or [np.empty(0, dtype=np.int64)]) for k in (0, 1))
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_samples))])
+    return Ragged(codes[np.argsort(owners, kind="stable")], offsets)
+
+
+@kernel
+def _follow_strings(
+    codes: Array,
+    offsets: Array,
+    transitions: Array,
+    ahead: Array,
+    going_on: Array,
+    fresh: Array,
+    table: Array,
+    mixings: Array,
+    ends: bool,
+    states: Array,
+    contexts: Array,
+    out: Array,
+) -> None:
+    """Walk every string from its state and context on, and leave those behind it there."""
+    n, k = states.shape[1], transitions.shape[0]
+    state, moved = np.empty(n), np.empty(n)
+    for i in range(offsets.size - 1):
+        context = contexts[i]
+        for j in range(n):
+            state[j] = states[i, j]
+        for t in range(offsets[i], offsets[i + 1] + (1 if ends else 0)):
+            s = codes[t] if t < offsets[i + 1] else k
+            if mixings.size:
+                total, mine = 0.0, 0.0
+                for a in range(k + 1):
+                    weight = 0.0
+                    for j in range(n):
+                        weight += state[j] * ahead[a, j]
+                    if weight > 0.0:
+                        total += weight
+                        if a == s:
+                            mine = weight
+                for m in range(mixings.size):
+                    if s < 0:
+                        out[m, i] = -np.inf
+                    elif total > 0.0:
+                        chance = (1 - mixings[m]) * mine / total + mixings[m] * table[context, s]
+                        out[m, i] += np.log(chance) if chance > 0.0 else -np.inf
+                    else:
+                        out[m, i] += np.log(table[context, s])
+            if t == offsets[i + 1]:
+                break
+            weight = 0.0
+            if s >= 0:
+                for j in range(n):
+                    moved[j] = 0.0
+                for a in range(n):
+                    share = state[a]
+                    for j in range(n):
+                        moved[j] += share * transitions[s, a, j]
+                for j in range(n):
+                    weight += moved[j] * going_on[j]
+            if weight > 1e-6:
+                for j in range(n):
+                    state[j] = moved[j] / weight
+            else:
+                for j in range(n):
+                    state[j] = fresh[s if s >= 0 else k, j]
+            context = (context * (k + 1) + (s if s >= 0 else k)) % table.shape[0]
+        contexts[i] = context
+        for j in range(n):
+            states[i, j] = state[j]

@@ -1,0 +1,1 @@
+"""Automata over pairs of sequences."""

@@ -1,0 +1,327 @@
+"""Baum–Welch for hidden Markov models whose states emit pairs (x, y), begun at a spectral solution."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+from tacit.runtime import Progress, Status, run
+from tacit.spectral.em import MAX_STRETCH, STRETCH_GROWTH, EMStep
+from tacit.spectral.hmm.joint_diagonal import decompose
+from tacit.spectral.tagger.operators import PairedAutomaton
+
+MAX_CLUSTERED = 20_000
+"""Tokens that the first states are found from."""
+
+MAX_DECOMPOSED = 200
+"""Pairs whose operators are decomposed."""
+
+START_NOISE = 0.05
+"""Share of the average state in every state that EM begins with: what was never counted stays possible."""
+
+
+class PairedHMM(NamedTuple):
+    """startprob (n,), transmat (n, n), emissionprob (n, pairs)."""
+
+    startprob: Array
+    transmat: Array
+    emissionprob: Array
+
+    def automaton(self, n_operators: int) -> PairedAutomaton:
+        """The same as an automaton whose state is the one before a pair; operators without a pair are zero."""
+        n = self.startprob.size
+        operators = np.zeros((n_operators, n, n))
+        pairs = self.emissionprob.shape[1]
+        operators[:pairs] = self.emissionprob.T[:, :, None] * self.transmat[None]
+        visits = np.linalg.matrix_power(0.99 * self.transmat + 0.01 * self.startprob, 200)[0]
+        return PairedAutomaton(self.startprob.copy(), operators, np.ones(n), visits)
+
+
+class Refined(NamedTuple):
+    """What EM came to, its steps, and whether it converged or Ctrl-C ended it."""
+
+    model: PairedHMM
+    history: list[EMStep]
+    status: Status
+
+
+def first_model(
+    automaton: PairedAutomaton, pairs: Array, n_pairs: int, starts: Array, smoothing: float, rng: np.random.Generator
+) -> PairedHMM:
+    """Where EM begins: the likelier of two HMMs that follow from a spectral solution.
+
+    One is what its operators share (`decompose_operators`), exact where they are exact; the other has the tokens in
+    groups of similar predictive states.
+    """
+    states = first_states(automaton, pairs, starts, rng)
+    grouped = count_model(states, automaton.rank, pairs, n_pairs, starts, smoothing)
+    shared = decompose_operators(automaton, np.bincount(pairs, minlength=n_pairs), rng)
+    candidates = [grouped] if shared is None else [grouped, shared]
+    return max(candidates, key=lambda model: expect_pairs(model, pairs, starts)[1])
+
+
+def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random.Generator) -> PairedHMM | None:
+    """The HMM whose operators these are up to a change of basis: ``A_c = M·diag(o_c)·T·M⁻¹`` for all pairs c.
+
+    M and T come from the most frequent pairs by alternating least squares (`tacit.spectral.hmm.joint_diagonal`), the
+    emissions o_c of all pairs from M and T. What noise makes negative becomes a little. None where the operators of so
+    few data share nothing.
+    """
+    n, n_pairs = automaton.rank, times.size
+    frequent = np.argsort(-times, kind="stable")[:MAX_DECOMPOSED]
+    tensor = np.ascontiguousarray(automaton.operators[frequent].transpose(1, 0, 2))
+    draws = np.random.RandomState(int(rng.integers(2**31)))
+    try:
+        found = decompose(tensor, draws, restarts=3, sweeps=200)[0]
+    except np.linalg.LinAlgError:
+        return None
+    if not (np.isfinite(found.left).all() and np.isfinite(found.right).all()):
+        return None
+    scale = np.linalg.lstsq(found.left, automaton.final, rcond=None)[0]
+    left = found.left * np.where(np.abs(scale) > 1e-9, scale, 1e-9)
+    moves = found.right.T @ left  # rows up to a factor each, as are the emissions
+    inverse, back = np.linalg.pinv(left), np.linalg.pinv(found.right.T)
+    emission = np.einsum("ip,cpq,qi->ic", inverse, automaton.operators[:n_pairs], back)
+    floor = 1e-3 * times / times.sum()
+    start = np.maximum(automaton.initial @ left, 0.0) + 1e-3 / n
+    moves, emission = np.maximum(_signed(moves), 0.0) + 1e-3 / n, np.maximum(_signed(emission), 0.0)
+    emission = emission / np.maximum(emission.sum(axis=1, keepdims=True), 1e-300) + floor
+    return PairedHMM(
+        start / start.sum(), moves / moves.sum(axis=1, keepdims=True), emission / emission.sum(axis=1, keepdims=True)
+    )
+
+
+def _signed(rows: Array) -> Array:
+    """Rows scaled to an absolute sum of one, the sign of the larger part positive."""
+    rows = rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300)
+    return np.asarray(np.where(rows.sum(axis=1, keepdims=True) < 0, -rows, rows))
+
+
+def first_states(automaton: PairedAutomaton, pairs: Array, starts: Array, rng: np.random.Generator) -> Array:
+    """A state of every token: the predictive states of the automaton before it, grouped by k-means."""
+    vectors = np.empty((pairs.size, automaton.rank))
+    follow_states(pairs, starts, *automaton, vectors)
+    chosen = vectors
+    if len(vectors) > MAX_CLUSTERED:
+        chosen = vectors[np.sort(rng.permutation(len(vectors))[:MAX_CLUSTERED])]
+    n = min(automaton.rank, len(np.unique(chosen.round(12), axis=0)))
+    groups = KMeans(n, n_init=3, random_state=int(rng.integers(2**31))).fit(chosen)
+    return np.asarray(groups.predict(vectors), dtype=np.int64)
+
+
+def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts: Array, smoothing: float) -> PairedHMM:
+    """The HMM of tokens whose states are known, every state mixed with the average one."""
+    start = np.bincount(states[starts[:-1]], minlength=n_states) + 1e-3
+    inside = np.ones(pairs.size, dtype=bool)
+    inside[starts[:-1]] = False
+    at = np.flatnonzero(inside)
+    moves = np.zeros((n_states, n_states))
+    np.add.at(moves, (states[at - 1], states[at]), 1.0)
+    emission = np.zeros((n_states, n_pairs))
+    np.add.at(emission, (states, pairs), 1.0)
+    sharp = _normalised(start, moves, emission, smoothing, np.bincount(pairs, minlength=n_pairs))
+    average = _normalised(
+        start,
+        np.tile(moves.sum(axis=0), (n_states, 1)),
+        np.tile(emission.sum(axis=0), (n_states, 1)),
+        smoothing,
+        np.bincount(pairs, minlength=n_pairs),
+    )
+    return PairedHMM(*((1 - START_NOISE) * a + START_NOISE * b for a, b in zip(sharp, average, strict=True)))
+
+
+def improve_pairs(
+    model: PairedHMM, pairs: Array, starts: Array, *, max_iter: int, tol: float, smoothing: float, verbose: int
+) -> Refined:
+    """EM until the log-likelihood per token rises by less than ``tol``; steps are stretched as long as that pays
+    (Salakhutdinov & Roweis 2003)."""
+    process = _PairedEM(pairs, starts, max_iter, tol, smoothing, model.emissionprob.shape[1])
+    last, status = run(process, process.begin(model), progress=Progress(verbose, max_iter))
+    return Refined(last.model, list(last.history), status)
+
+
+class _Climb(NamedTuple):
+    model: PairedHMM
+    counts: tuple[Array, Array, Array]
+    log_likelihood: float
+    history: tuple[EMStep, ...]
+    is_still: bool
+    stretch: float = 1.0
+
+
+class _PairedEM:
+    """EM as a `tacit.runtime.Process`."""
+
+    def __init__(self, pairs: Array, starts: Array, max_iter: int, tol: float, smoothing: float, n_pairs: int) -> None:
+        self.pairs, self.starts = pairs, starts
+        self.max_iter, self.tol, self.smoothing = max_iter, tol, smoothing
+        self.shares = np.bincount(pairs, minlength=n_pairs)
+        self._began = time.perf_counter()
+
+    def begin(self, model: PairedHMM) -> _Climb:
+        counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
+        return _Climb(model, counts, log_likelihood, (), False)
+
+    def step(self, now: _Climb) -> _Climb:
+        plain, stretch = _normalised(*now.counts, self.smoothing, self.shares), now.stretch
+        model = _stretched(now.model, plain, stretch)
+        counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
+        if stretch > 1 and not log_likelihood > now.log_likelihood:
+            model, stretch = plain, 1.0
+            counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
+        rise = (log_likelihood - now.log_likelihood) / self.pairs.size
+        line = EMStep(len(now.history) + 1, time.perf_counter() - self._began, log_likelihood / (self.starts.size - 1))
+        if rise < 0:  # smoothing alone can do that: the model before is the better one
+            return now._replace(history=(*now.history, line), is_still=True)
+        history = (*now.history, line)
+        return _Climb(
+            model, counts, log_likelihood, history, rise < self.tol, min(STRETCH_GROWTH * stretch, MAX_STRETCH)
+        )
+
+    def report(self, now: _Climb) -> _Climb:
+        return now
+
+    def describe(self, now: _Climb) -> tuple[int, str]:
+        return len(now.history), f"log-likelihood per token {now.log_likelihood / self.pairs.size:.5g}"
+
+    def verdict(self, now: _Climb) -> Status | None:
+        if now.is_still:
+            return Status.CONVERGED
+        return Status.MAX_ITER if len(now.history) >= self.max_iter else None
+
+    def snapshot(self, now: _Climb) -> dict[str, Any]:
+        return now.model._asdict()
+
+
+def _stretched(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
+    """``new·(new / old)^(stretch − 1)``, scaled to probabilities."""
+    if stretch == 1:
+        return new
+    parts = [b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)]
+    return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
+
+
+def expect_pairs(model: PairedHMM, pairs: Array, starts: Array) -> tuple[tuple[Array, Array, Array], float]:
+    """The E step: expected starts, moves and emissions, and the log-likelihood.
+
+    >>> coin = PairedHMM(np.ones(1), np.ones((1, 1)), np.array([[0.25, 0.75]]))
+    >>> counts, log_likelihood = expect_pairs(coin, np.array([0, 1]), np.array([0, 2]))
+    >>> counts[2], bool(np.isclose(log_likelihood, np.log(0.25 * 0.75)))
+    (array([[1., 1.]]), True)
+    """
+    start, moves = np.zeros_like(model.startprob), np.zeros_like(model.transmat)
+    emission = np.zeros((model.emissionprob.shape[1], model.startprob.size))
+    columns = np.ascontiguousarray(model.emissionprob.T)
+    log = _expect(pairs, starts, model.startprob, model.transmat, columns, start, moves, emission)
+    return (start, moves * model.transmat, emission.T.copy()), float(log)
+
+
+def _normalised(start: Array, moves: Array, emission: Array, smoothing: float, shares: Array) -> PairedHMM:
+    """Counts as probabilities; every state is given ``smoothing`` visits of the average one."""
+    n = start.size
+    start = start + smoothing / n + 1e-300
+    moves = moves + smoothing / n + 1e-300
+    emission = emission + smoothing * shares / shares.sum() + 1e-300
+    return PairedHMM(
+        start / start.sum(), moves / moves.sum(axis=1, keepdims=True), emission / emission.sum(axis=1, keepdims=True)
+    )
+
+
+@kernel
+def follow_states(
+    pairs: Array, starts: Array, initial: Array, operators: Array, final: Array, middle: Array, out: Array
+) -> None:
+    """The predictive state before every pair, scaled so that its probability of anything is one."""
+    n = initial.size
+    now, after = np.empty(n), np.empty(n)
+    for s in range(starts.size - 1):
+        for j in range(n):
+            now[j] = initial[j]
+        for t in range(starts[s], starts[s + 1]):
+            for j in range(n):
+                out[t, j] = now[j]
+                after[j] = 0.0
+            for i in range(n):
+                for j in range(n):
+                    after[j] += now[i] * operators[pairs[t], i, j]
+            mass, size = 0.0, 0.0
+            for j in range(n):
+                mass += after[j] * final[j]
+                size += abs(after[j] * final[j])
+            is_lost = not mass > 0.01 * size  # nearly cancelled: the direction is noise
+            if is_lost:
+                mass = 0.0
+                for j in range(n):
+                    mass += middle[j] * final[j]
+                mass = mass if mass > 0.0 else 1.0
+            for j in range(n):
+                now[j] = middle[j] / mass if is_lost else after[j] / mass
+
+
+@kernel
+def _expect(
+    pairs: Array,
+    starts: Array,
+    start: Array,
+    moves: Array,
+    emission: Array,
+    start_count: Array,
+    move_count: Array,
+    emission_count: Array,
+) -> float:
+    """Scaled forward–backward; ``move_count`` comes without the factor ``moves``."""
+    n = start.size
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    forward, scale = np.empty((longest, n)), np.empty(longest)
+    behind, ahead = np.empty(n), np.empty(n)
+    log = 0.0
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for t in range(size):
+            now, row = forward[t], emission[pairs[first + t]]
+            if t == 0:
+                for j in range(n):
+                    now[j] = start[j]
+            else:
+                for j in range(n):
+                    now[j] = 0.0
+                for i in range(n):
+                    u = forward[t - 1, i]
+                    for j in range(n):
+                        now[j] += u * moves[i, j]
+            total = 0.0
+            for j in range(n):
+                now[j] *= row[j]
+                total += now[j]
+            scale[t] = total
+            log += math.log(total)
+            for j in range(n):
+                now[j] /= total
+        for j in range(n):
+            behind[j] = 1.0
+        for t in range(size - 1, -1, -1):
+            row = emission[pairs[first + t]]
+            for j in range(n):
+                emission_count[pairs[first + t], j] += forward[t, j] * behind[j]
+                ahead[j] = row[j] * behind[j] / scale[t]
+            if t == 0:
+                for j in range(n):
+                    start_count[j] += forward[0, j] * behind[j]
+                continue
+            for i in range(n):
+                u = forward[t - 1, i]
+                dot = 0.0
+                for j in range(n):
+                    move_count[i, j] += u * ahead[j]
+                    dot += moves[i, j] * ahead[j]
+                behind[i] = dot
+    return log

@@ -1,0 +1,315 @@
+"""Tags of sequences under a paired automaton: marginals, the best tags, log-likelihoods.
+
+Estimated operators give values that can be negative. None of them is returned: what is negative becomes zero, what is
+left is scaled to one, and a token of which nothing is left gets the shares that its symbol has in training.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+
+TINY = 1e-12
+
+
+@kernel
+def tag_posteriors(
+    symbols: Array,
+    starts: Array,
+    place: Array,
+    operators: Array,
+    initial: Array,
+    final: Array,
+    middle: Array,
+    prior: Array,
+    out: Array,
+    best: Array,
+) -> int:
+    """P(y_t | x) of every token into ``out``, and the best tags into ``best`` where that is not empty.
+
+    ``place[x, y]`` is the operator of a pair, −1 where it has none. The best tags are those of the Markov chain with
+    the same probabilities of neighbouring tags. Returns how many tokens had to be corrected.
+    """
+    n, k = initial.size, place.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    forward = np.empty((longest + 1, n))
+    ahead = np.empty(n)
+    behind = np.empty((k, n))  # A_x^y · (what follows), of every tag
+    came = np.empty((longest, k), dtype=np.int64)
+    after = np.empty((k, n))
+    value = np.empty(k)
+    score = np.empty((longest, k))
+    pair = np.zeros((longest, k, k))
+    corrected = 0
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for j in range(n):
+            forward[0, j] = initial[j]
+        for t in range(size):
+            x = symbols[first + t]
+            now, after_now = forward[t], forward[t + 1]
+            for j in range(n):
+                after_now[j] = 0.0
+            for y in range(k):
+                c = place[x, y]
+                if c >= 0:
+                    for i in range(n):
+                        u = now[i]
+                        row = operators[c, i]
+                        for j in range(n):
+                            after_now[j] += u * row[j]
+            mass, size_of = 0.0, 0.0
+            for j in range(n):
+                mass += after_now[j] * final[j]
+                size_of += abs(after_now[j] * final[j])
+            if not mass > TINY * size_of:  # no state is left: go on from the average one
+                for j in range(n):
+                    after_now[j] = middle[j]
+                mass = 0.0
+                for j in range(n):
+                    mass += middle[j] * final[j]
+                mass = mass if mass > 0.0 else 1.0
+            for j in range(n):
+                after_now[j] /= mass
+        for j in range(n):
+            ahead[j] = final[j]
+        for t in range(size - 1, -1, -1):
+            x = symbols[first + t]
+            now = forward[t]
+            total, is_wrong = 0.0, False
+            for y in range(k):
+                c = place[x, y]
+                value[y] = 0.0
+                for i in range(n):
+                    behind[y, i] = 0.0
+                if c < 0:
+                    continue
+                for i in range(n):
+                    row = operators[c, i]
+                    dot = 0.0
+                    for j in range(n):
+                        dot += row[j] * ahead[j]
+                    behind[y, i] = dot
+                    value[y] += now[i] * dot
+            for y in range(k):
+                if value[y] < 0.0:
+                    is_wrong = True
+                    value[y] = 0.0
+                total += value[y]
+            if not (total > 0.0 and total < np.inf):
+                is_wrong = True
+                total = 0.0
+                for y in range(k):
+                    value[y] = prior[x, y]
+                    total += value[y]
+            corrected += is_wrong
+            for y in range(k):
+                out[first + t, y] = value[y] / total
+            if best.size > 0 and t > 0:
+                before, x_before = forward[t - 1], symbols[first + t - 1]
+                for y in range(k):
+                    c = place[x_before, y]
+                    for j in range(n):
+                        after[y, j] = 0.0
+                    if c >= 0:
+                        for i in range(n):
+                            u = before[i]
+                            row = operators[c, i]
+                            for j in range(n):
+                                after[y, j] += u * row[j]
+                for y in range(k):
+                    for z in range(k):
+                        dot = 0.0
+                        for j in range(n):
+                            dot += after[y, j] * behind[z, j]
+                        pair[t, y, z] = dot if dot > 0.0 else 0.0
+            mass, size_of = 0.0, 0.0
+            for i in range(n):
+                ahead[i] = 0.0
+                for y in range(k):
+                    ahead[i] += behind[y, i]
+                mass += middle[i] * ahead[i]
+                size_of += abs(middle[i] * ahead[i])
+            if not mass > TINY * size_of:
+                for i in range(n):
+                    ahead[i] = final[i]
+            else:
+                for i in range(n):
+                    ahead[i] /= mass
+        if best.size == 0:
+            continue
+        for y in range(k):
+            score[0, y] = math.log(out[first, y] + 1e-300)
+        for t in range(1, size):
+            for z in range(k):
+                score[t, z] = -np.inf
+                came[t, z] = 0
+            for y in range(k):
+                total = 0.0
+                for z in range(k):
+                    total += pair[t, y, z]
+                for z in range(k):
+                    # a little of what the token says by itself keeps every pair possible
+                    step = pair[t, y, z] / total if total > 0.0 else out[first + t, z]
+                    v = score[t - 1, y] + math.log(0.999 * step + 0.001 * out[first + t, z] + 1e-300)
+                    if v > score[t, z]:
+                        score[t, z] = v
+                        came[t, z] = y
+        tag = 0
+        for y in range(1, k):
+            if score[size - 1, y] > score[size - 1, tag]:
+                tag = y
+        best[first + size - 1] = tag
+        for t in range(size - 1, 0, -1):
+            tag = came[t, tag]
+            best[first + t - 1] = tag
+    return corrected
+
+
+@kernel
+def joint_log_likelihoods(
+    pairs: Array,
+    starts: Array,
+    operators: Array,
+    initial: Array,
+    final: Array,
+    middle: Array,
+    shares: Array,
+    mixing: float,
+    out: Array,
+) -> int:
+    """log P(x, y) of every sequence, pair by pair: negative values become zero, the others are scaled to one and mixed
+    with the ``shares`` of the pairs in training. Returns how many tokens were corrected; O(tokens · pairs · n)."""
+    n, size_of = initial.size, operators.shape[0]
+    ends = np.zeros((size_of, n))  # A_c · final
+    for c in range(size_of):
+        for i in range(n):
+            for j in range(n):
+                ends[c, i] += operators[c, i, j] * final[j]
+    now, after = np.empty(n), np.empty(n)
+    corrected = 0
+    for s in range(starts.size - 1):
+        for j in range(n):
+            now[j] = initial[j]
+        log = 0.0
+        for t in range(starts[s], starts[s + 1]):
+            own = pairs[t]
+            if own < 0:
+                log = -np.inf
+                break
+            total, chance, is_wrong = 0.0, 0.0, False
+            for c in range(size_of):
+                dot = 0.0
+                for j in range(n):
+                    dot += now[j] * ends[c, j]
+                if dot > 0.0:
+                    total += dot
+                    if c == own:
+                        chance = dot
+                elif dot < 0.0:
+                    is_wrong = True
+            corrected += is_wrong
+            chance = chance / total if total > 0.0 else shares[own]
+            log += math.log((1 - mixing) * chance + mixing * shares[own])
+            for j in range(n):
+                after[j] = 0.0
+            for i in range(n):
+                for j in range(n):
+                    after[j] += now[i] * operators[own, i, j]
+            mass, weight = 0.0, 0.0
+            for j in range(n):
+                mass += after[j] * final[j]
+                weight += abs(after[j] * final[j])
+            if not mass > TINY * weight:
+                mass = 0.0
+                for j in range(n):
+                    after[j] = middle[j]
+                    mass += middle[j] * final[j]
+                mass = mass if mass > 0.0 else 1.0
+            for j in range(n):
+                now[j] = after[j] / mass
+        out[s] = log
+    return corrected
+
+
+@kernel
+def conditional_log_likelihoods(
+    symbols: Array,
+    tags: Array,
+    starts: Array,
+    place: Array,
+    operators: Array,
+    initial: Array,
+    final: Array,
+    middle: Array,
+    prior: Array,
+    mixing: float,
+    out: Array,
+) -> None:
+    """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with the tags' shares."""
+    n, k = initial.size, place.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    ahead = np.empty((longest + 1, n))
+    now, after = np.empty(n), np.empty(n)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for i in range(n):
+            ahead[size, i] = final[i]
+        for t in range(size - 1, -1, -1):
+            mass, weight = 0.0, 0.0
+            for i in range(n):
+                ahead[t, i] = 0.0
+                for y in range(k):
+                    c = place[symbols[first + t], y]
+                    if c >= 0:
+                        for j in range(n):
+                            ahead[t, i] += operators[c, i, j] * ahead[t + 1, j]
+                mass += middle[i] * ahead[t, i]
+                weight += abs(middle[i] * ahead[t, i])
+            is_lost = not mass > TINY * weight
+            for i in range(n):
+                ahead[t, i] = final[i] if is_lost else ahead[t, i] / mass
+        for i in range(n):
+            now[i] = initial[i]
+        log = 0.0
+        for t in range(size):
+            x, own = symbols[first + t], tags[first + t]
+            total, chance = 0.0, 0.0
+            for y in range(k):
+                c = place[x, y]
+                value = 0.0
+                if c >= 0:
+                    for i in range(n):
+                        dot = 0.0
+                        for j in range(n):
+                            dot += operators[c, i, j] * ahead[t + 1, j]
+                        value += now[i] * dot
+                value = value if value > 0.0 else 0.0
+                total += value
+                if y == own:
+                    chance = value
+            chance = chance / total if total > 0.0 else prior[x, own]
+            log += math.log((1 - mixing) * chance + mixing * prior[x, own])
+            c = place[x, own]
+            mass, weight = 0.0, 0.0
+            for j in range(n):
+                after[j] = 0.0
+                if c >= 0:
+                    for i in range(n):
+                        after[j] += now[i] * operators[c, i, j]
+                mass += after[j] * final[j]
+                weight += abs(after[j] * final[j])
+            is_lost = not mass > TINY * weight
+            for j in range(n):
+                now[j] = middle[j] if is_lost else after[j] / mass
+        out[s] = log

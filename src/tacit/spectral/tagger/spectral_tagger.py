@@ -1,0 +1,399 @@
+"""`SpectralTagger`: tags of sequences by a weighted automaton over pairs (x, y), learned in one pass over the data."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from tacit.data.arrays import Array, is_table, locate
+from tacit.data.labels import find_labels
+from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.runtime import Status, storage
+from tacit.spectral.em import EMStep, check_steps
+from tacit.spectral.strings.symbols import read_sequences
+from tacit.spectral.tagger.choice import RANKS, STRENGTHS, Setting, choose, hold_out
+from tacit.spectral.tagger.em import first_model, improve_pairs
+from tacit.spectral.tagger.estimate import Estimate, estimate
+from tacit.spectral.tagger.inference import conditional_log_likelihoods, joint_log_likelihoods, tag_posteriors
+from tacit.spectral.tagger.operators import PairedAutomaton
+
+MIXING = 1e-3
+"""The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
+
+MAX_COUNTED = 10_000
+"""Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
+
+MAX_COMPARED = 100_000
+"""Training tokens by which EM's model is compared with the one that it began at."""
+
+MAX_EM_SMOOTHING = 10.0
+"""Visits of the average state that EM gives to every state at the most: EM has no tags to fall back on."""
+
+
+class SpectralTagger(BaseEstimator):  # type: ignore[misc]
+    """Tags by a weighted automaton over pairs of a symbol and its tag.
+
+    ``P(x, y) = α_1ᵀ A_{x_1}^{y_1} … A_{x_m}^{y_m} α_∞``: counts of three neighbouring pairs and one SVD give all
+    operators (`tacit.spectral.tagger.operators`), without a search. A tag is the likeliest one given all symbols of its
+    sequence, ``P(y_t = τ | x) ∝ F_{t−1} A_{x_t}^τ B_{t+1}``. O(tokens · rank²) time, O(pairs · rank²) memory.
+    Quattoni, Balle, Carreras & Globerson (2014).
+
+    The joint model learns how symbols follow each other as well, and is right for any hidden Markov model of pairs. The
+    conditional one learns ``P(y | x)`` from tags alone; it is right only where symbols are independent over time.
+    ``conditional="markov"`` weights the windows so that a Markov chain of symbols looks independent.
+
+    Parameters
+    ----------
+    rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on sequences that are
+        held out: a tenth, or each once in five folds where there are few; before EM
+    conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
+    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag),
+        "tags", which need fewer data, or "auto", which chooses as for the rank; the conditional model always uses tags
+    size : how many pairs are contexts of their own
+    smoothing : visits that are counted besides the data, of every pair as its tag behaves, and of every tag as in a
+        chain of tags; "auto" chooses as for the rank. Few data need hundreds (`tacit.spectral.tagger.estimate`)
+    decoding : "marginal" takes the likeliest tag of each token, "viterbi" the best sequence under the probabilities of
+        neighbouring tags
+    refine : None, or "em" to go on with Baum–Welch (joint model); its model is kept if it tags the training sequences
+        no worse than the one before, since EM may stop at a poor place
+    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per token
+    vocabulary : None for symbols as they are (strings or integers), or what turns sequences into symbols:
+        `RareWords()`, `FeatureClusters()`, `HashedSymbols()`, or anything with ``fit`` and ``transform``
+    random_state : of the SVD and of EM's start
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    classes_ : the tags
+    symbols_ : the symbols of training; others count as a rare one
+    rank_ : the rank; smaller than asked for where the counts have less
+    automaton_ : `PairedAutomaton`
+    smoothing_, context_ : those that were given or chosen
+    held_out_ : share of errors by rank, each with its best smoothing and context, where something was chosen
+    n_corrected_ : how many of the first 10,000 training tokens had a tag of negative probability, which was corrected
+    history_, status_ : of EM
+
+    >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"], ["a", "dog", "sleeps"]] * 5
+    >>> y = [["D", "N", "V"]] * 20
+    >>> model = SpectralTagger(3).fit(X, y)
+    >>> model.predict([["a", "dog", "barks"], ["the", "bird"]])[0].tolist()
+    ['D', 'N', 'V']
+    """
+
+    symbols_: Array
+    classes_: Array
+    pairs_: Array
+    automaton_: PairedAutomaton
+    history_: list[EMStep]
+    status_: Status
+    vocabulary_: Any
+
+    def __init__(
+        self,
+        rank: Any = 20,
+        *,
+        conditional: Any = False,
+        context: str = "pairs",
+        size: int = 2000,
+        smoothing: Any = 100.0,
+        decoding: str = "marginal",
+        refine: str | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        vocabulary: Any = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.rank = rank
+        self.conditional = conditional
+        self.context = context
+        self.size = size
+        self.smoothing = smoothing
+        self.decoding = decoding
+        self.refine = refine
+        self.max_iter = max_iter
+        self.tol = tol
+        self.vocabulary = vocabulary
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> SpectralTagger:
+        """Learn from sequences of symbols and their tags, one per symbol."""
+        self._check_parameters()
+        self.vocabulary_ = None if self.vocabulary is None else clone(self.vocabulary).fit(X)
+        symbols, tags = _read_pair(self._symbols_of(X), y)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        self.symbols_, self.classes_ = np.unique(symbols.values), np.unique(tags)
+        codes = find_labels(self.symbols_, symbols.values).astype(np.int64)
+        labels = find_labels(self.classes_, tags).astype(np.int64)
+        with threadpool_limits(1):  # the same bits for any number of threads
+            choice, self.held_out_ = self._choose(codes, labels, symbols.offsets, seed)
+            learned = self._learn(codes, labels, symbols.offsets, choice, seed)
+        self.smoothing_, self.context_ = choice.smoothing, choice.context
+        self._keep(learned)
+        few = int(np.searchsorted(symbols.offsets, MAX_COUNTED, side="right")) - 1
+        shown = symbols.offsets[: max(few, 1) + 1]
+        self.n_corrected_ = int(self._posteriors(codes[: shown[-1]], shown, np.empty(0, np.int64))[1])
+        if self.status_ is Status.INTERRUPTED:
+            warnings.warn(
+                "SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2
+            )
+        return self
+
+    def predict(self, X: Any) -> Ragged:
+        """The tags of every sequence."""
+        check_is_fitted(self)
+        codes, offsets = self._encode(X)
+        best = np.empty(codes.size if self.decoding == "viterbi" else 0, dtype=np.int64)
+        proba, _ = self._posteriors(codes, offsets, best)
+        return Ragged(self.classes_[best if best.size else proba.argmax(axis=1)], offsets)
+
+    def predict_proba(self, X: Any) -> Ragged:
+        """The probability of every tag of every token: a table per sequence, columns as in `classes_`."""
+        check_is_fitted(self)
+        codes, offsets = self._encode(X)
+        return Ragged(self._posteriors(codes, offsets, np.empty(0, np.int64))[0], offsets)
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of tags that are right."""
+        found = self.predict(X)
+        return float(np.mean(found.values == _read_pair(found, y)[1]))
+
+    def log_likelihood(self, X: Any, y: Any) -> Array:
+        """log P(x, y) of every sequence under the joint model, log P(y | x) under the conditional one.
+
+        A symbol or tag that training never saw has probability zero in the joint model: −inf.
+        """
+        check_is_fitted(self)
+        symbols, tags = _read_pair(self._symbols_of(X), y)
+        codes, labels = find_labels(self.symbols_, symbols.values), find_labels(self.classes_, tags)
+        automaton, out = self.automaton_, np.empty(len(symbols))
+        if self.conditional is False:
+            known = (codes >= 0) & (labels >= 0)
+            pairs = np.where(known, self._place[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
+            operators = automaton.operators[: len(self._shares)]
+            parts = automaton.initial, automaton.final, automaton.middle
+            joint_log_likelihoods(pairs.astype(np.int64), symbols.offsets, operators, *parts, self._shares, MIXING, out)
+            return out
+        if labels.min() < 0:
+            raise ValueError(f"y holds a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
+        codes = np.where(codes < 0, len(self.symbols_), codes).astype(np.int64)
+        model = automaton.operators, automaton.initial, automaton.final, automaton.middle
+        labels = labels.astype(np.int64)
+        conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *model, self._prior, MIXING, out)
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
+        check_is_fitted(self)
+        storage.save(path, self, self.learned_attributes())
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
+        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+        return {**facts, "automaton_": dict(self.automaton_._asdict())}
+
+    def check(self) -> None:
+        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
+        self._check_parameters()
+        if isinstance(self.automaton_, dict):
+            self.automaton_ = PairedAutomaton(**self.automaton_)
+        n, (pairs, known) = self.automaton_.rank, (len(self.pairs_), len(self.symbols_))
+        k = len(self.classes_)
+        shapes = {"initial": (n,), "operators": (pairs + k, n, n), "final": (n,), "middle": (n,)}
+        for name, shape in shapes.items():
+            part = getattr(self.automaton_, name)
+            if not is_table(part, len(shape), "f") or part.shape != shape:
+                raise ValueError(f"automaton_ has {name} {shorten(part)}, not an array of numbers of shape {shape}")
+        is_listed = is_table(self.pairs_, 2, "i") and self.pairs_.shape == (pairs, 3) and pairs > 0
+        if not is_listed or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
+            raise ValueError(f"pairs_ is {shorten(self.pairs_)}, no list of pairs of {known} symbols and {k} tags")
+        check_steps(self.history_)
+
+    @property
+    def _place(self) -> Array:
+        """``place[symbol, tag]``: the operator of a pair; the last symbol is an unknown one."""
+        place = np.full((len(self.symbols_) + 1, len(self.classes_)), -1, dtype=np.int64)
+        place[self.pairs_[:, 0], self.pairs_[:, 1]] = np.arange(len(self.pairs_))
+        place[-1] = len(self.pairs_) + np.arange(len(self.classes_))
+        return place
+
+    @property
+    def _shares(self) -> Array:
+        return np.asarray(self.pairs_[:, 2] / self.pairs_[:, 2].sum())
+
+    @property
+    def _prior(self) -> Array:
+        """The shares of the tags of every symbol, those of all for an unknown one."""
+        prior = np.zeros((len(self.symbols_) + 1, len(self.classes_)))
+        prior[self.pairs_[:, 0], self.pairs_[:, 1]] = self.pairs_[:, 2]
+        prior[-1] = prior.sum(axis=0)
+        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols that are listed and were not counted
+        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+
+    def _symbols_of(self, X: Any) -> Ragged:
+        sequences = read_sequences(X if self.vocabulary_ is None else self.vocabulary_.transform(X))
+        empty = np.flatnonzero(sequences.lengths == 0)
+        if empty.size:
+            raise ValueError(f"X[{empty[0]}] is empty; leave out sequences without a symbol")
+        return sequences
+
+    def _encode(self, X: Any) -> tuple[Array, Array]:
+        symbols = self._symbols_of(X)
+        codes = find_labels(self.symbols_, symbols.values)
+        return np.where(codes < 0, len(self.symbols_), codes).astype(np.int64), symbols.offsets
+
+    def _posteriors(self, codes: Array, offsets: Array, best: Array) -> tuple[Array, int]:
+        a = self.automaton_
+        out = np.empty((codes.size, len(self.classes_)))
+        parts = self._place, a.operators, a.initial, a.final, a.middle, self._prior
+        return out, tag_posteriors(codes, offsets, *parts, out, best)
+
+    def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[Setting, dict[int, float]]:
+        """Rank, smoothing and context: those that were given, or the best on sequences that are held out."""
+        ranks = self.rank if isinstance(self.rank, (list, tuple)) else RANKS if self.rank == "auto" else [self.rank]
+        strengths = STRENGTHS if self.smoothing == "auto" else [self.smoothing]
+        contexts = ["tags"] if self.conditional else ["pairs", "tags"] if self.context == "auto" else [self.context]
+        if len(ranks) == len(strengths) == len(contexts) == 1:
+            return Setting(int(ranks[0]), float(strengths[0]), contexts[0]), {}
+        n_tags = len(self.classes_)
+        most = {"tags": n_tags, "pairs": len(np.unique(codes * n_tags + labels))}
+        settings = [
+            Setting(rank, float(strength), context)
+            for context in contexts
+            for rank in sorted({min(int(rank), most[context]) for rank in ranks})
+            for strength in strengths
+        ]
+        sizes = np.diff(offsets)
+
+        def count(held: Array) -> list[float]:
+            of_token = np.repeat(held, sizes)
+            cuts = [np.concatenate([[0], np.cumsum(sizes[part])]) for part in (~held, held)]
+            is_seen = np.bincount(codes[~of_token], minlength=len(self.symbols_)) > 0
+            shown = np.where(is_seen[codes[of_token]], codes[of_token], len(self.symbols_))
+            highest = max(setting.rank for setting in settings)
+            found = {
+                context: self._estimate(codes[~of_token], labels[~of_token], cuts[0], highest, context, seed)
+                for context in contexts
+            }
+            parts = [found[setting.context].cut(setting.rank) for setting in settings]
+            return [
+                self._errors(part, part.smoothed(setting.smoothing), shown, labels[of_token], cuts[1])
+                for part, setting in zip(parts, settings, strict=True)
+            ]
+
+        return choose(settings, count, hold_out(sizes, seed))
+
+    def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, context: str, seed: int) -> Estimate:
+        options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
+        return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
+
+    def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> Learned:
+        found = self._estimate(codes, labels, offsets, choice.rank, choice.context, seed)
+        learned = Learned(found, found.smoothed(choice.smoothing), [], Status.CONVERGED)
+        if self.refine is None:
+            return learned
+        counts, rng = found.counts, np.random.default_rng(seed)
+        visits = min(choice.smoothing, MAX_EM_SMOOTHING)
+        start = first_model(learned.automaton, counts.pair, counts.n_pairs, offsets, visits, rng)
+        refined = improve_pairs(
+            start,
+            counts.pair,
+            offsets,
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            smoothing=visits,
+            verbose=self.verbose,
+        )
+        candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
+        shown = offsets[: int(np.searchsorted(offsets, MAX_COMPARED, side="right"))]
+        shown = shown if shown.size > 1 else offsets[:2]
+        before, after = (self._errors(found, model, codes, labels, shown) for model in (learned.automaton, candidate))
+        return Learned(found, candidate if after <= before else learned.automaton, refined.history, refined.status)
+
+    def _errors(
+        self, found: Estimate, automaton: PairedAutomaton, codes: Array, labels: Array, offsets: Array
+    ) -> float:
+        """The share of wrong tags of an automaton on these sequences."""
+        trial = clone(self)
+        trial.symbols_, trial.classes_ = self.symbols_, self.classes_
+        trial._keep(Learned(found, automaton, [], Status.CONVERGED))
+        proba = trial._posteriors(codes[: offsets[-1]], offsets, np.empty(0, np.int64))[0]
+        return float(np.mean(proba.argmax(axis=1) != labels[: offsets[-1]]))
+
+    def _keep(self, learned: Learned) -> None:
+        self.automaton_ = learned.automaton
+        self.pairs_ = learned.estimate.counts.table()
+        self.rank_ = learned.automaton.rank
+        self.singular_values_ = learned.estimate.singular_values
+        self.history_, self.status_ = learned.history, learned.status
+
+    def _check_parameters(self) -> None:
+        if isinstance(self.rank, str):
+            one_of("rank", self.rank, ("auto",))
+        elif isinstance(self.rank, (list, tuple)):
+            for rank in self.rank:
+                whole_number("rank", rank, 1, 1000)
+            if not self.rank:
+                raise ValueError("rank=[] names no rank; give at least one")
+        else:
+            whole_number("rank", self.rank, 1, 1000)
+        is_named = isinstance(self.conditional, str) and self.conditional == "markov"
+        if not isinstance(self.conditional, bool) and not is_named:
+            raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
+        one_of("context", self.context, ("pairs", "tags", "auto"))
+        one_of("decoding", self.decoding, ("marginal", "viterbi"))
+        one_of("refine", self.refine, (None, "em"))
+        if self.refine and self.conditional:
+            raise ValueError("refine='em' needs the joint model: EM maximises P(x, y); leave conditional at False")
+        whole_number("size", self.size)
+        whole_number("max_iter", self.max_iter)
+        if isinstance(self.smoothing, str):
+            one_of("smoothing", self.smoothing, ("auto",))
+        else:
+            number("smoothing", self.smoothing, "a number from 0, or 'auto'", is_not_negative)
+        number("tol", self.tol, "a number from 0", is_not_negative)
+        if self.vocabulary is not None and not (
+            hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")
+        ):
+            raise TypeError(f"vocabulary needs fit and transform, such as RareWords(), got {shorten(self.vocabulary)}")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "automaton_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+
+class Learned(NamedTuple):
+    """What one fit gives."""
+
+    estimate: Estimate
+    automaton: PairedAutomaton
+    history: list[EMStep]
+    status: Status
+
+
+def _read_pair(symbols: Ragged, y: Any) -> tuple[Ragged, Array]:
+    """Symbols, and their tags one after the other; none may be missing."""
+    from tacit.problems.chain.tags import read_tags
+
+    tags = read_tags(y, symbols.lengths)
+    if tags.missing.any():
+        i, t = locate(symbols.offsets, int(np.argmax(tags.missing)))
+        raise ValueError(
+            f"y[{i}][{t}] is missing, and SpectralTagger counts complete sequences; leave this one out, or use "
+            "tacit.HiddenCRF(tacit.problems.Chain())"
+        )
+    return symbols, tags.values

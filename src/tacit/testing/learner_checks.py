@@ -1,0 +1,225 @@
+"""Does a learner behave as users of scikit-learn expect?"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
+from tacit.learners.learner import Learner
+from tacit.oracle import CapabilityError, Problem
+from tacit.runtime import Status, storage
+from tacit.runtime.blocks import smallest_blocks
+from tacit.testing.problem_checks import lower_bounds
+from tacit.testing.enumeration import assert_that, same
+from tacit.vision.regions.graphs import RegionGraphs
+
+
+def check_learner(learner: Learner) -> None:
+    """The common behaviour of learners: clone, copies, files, weights, permutations, shards, precision, bad input.
+
+    What a learner promises in its `traits` is tested. If it is convex: the same objective whatever the order, precision
+    or weights of the samples. If it is certified: a bound below the objective. Every learner must give the same weights
+    to the bit for any ``n_jobs``.
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.problems import Multiclass
+    >>> check_learner(StructuredSVM(Multiclass()))
+    """
+    name = type(learner).__name__
+    tol = 1e-5 if learner.traits.is_convex else 1e-2  # only convex objectives are compared
+    learner = _with(learner, tol=tol, verbose=0, C=5.0, random_state=0)
+    X, y, hidden = _data(learner.problem)
+    known = {} if hidden is None else {"hidden": hidden}
+    before = repr(learner.get_params())
+    model = clone(learner)
+    try:
+        model.fit(X, y, **known)
+    except CapabilityError as error:  # the problem cannot do what this learner takes
+        told = f"{name}: the error for a problem that lacks a method must name the learner and the way out: {error}"
+        assert_that(name in str(error) and ";" in str(error), told)
+        return
+    assert_that(model.fit(X, y, **known) is model, f"{name}: fit must return the learner")
+    assert_that(repr(learner.get_params()) == before, f"{name}: fit changed a parameter or the problem")
+    assert_that(len(model.predict(X)) == len(y), f"{name}: predict must give one label per sample")
+    assert_that(model.n_features_in_ == model.schema_.n_features, f"{name}: n_features_in_ is wrong")
+    assert_that(
+        not np.isnan(model.coef_).any() and model.coef_.dtype == np.float64,
+        f"{name}: coef_ must be finite float64",
+    )
+    _check_copies(name, model, X)
+    again = clone(learner).fit(X, y, **known)
+    assert_that(np.array_equal(again.coef_, model.coef_), f"{name}: the same seed gave another result")
+    with smallest_blocks():  # so that even these few samples are shared
+        alone, *shared = (_with(learner, n_jobs=n_jobs).fit(X, y, **known) for n_jobs in (1, 2, 3))
+    for n_jobs, other in enumerate(shared, 2):
+        assert_that(
+            np.array_equal(other.coef_, alone.coef_), f"{name}: n_jobs={n_jobs} gave other weights than n_jobs=1"
+        )
+    if model.traits.has_objective:
+        assert_that(np.isfinite(model.objective_), f"{name}: objective_ is {model.objective_}")
+        assert_that(len(model.history_) > 0, f"{name}: history_ is empty")
+    if model.traits.is_certified:
+        assert_that(
+            -np.inf < model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_}, objective_ {model.objective_}"
+        )
+        assert_that(model.gap_ >= 0, f"{name}: gap_ is {model.gap_}")
+    elif hasattr(model, "bound_"):
+        assert_that(
+            model.bound_ <= model.objective_, f"{name}: bound_ {model.bound_} above objective_ {model.objective_}"
+        )
+    if model.traits.is_convex:
+        _check_convex(name, learner, model, X, y, known)
+    if hidden is not None:
+        _check_hidden(name, learner, X, y)
+    _check_refusals(name, learner, X, y, known)
+
+
+def _check_hidden(name: str, learner: Learner, X: Any, y: Any) -> None:
+    """Without hidden values a learner learns, or says that it needs them."""
+    try:
+        model = clone(learner).fit(X, y)
+    except CapabilityError:  # the problem cannot do what that takes, and says so
+        return
+    except ValueError as error:
+        assert_that(learner.traits.needs_hidden, f"{name}: fit without hidden values raised {error!r}")
+        assert_that(
+            "hidden" in str(error), f"{name}: the error for unknown hidden values does not speak of them: {error}"
+        )
+    else:
+        assert_that(
+            not learner.traits.needs_hidden, f"{name}: it says that it needs hidden values, and fits without them"
+        )
+        assert_that(len(model.predict(X)) == len(y), f"{name}: fitted without hidden values, it cannot predict")
+
+
+def _with(learner: Learner, **params: Any) -> Any:
+    """A fresh copy with those of the parameters that it has."""
+    offered = learner.get_params(deep=False)
+    return clone(learner).set_params(**{name: value for name, value in params.items() if name in offered})
+
+
+def _check_copies(name: str, model: Any, X: Any) -> None:
+    """Files and copies predict as the model does."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.tacit"
+        model.save(path)
+        problem = None if storage.is_own(model.problem) else model.problem
+        lines = [] if not model.traits.has_objective else [type(model.history_[0])]
+        loaded = storage.load(path, problem=problem, classes=[type(model), *lines])
+    assert_that(same(loaded.predict(X), model.predict(X)), f"{name}: the loaded model predicts otherwise")
+    assert_that(np.array_equal(loaded.coef_, model.coef_), f"{name}: the loaded model has other weights")
+    copied = copy.deepcopy(model)
+    assert_that(same(copied.predict(X), model.predict(X)), f"{name}: a copy of the model predicts otherwise")
+
+
+def _check_convex(name: str, learner: Learner, model: Any, X: Any, y: Any, known: dict[str, Any]) -> None:
+    """The optimum is the same in any order and precision of the samples, and with weights in place of copies."""
+
+    def agrees(what: str, other: Any, with_: Any = model) -> None:
+        room = 3e-5 * max(1.0, with_.objective_)
+        assert_that(
+            abs(other.objective_ - with_.objective_) <= room,
+            f"{name}: {what} moved the objective from {with_.objective_} to {other.objective_}",
+        )
+
+    n = len(y)
+    order = np.random.default_rng(0).permutation(n)
+    agrees("permuting the samples", clone(learner).fit(X[order], y[order], **_taken(known, order)))
+    agrees("float32 features", clone(learner).fit(_cast(X, np.float32), y, **known))
+    weight = np.random.default_rng(1).integers(0, 3, n)
+    weight[:3] = 1
+    repeated = np.repeat(np.arange(n), weight)
+    weighted = clone(learner).fit(X, y, sample_weight=weight, **known)
+    doubled = clone(learner).fit(X[repeated], y[repeated], **_taken(known, repeated))
+    agrees("a weight of 2 in place of the sample twice", weighted, doubled)
+
+
+def _check_refusals(name: str, learner: Learner, X: Any, y: Any, known: dict[str, Any]) -> None:
+    single = (
+        Ragged(np.repeat(y.values[:1], y.values.size), y.offsets) if isinstance(y, Ragged) else np.repeat(y[:1], len(y))
+    )
+    params = learner.get_params(deep=False)
+    for what, change, data, labels in (
+        ("C = 0", {"C": 0.0}, X, y),
+        ("C = −1", {"C": -1.0}, X, y),
+        ("no samples", {}, X[:0], y[:0]),
+        ("y too short", {}, X, y[:-1]),
+        ("y of one class", {}, X, single),
+    ):
+        listing = ("classes", "labels", "outputs")
+        lists_classes = any(getattr(learner.problem, name, None) is not None for name in listing)
+        if (what == "y of one class" and lists_classes) or not set(change) <= set(params):
+            continue
+        try:
+            clone(learner).set_params(**change).fit(data, labels, **known)
+        except ValueError as error:
+            assert_that(len(str(error)) > 20, f"{name}: the error for {what} says too little: {error}")
+        else:
+            raise AssertionError(f"{name}: {what} must be refused with a ValueError")
+    if "max_iter" in params and hasattr(clone(learner), "tol"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            short = clone(learner).set_params(max_iter=1, tol=1e-12).fit(X, y, **known)
+        is_solved = learner.traits.is_certified and short.gap_ < 1e-9
+        assert_that(short.status_ is not Status.CONVERGED or is_solved, f"{name}: one step cannot converge to 1e-12")
+
+
+def _data(problem: Problem) -> tuple[Any, Any, Any]:
+    """Several examples of a problem in one table, labelled by a model, so that there is something to learn."""
+    examples: list[Any] = []
+    for seed in itertools.count():
+        example = problem.example(np.random.default_rng(seed))
+        if not examples or _width(example.X) == _width(examples[0].X):
+            examples.append(example)
+        if len(examples) == 8:
+            break
+    X = _cast(_joined([e.X for e in examples]), np.float64)
+    schema = problem.schema(X, _joined([e.y for e in examples]))
+    oracle, lower = problem.bind(X, None, schema), lower_bounds(problem, schema)
+    for seed in itertools.count():
+        w = np.maximum(np.random.default_rng(seed).standard_normal(schema.n_params), lower)
+        y, hidden = oracle.decode(oracle.predict(w).code)
+        if isinstance(y, Ragged):
+            # clusters are numbered in every document anew: two of them in some document will do
+            if len(np.unique(y.values)) == (len(schema.classes) or 2):
+                return X, y, hidden
+        elif len(np.unique(y)) == len(schema.classes):
+            first = [int(np.flatnonzero(y == label)[0]) for label in schema.classes]
+            order = np.concatenate([first, np.setdiff1d(np.arange(len(y)), first)])
+            return X[order], y[order], None if hidden is None else hidden[order]
+    raise AssertionError("unreachable")
+
+
+def _joined(parts: list[Any]) -> Any:
+    if isinstance(parts[0], RegionGraphs):
+        return RegionGraphs.concatenate(parts)
+    return type(parts[0]).concatenate(parts) if isinstance(parts[0], Ragged) else np.concatenate(parts)
+
+
+def _width(X: Any) -> Any:
+    if isinstance(X, RegionGraphs):
+        return X.nodes.values.shape[1], X.edge_values.shape[1]
+    return (X.values if isinstance(X, Ragged) else X).shape[1:]
+
+
+def _cast(X: Any, kind: type) -> Any:
+    """The same numbers in another precision; strings stay as they are."""
+    if isinstance(X, Ragged):
+        return X.with_values(X.values.astype(kind))
+    if isinstance(X, RegionGraphs):
+        return X.with_values(X.nodes.values.astype(kind))
+    return X if X.dtype.kind in "SU" else X.astype(kind)
+
+
+def _taken(known: dict[str, Any], order: Array) -> dict[str, Any]:
+    return {name: values[order] for name, values in known.items()}

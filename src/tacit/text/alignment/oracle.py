@@ -1,0 +1,456 @@
+"""Inference in alignments: maximum-weight matchings, many sentence pairs per call.
+
+A code has 1 + I integers per sentence pair of I source words: first the label (0 not parallel, 1 parallel), then the
+partner of every source word, 0 for none and j + 1 for target word j. −1 stands for the target, as everywhere.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from tacit.data.arrays import Array, Rows, smallest_integers, span
+from tacit.data.labels import is_missing
+from tacit.data.parameters import is_list, is_not_negative, is_whole, number, shorten
+from tacit.data.ragged import Ragged, states_of
+from tacit.oracle import TARGET, Assignment, Schema
+from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import label_positions, one_coef_each
+from tacit.problems.shared.margins import require_margins
+from tacit.text.alignment.known_links import KnownLinks, read_known
+from tacit.text.alignment.tables import PairTables
+from tacit.text.links import read_pairs
+
+CLASSES = np.array([-1, 1])
+"""Not parallel, and parallel."""
+
+
+class AlignmentOracle:
+    """Matchings of the words of sentence pairs.
+
+    Parameters
+    ----------
+    tables : features of the word pairs
+    schema : dimensions
+    wrong_link : what a link costs that is not possible; a missed sure link costs 1
+    labels : (n,) 0 for not parallel, 1 for parallel; None when predicting
+    known : the links that are known
+    """
+
+    completes_labels = False
+    rescalings: tuple[str, ...] = ("margin",)
+
+    def __init__(
+        self,
+        tables: PairTables,
+        schema: Schema,
+        *,
+        wrong_link: float,
+        labels: Array | None = None,
+        known: KnownLinks | None = None,
+    ) -> None:
+        self.n_samples = len(tables.shapes)
+        self.n_params = schema.n_params
+        self.classes = schema.classes
+        self.tables = tables
+        self.code_offsets: Array | None = np.concatenate([[0], np.cumsum(1 + tables.shapes[:, 0])])
+        self.wrong_link = wrong_link
+        self.scale = 1.0 / np.sqrt(tables.shapes.prod(axis=1))
+        self._rows = np.full(tables.bases[-1], -1)
+        self._rows[tables.slots] = np.arange(tables.slots.size)
+        self._labels = labels
+        self._known = read_known(None, tables) if known is None else known
+        self._precision = tables.values.dtype
+        self._code_type = smallest_integers(int(tables.shapes[:, 1].max()) + 1)
+
+    # maximise
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        cells = self._cells(rows)
+        best = self._match(self._scores(w, rows, cells), rows)
+        return self._against(best.value + w[-1], np.zeros(best.value.size), best.code, rows)
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        chosen = self._chosen(rows)
+        is_parallel = self._truth(rows) == 1
+        is_known = self._known.is_known[chosen]
+        cells = self._cells(rows)
+        scores = self._scores(w, rows, cells)
+        # links that are known to be sure come first, whatever their score: as many of them as a matching can have
+        sizes = self.tables.shapes[chosen]
+        owner = np.repeat(np.arange(chosen.size), sizes.prod(axis=1))
+        heights = np.zeros(chosen.size)
+        np.maximum.at(heights, owner, np.abs(scores))
+        lift = (1.0 + 2.0 * heights * sizes.min(axis=1))[owner]
+        is_sure = self._known.is_sure[cells]
+        lifted = np.where(is_known[owner], np.where(is_sure, scores + lift, 0.0), scores)
+        code = self._match(lifted, rows).code
+        starts = self._starts(rows)
+        code[starts[:-1]] = is_parallel
+        code[np.repeat(~is_parallel, np.diff(starts))] = 0
+        value = self.score(w, code, rows)
+        if prefer is not None:
+            prefer = np.asarray(prefer)
+            fits = self._fits(prefer, rows) & (self.score(w, np.maximum(prefer, 0), rows) >= value)
+            code = np.where(np.repeat(fits, np.diff(starts)), prefer, code)
+        return Assignment(code.astype(self._code_type), value)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        require_margins("Alignment", rescaling, rivals)
+        cells = self._cells(rows)
+        losses = self._losses(rows, cells)
+        best = self._match(self._scores(w, rows, cells) + losses.cells, rows)
+        return self._against(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
+
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """(rows, 2): 0, and the score of the best matching."""
+        if np.isfinite(power):
+            raise ValueError("matchings cannot be summed over; use a rule that takes the best one")
+        best = self._match(self._scores(w, rows, self._cells(rows)), rows)
+        return np.column_stack([np.zeros(best.value.size), best.value + w[-1]])
+
+    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        best = self._match(self._scores(w, rows, self._cells(rows)), rows)
+        is_parallel = label_positions(labels, best.value.size, 2) == 1
+        value = np.where(is_parallel, best.value + w[-1], -np.inf)
+        return self._against(value, np.where(is_parallel, -np.inf, 0.0), best.code, rows)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The true labels, with random links where none are known: of every matching as many as there can be."""
+        view = copy.copy(self)
+        view.tables = self.tables._replace(values=rng.random((self.tables.slots.size, 1)))
+        view.n_params, view._precision = 2, np.dtype(np.float64)
+        return view.impute(np.array([1.0, 0.0])).code
+
+    def proposals(self, most: int) -> list[Array]:
+        """One start, from features that are higher in parallel sentences: see `tacit.oracle.capabilities`.
+
+        For every feature the mean over source words of the best partner's value is compared between the two labels;
+        the differences, in units of their spread, are weights to impute with.
+        """
+        truth = self._truth(None)
+        if most < 1 or truth.all() or not truth.any():
+            return []
+        tables = self.tables
+        values = tables.values.astype(np.float64, copy=False)
+        order = np.argsort(tables.slots, kind="stable")
+        word = np.concatenate([[0], np.cumsum(tables.shapes[:, 0])])
+        owner = np.repeat(np.arange(self.n_samples), np.diff(tables.offsets))
+        row = word[owner] + (tables.slots - tables.bases[owner]) // tables.shapes[owner, 1]
+        firsts = np.flatnonzero(np.diff(row[order], prepend=-1))
+        best = np.maximum.reduceat(values[order], firsts, axis=0)
+        each = owner[order][firsts]
+        sums: Array = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
+        means = sums / np.bincount(each, minlength=self.n_samples)[:, None]
+        spread = means.std(axis=0)
+        lift = means[truth == 1].mean(axis=0) - means[truth == 0].mean(axis=0)
+        weights = np.where(spread > 1e-12, lift / np.maximum(spread, 1e-12), 0.0)
+        scale = values.std(axis=0)
+        weights = np.where(scale > 1e-12, weights / np.maximum(scale, 1e-12), 0.0)
+        view = copy.copy(self)
+        view.tables = tables._replace(values=((values - values.mean(axis=0)) @ weights)[:, None])
+        view.n_params, view._precision = 2, np.dtype(np.float64)
+        return [view.impute(np.array([1.0, 0.0])).code]
+
+    # measure
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        links = self._read(code, rows)
+        table = self.tables.values[links.rows].astype(self._precision, copy=False)
+        scores = (table @ self._link_weights(w)).astype(np.float64)
+        total = np.bincount(links.owner, scores, minlength=links.labels.size) * self.scale[self._chosen(rows)]
+        return np.asarray(total + w[-1] * links.labels)
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        links = self._read(code, rows)
+        losses = self._losses(rows, None)
+        cells = self._cell_losses(links.cells, self._chosen(rows)[links.owner])
+        parallel = losses.parallel + np.bincount(links.owner, cells, minlength=links.labels.size)
+        return np.maximum(np.where(links.labels == 1, parallel, losses.other), 0.0)
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        links = self._read(code, rows)
+        coef = one_coef_each(coef, links.labels.size)
+        each = (coef * self.scale[self._chosen(rows)])[links.owner]
+        out = np.empty(self.n_params)
+        out[:-1] = each @ self.tables.values[links.rows].astype(np.float64, copy=False)
+        out[-1] = float((coef * links.labels).sum())
+        return out
+
+    # views
+
+    def with_hidden(self, hidden: Any) -> Self:
+        view = copy.copy(self)
+        view._known = read_known(hidden, self.tables)
+        return view
+
+    def with_loss(self, losses: Any) -> Self:
+        """The same sentence pairs under another cost of a link that is not possible."""
+        view = copy.copy(self)
+        view.wrong_link = number("losses", losses, "a number from 0, what a wrong link costs", is_not_negative)
+        return view
+
+    def hidden_unknown(self) -> Array:
+        is_open = ~self._known.is_known | self._known.is_open
+        return np.flatnonzero((self._truth(None) == 1) & is_open)
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: the sentence pairs with links, and those that are not parallel.
+
+        Where a matching inside the links is still hidden, one of them is taken.
+        """
+        truth = self._truth(None)
+        chosen = np.flatnonzero(self._known.is_known | (truth == 0))
+        if not self._known.is_known.any() or chosen.size == self.n_samples:
+            return None
+        return KnownPart(self.part(chosen), chosen)
+
+    def part(self, chosen: Array) -> Self:
+        """The same oracle with some of its sentence pairs."""
+        tables, known = self.tables, self._known
+        rows, offsets = states_of(tables.offsets, chosen)
+        cells, bases = states_of(tables.bases, chosen)
+        shift = np.repeat(bases[:-1] - tables.bases[chosen], np.diff(offsets))
+        view = copy.copy(self)
+        view.n_samples = chosen.size
+        view.tables = PairTables(tables.values[rows], offsets, tables.shapes[chosen], bases, tables.slots[rows] + shift)
+        view.code_offsets = np.concatenate([[0], np.cumsum(1 + view.tables.shapes[:, 0])])
+        view.scale = self.scale[chosen]
+        view._rows = np.full(bases[-1], -1)
+        view._rows[view.tables.slots] = np.arange(rows.size)
+        view._labels = self._truth(None)[chosen]
+        view._known = KnownLinks(
+            known.is_known[chosen],
+            known.is_sure[cells],
+            known.is_possible[cells],
+            known.most[chosen],
+            known.is_open[chosen],
+        )
+        return view
+
+    def exact(self) -> Self:
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
+
+    def digest(self) -> str:
+        return checksum(*self.tables, self._labels, *self._known, np.array(self.wrong_link))
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly: scores, and the search for matchings."""
+        return float(self.tables.bases[-1]) * float(self.tables.values.shape[1] + 50)
+
+    # codes
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (int(self._starts(None)[-1]),) or code.dtype.kind != "i":
+            return False
+        starts = self._starts(None)
+        own = np.add.reduceat(code == TARGET, starts[:-1])
+        whole = own == np.diff(starts)
+        if not bool(((own == 0) | whole).all()):
+            return False
+        try:
+            self._read(np.where(np.repeat(whole, np.diff(starts)), 0, code), None)
+        except ValueError:
+            return False
+        return True
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        chosen, starts = self._chosen(rows), self._starts(rows)
+        labels = list(labels)
+        entries = [None] * chosen.size if hidden is None else list(hidden)
+        if len(labels) != chosen.size or len(entries) != chosen.size:
+            raise ValueError(f"{len(labels)} labels and {len(entries)} sets of links for {chosen.size} sentence pairs")
+        code = np.zeros(starts[-1], dtype=self._code_type)
+        for place, (i, label, entry) in enumerate(zip(chosen.tolist(), labels, entries, strict=True)):
+            if label not in (-1, 1):
+                raise ValueError(f"label {place} is {shorten(label)}; it is 1 for parallel sentences and -1 for others")
+            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)))
+            if label == -1:
+                continue
+            if is_open:
+                raise ValueError(f"the links of sentence pair {place} are missing; only complete outputs have a code")
+            pairs = read_pairs(entry)
+            if (pairs >= self.tables.shapes[i]).any() or any(np.unique(column).size < len(pairs) for column in pairs.T):
+                raise ValueError(
+                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} "
+                    f"words of sentence pair {place}; a word has at most one partner"
+                )
+            code[starts[place]] = 1
+            code[starts[place] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
+        self._read(code, rows)
+        return code
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Ragged]:
+        links = self._read(code, rows)
+        counts = np.bincount(links.owner, minlength=links.labels.size)
+        pairs = np.column_stack([links.source, links.target])
+        return self.classes[links.labels], Ragged(pairs, np.concatenate([[0], np.cumsum(counts)]))
+
+    def _read(self, code: Array, rows: Rows) -> _LinkList:
+        """The links of a code, checked: the table is read where they say."""
+        chosen, starts = self._chosen(rows), self._starts(rows)
+        code = np.asarray(code)
+        if code.shape != (int(starts[-1]),) or code.dtype.kind not in "iu":
+            raise ValueError(
+                f"a code of shape {code.shape}, and these sentence pairs have codes of {starts[-1]} whole numbers"
+            )
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        labels = code[starts[:-1]].astype(np.int64)
+        is_link = code > 0
+        is_link[starts[:-1]] = False
+        places = np.flatnonzero(is_link)
+        owner = np.searchsorted(starts, places, side="right") - 1
+        source, target = places - starts[owner] - 1, code[places].astype(np.int64) - 1
+        width = self.tables.shapes[chosen, 1][owner]
+        if labels.max(initial=0) > 1 or (target >= width).any() or not labels[owner].all():
+            raise ValueError("a code that these sentence pairs do not have: a label above 1, or a link to no word")
+        cells = self.tables.bases[chosen][owner] + source * width + target
+        marks = owner * (int(width.max(initial=0)) + 1) + target
+        if np.unique(marks).size < marks.size:
+            raise ValueError("a code in which two source words have the same partner")
+        found = self._rows[cells]
+        if (found < 0).any():
+            raise ValueError("a code that links words which are no row of their sentence pair's table")
+        return _LinkList(labels, owner, source, target, cells, found)
+
+    # parts
+
+    def _link_weights(self, w: Array) -> Array:
+        """The weights of the features of a link: all but the last."""
+        if w.shape != (self.n_params,):
+            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed")
+        return w[:-1].astype(self._precision, copy=False)
+
+    def _scores(self, w: Array, rows: Rows, cells: Any) -> Array:
+        """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
+        weights = self._link_weights(w)
+        tables = self.tables
+        if rows is None or isinstance(rows, slice):
+            first, last = span(rows or slice(None), self.n_samples)
+            own: Any = slice(int(tables.offsets[first]), int(tables.offsets[last]))
+        else:
+            own = states_of(tables.offsets, self._chosen(rows))[0]
+        chosen = self._chosen(rows)
+        scores = tables.values[own].astype(self._precision, copy=False) @ weights
+        lengths = np.diff(tables.offsets)[chosen]
+        bases = np.concatenate([[0], np.cumsum(tables.shapes[chosen].prod(axis=1))])
+        slots = tables.slots[own] + np.repeat(bases[:-1] - tables.bases[chosen], lengths)
+        dense = np.zeros(bases[-1])
+        dense[slots] = scores * np.repeat(self.scale[chosen], lengths)
+        return dense
+
+    def _match(self, dense: Array, rows: Rows) -> Assignment:
+        """The best matching of every matrix, among cells above 0."""
+        chosen, starts = self._chosen(rows), self._starts(rows)
+        shapes = self.tables.shapes[chosen]
+        code, value = np.zeros(starts[-1], dtype=np.int64), np.zeros(chosen.size)
+        gains = np.maximum(dense, 0.0)
+        if not np.isfinite(gains.sum()):
+            raise FloatingPointError("numbers overflow in the scores of links; scale the features, or lower C")
+        begin = 0
+        for place, (n_source, n_target) in enumerate(shapes.tolist()):
+            matrix = gains[begin : begin + n_source * n_target].reshape(n_source, n_target)
+            begin += n_source * n_target
+            source, target = linear_sum_assignment(matrix, maximize=True)
+            won = matrix[source, target]
+            kept = won > 0
+            code[starts[place] + 1 + source[kept]] = target[kept] + 1
+            value[place] = won.sum()
+        code[starts[:-1]] = 1
+        return Assignment(code, value)
+
+    def _against(self, parallel: Array, other: Array, code: Array, rows: Rows) -> Assignment:
+        """The better label: ``code`` where that is "parallel"; ties go to the first label."""
+        is_parallel = parallel > other
+        code[np.repeat(~is_parallel, np.diff(self._starts(rows)))] = 0
+        return Assignment(code.astype(self._code_type), np.where(is_parallel, parallel, other))
+
+    def _losses(self, rows: Rows, cells: Any) -> _Losses:
+        truth, chosen = self._truth(rows), self._chosen(rows)
+        known = self._known
+        missed = known.most[chosen] * self.scale[chosen]
+        is_known = known.is_known[chosen]
+        other = np.where(truth == 1, np.where(is_known, missed, 1.0), 0.0)
+        parallel = np.where(truth == 1, np.where(is_known, missed, 0.0), 1.0)
+        each = np.zeros(0)
+        if cells is not None:
+            sizes = self.tables.shapes[chosen].prod(axis=1)
+            places = np.arange(self.tables.bases[-1])[cells] if isinstance(cells, slice) else cells
+            each = self._cell_losses(places, np.repeat(chosen, sizes))
+        return _Losses(other, parallel, each)
+
+    def _cell_losses(self, cells: Array, owner: Array) -> Array:
+        """What a link changes: a sure one is not missed, one that is not possible is wrong."""
+        known = self._known
+        change = np.where(known.is_sure[cells], -1.0, np.where(known.is_possible[cells], 0.0, self.wrong_link))
+        # a word pair without a row cannot be linked
+        return np.asarray(np.where(known.is_known[owner] & (self._rows[cells] >= 0), change, 0.0) * self.scale[owner])
+
+    def _fits(self, code: Array, rows: Rows) -> Array:
+        """Which rows of a code have the true label, and links that agree with what is known."""
+        chosen, starts = self._chosen(rows), self._starts(rows)
+        links = self._read(np.maximum(code, 0), rows)
+        whole = np.minimum.reduceat(code, starts[:-1]) >= 0
+        fits = whole & (links.labels == self._truth(rows))
+        sure = np.bincount(links.owner, self._known.is_sure[links.cells], minlength=chosen.size)
+        every = np.bincount(links.owner, minlength=chosen.size)
+        is_known = self._known.is_known[chosen] & (links.labels == 1)
+        return np.asarray(fits & (~is_known | ((sure == every) & (sure == self._known.most[chosen]))))
+
+    def _truth(self, rows: Rows) -> Array:
+        if self._labels is None:
+            raise ValueError("these sentence pairs were bound without labels: bind(X, y, ...) with y")
+        return self._labels if rows is None else self._labels[rows]
+
+    def _chosen(self, rows: Rows) -> Array:
+        return np.arange(self.n_samples) if rows is None else np.arange(self.n_samples)[rows]
+
+    def _cells(self, rows: Rows) -> Any:
+        bases = self.tables.bases
+        if rows is None or isinstance(rows, slice):
+            first, last = span(rows or slice(None), self.n_samples)
+            return slice(int(bases[first]), int(bases[last]))
+        return states_of(bases, self._chosen(rows))[0]
+
+    def _starts(self, rows: Rows) -> Array:
+        """Where the sentence pairs begin in a code of these rows, and its length."""
+        lengths = 1 + self.tables.shapes[self._chosen(rows), 0]
+        return np.concatenate([[0], np.cumsum(lengths)])
+
+
+class _Losses(NamedTuple):
+    """ℓ of "not parallel", of "parallel" without any link, and what each cell adds to the latter."""
+
+    other: Array
+    parallel: Array
+    cells: Array
+
+
+class _LinkList(NamedTuple):
+    """The links of a code, and the label of every row."""
+
+    labels: Array
+    owner: Array
+    source: Array
+    target: Array
+    cells: Array
+    rows: Array

@@ -1,0 +1,202 @@
+"""Links of an undirected spanning forest: maximum spanning trees by Prim's algorithm."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.data.arrays import Array, Rows, locate, smallest_integers
+from tacit.oracle import Assignment, Schema
+from tacit.oracle.enumerable import one_coef_each
+from tacit.text.coreference import left_kernels
+from tacit.text.coreference.oracle import LinkOracle
+from tacit.text.coreference.packing import RIGHT, Packed, document_of, owners
+from tacit.text.coreference.trees import edge_scores, grow_forests
+
+ROUNDING = 1e-12
+"""Relative difference up to which two sums of the same edges in another order count as equal."""
+
+
+class ForestOracle(LinkOracle):
+    """Inference over forests; a code is the parent of each mention, the mention itself at the root of a tree.
+
+    The root of every tree that is found is its first mention. A link (i, j) is worth the features of the pair less
+    those of the later mention being new: a forest without links scores 0.
+    """
+
+    link_kind = "forest"
+    remedy = "use links='left', which has sums, or a learner that needs maxima alone, such as tacit.LatentSVM"
+
+    def __init__(
+        self, packed: Packed, schema: Schema, clusters: Array | None, links: Array | None, costs: tuple[float, ...]
+    ) -> None:
+        is_link = packed.table[:, 0] != packed.table[:, 1]
+        rows = np.flatnonzero(is_link)
+        later = owners(packed)[rows]
+        earlier = packed.offsets[document_of(packed)[later]] + packed.table[rows, 1]
+        order = np.argsort(earlier, kind="stable")
+        self._back_rows, self._back_mentions = rows[order], later[order]
+        self._back_starts = np.concatenate([[0], np.cumsum(np.bincount(earlier, minlength=packed.n_mentions))])
+        super().__init__(packed, schema, clusters, links, costs)
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        return self._grow(self._edges(w, rows, np.zeros(4), self.packed.limit), 0.0, rows)
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        self.known_clusters()
+        bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
+        best = self._grow(self._edges(w, rows, bonus), -np.inf, rows)
+        code, value = best.code.astype(np.int64), best.value
+        starts = self.starts(rows)
+        if prefer is not None:
+            wished = self.read_wishes(prefer, rows)
+            fits = self._agrees(wished, rows)
+            safe = np.where(np.repeat(fits, np.diff(starts)), wished, code)
+            held = self.score(w, safe, rows)
+            keep = fits & (held >= value - ROUNDING * np.maximum(1.0, np.abs(value)))
+            code = np.where(np.repeat(keep, np.diff(starts)), wished, code)
+        if self._known.size:
+            known = self._known[self.mentions(rows)]
+            code = np.where(known >= 0, known, code)
+            value = self.score(w, code, rows)
+        return Assignment(code.astype(self._code_type()), value)
+
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+        missed, wrong, _ = self.costs
+        bonus = np.array([-missed, 0.0, wrong - missed, wrong - missed])
+        best = self._grow(self._edges(w, rows, bonus), 0.0, rows)
+        return Assignment(best.code, best.value + missed * self._links(rows))
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        later, slots = self._chosen(code, rows)
+        value = np.empty(self.documents(rows).size)
+        ones = np.ones(value.size)
+        return np.asarray(self._sum(later, slots, rows, self._row_scores(w, later, slots, rows), ones))
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        self.known_clusters()
+        missed, wrong, _ = self.costs
+        later, slots = self._chosen(code, rows)
+        kinds = self.kind[self.packed.starts[later] + slots]
+        gains = np.where(slots == 0, 0.0, np.where(kinds == RIGHT, -missed, wrong - missed))
+        return missed * self._links(rows) + np.add.reduceat(gains, self.starts(rows)[:-1])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        coef = one_coef_each(coef, self.documents(rows).size)
+        later, slots = self._chosen(code, rows)
+        out = np.zeros(self._places[-1] + 1)
+        each = np.repeat(coef, np.diff(self.starts(rows))) * (slots > 0)
+        for sign, chosen in ((1.0, slots), (-1.0, np.zeros_like(slots))):
+            places = np.arange(later.size)
+            left_kernels.add_chosen(
+                places, np.arange(later.size + 1), self.packed.starts[later], self.packed.table, self.base, chosen,
+                sign * each, out,
+            )  # fmt: skip
+        return self.unpadded(out)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Right trees at random; those that are known stay."""
+        self.known_clusters()
+        edge = np.where(self.kind == RIGHT, rng.random(self.kind.size), -np.inf)
+        return self._with_known(self._grow(edge, -np.inf, None).code)
+
+    def proposals(self, most: int) -> list[Array]:
+        """One start: trees of the closest mentions of a cluster."""
+        self.known_clusters()
+        distance = self.packed.table[:, 0].astype(float) - self.packed.table[:, 1]
+        edge = np.where(self.kind == RIGHT, -distance, -np.inf)
+        return [self._with_known(self._grow(edge, -np.inf, None).code)][:most]
+
+    def _with_known(self, code: Array) -> Array:
+        code = np.where(self._known >= 0, self._known, code) if self._known.size else code
+        return code.astype(self._code_type())
+
+    def _edges(self, w: Array, rows: Rows, bonus: Array, limit: Array | None = None) -> Array:
+        """What the links of these documents are worth, at the places of their rows in the table."""
+        edge = np.empty(len(self.packed.table))
+        edge_scores(
+            *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.padded(w),
+            self.kind, bonus, edge,
+        )  # fmt: skip
+        return edge
+
+    def _grow(self, edge: Array, floor: float, rows: Rows) -> Assignment:
+        code, value = np.empty(self.starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
+        grow_forests(
+            *self.layout(rows), self.packed.table, self._back_starts, self._back_rows, self._back_mentions, edge,
+            floor, code, value,
+        )  # fmt: skip
+        return Assignment(code.astype(self._code_type()), value)
+
+    def _links(self, rows: Rows) -> Array:
+        """n − k: the links that every document has, whatever they are."""
+        sizes = np.diff(self.starts(rows))
+        clusters = self.known_clusters()[self.mentions(rows)]
+        return sizes - 1.0 - np.maximum.reduceat(clusters, self.starts(rows)[:-1])
+
+    def _chosen(self, code: Array, rows: Rows) -> tuple[Array, Array]:
+        """The later mention of the link of every mention to its parent, and the slot of the link; 0 for roots."""
+        parents = self.read_code(code, rows)
+        first = np.repeat(self.offsets[self.documents(rows)], np.diff(self.starts(rows)))
+        own = self.mentions(rows) - first
+        later, earlier = np.maximum(own, parents), np.minimum(own, parents)
+        slots = self.slots_of(later, earlier, rows)
+        wrong = np.flatnonzero(slots < 0)
+        if wrong.size:
+            i, m = locate(self.starts(rows), int(wrong[0]))
+            raise ValueError(f"mention {m} of document {i} cannot link to {parents[wrong[0]]}: it is no candidate")
+        return first + later, np.where(own == parents, 0, slots)
+
+    def _row_scores(self, w: Array, later: Array, slots: Array, rows: Rows) -> Array:
+        """The worth of chosen links."""
+        value = np.zeros((2, later.size))
+        places, offsets = np.arange(later.size), np.arange(later.size + 1)
+        for out, chosen in zip(value, (slots, np.zeros_like(slots)), strict=True):
+            left_kernels.sum_chosen(
+                places, offsets, self.packed.starts[later], self.packed.table, self.base, self.padded(w), chosen, out
+            )
+        return np.where(slots > 0, value[0] - value[1], 0.0)
+
+    def _sum(self, later: Array, slots: Array, rows: Rows, values: Array, coef: Array) -> Array:
+        return np.add.reduceat(values, self.starts(rows)[:-1]) * coef
+
+    def _agrees(self, parents: Array, rows: Rows) -> Array:
+        """Which documents have links that make their true clusters."""
+        starts = self.starts(rows)
+        clusters = self.known_clusters()[self.mentions(rows)]
+        try:
+            made = self.clusters_of(parents, rows)
+        except ValueError:
+            return np.zeros(starts.size - 1, dtype=bool)
+        return np.logical_and.reduceat(made == clusters, starts[:-1])
+
+    def _code_type(self) -> np.dtype[np.signedinteger]:
+        return smallest_integers(int(np.diff(self.offsets).max()))
+
+    def _most(self, mentions: Array) -> Array:
+        return np.asarray(np.diff(self.offsets)[document_of(self.packed)[mentions]])
+
+    def _parents(self, code: Array, rows: Rows) -> Array:
+        return np.asarray(code, dtype=np.int64)
+
+    def _code(self, parents: Array, rows: Rows) -> Array:
+        self._chosen(parents, rows)
+        return parents.astype(self._code_type())
+
+    def _read_known(self, links: Array | None) -> Array:
+        if links is None or not (links >= 0).any():
+            return np.zeros(0, dtype=np.int64)
+        known = np.add.reduceat(links >= 0, self.offsets[:-1])
+        partly = np.flatnonzero((known > 0) & (known < np.diff(self.offsets)))
+        if partly.size:
+            raise ValueError(
+                f"hidden[{partly[0]}] gives some links of a document and not others; in a forest give all, or None"
+            )
+        rows = np.flatnonzero(known)
+        own = links[np.repeat(known > 0, np.diff(self.offsets))]
+        self._chosen(own, rows)
+        if self._clusters is not None:
+            wrong = np.flatnonzero(~self._agrees(own, rows))
+            if wrong.size:
+                i = rows[wrong[0]]
+                raise ValueError(f"the links hidden[{i}] contradict the clusters y[{i}]; correct one")
+        return links

@@ -1,0 +1,255 @@
+"""Whole-sweep kernels over left links: every mention chooses one of its rows by itself.
+
+``documents`` are the documents of a call; ``offsets`` cuts mentions into documents, ``starts`` cuts rows of ``table``
+into mentions. The score of a row is the sum of ``weights[base[t] + table[row, t]]`` over the feature columns; the
+weight of the value 0 is 0. ``kind[row]`` says what choosing the row would mean: see
+`tacit.text.coreference.packing`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
+
+
+@kernel
+def best_rows(
+    documents: Array,
+    offsets: Array,
+    starts: Array,
+    limit: Array,
+    table: Array,
+    base: Array,
+    weights: Array,
+    kind: Array,
+    bonus: Array,
+    known: Array,
+    prefer: Array,
+    code: Array,
+    value: Array,
+) -> None:
+    """The slot of every mention with the highest score plus ``bonus[kind]``, among its first ``limit`` ones.
+
+    A bonus of −inf rules rows out, unscored. ``known`` (if not empty) fixes the slots that are ≥ 0. Of slots that tie
+    the first is taken, or the one that ``prefer`` (if not empty) names.
+    """
+    columns = table.shape[1]
+    place = 0
+    for d in range(documents.size):
+        total = 0.0
+        for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
+            first = starts[m]
+            low, high = first, first + limit[m]
+            if known.size > 0 and known[m] >= 0:
+                low = first + known[m]
+                high = low + 1
+            best, chosen = -np.inf, low
+            for row in range(low, high):
+                v = bonus[kind[row]]
+                if v == -np.inf:
+                    continue
+                for t in range(2, columns):
+                    v += weights[base[t] + table[row, t]]
+                if v > best or (v == best and prefer.size > 0 and prefer[place] == row - first):
+                    best = v
+                    chosen = row
+            code[place] = chosen - first
+            total += best
+            place += 1
+        value[d] = total
+
+
+@kernel
+def likeliest_rows(
+    documents: Array,
+    offsets: Array,
+    starts: Array,
+    limit: Array,
+    table: Array,
+    base: Array,
+    weights: Array,
+    scores: Array,
+    code: Array,
+    value: Array,
+) -> None:
+    """From left to right, let every mention join the cluster so far whose links together are likeliest, or be new.
+
+    The code is the best link to the chosen cluster, the value the log-probability of all choices. ``scores`` has room
+    for the most rows of a mention.
+    """
+    columns = table.shape[1]
+    place = 0
+    for d in range(documents.size):
+        first_mention = offsets[documents[d]]
+        n = offsets[documents[d] + 1] - first_mention
+        cluster = np.empty(n, dtype=np.int64)
+        mass = np.zeros(n)
+        total = 0.0
+        for m in range(n):
+            first = starts[first_mention + m]
+            last = first + limit[first_mention + m]
+            top = -np.inf
+            for row in range(first, last):
+                v = 0.0
+                for t in range(2, columns):
+                    v += weights[base[t] + table[row, t]]
+                scores[row - first] = v
+                if v > top:
+                    top = v
+            whole = 0.0
+            for row in range(first, last):
+                share = math.exp(scores[row - first] - top)
+                whole += share
+                mass[m if row == first else cluster[table[row, 1]]] += share
+            chosen = m
+            for row in range(first + 1, last):
+                if mass[cluster[table[row, 1]]] > mass[chosen]:
+                    chosen = cluster[table[row, 1]]
+            total += math.log(mass[chosen] / whole)
+            slot = 0
+            for row in range(first + 1, last):
+                if cluster[table[row, 1]] == chosen and (slot == 0 or scores[row - first] > scores[slot]):
+                    slot = row - first
+            mass[m] = 0.0
+            for row in range(first + 1, last):
+                mass[cluster[table[row, 1]]] = 0.0
+            cluster[m] = chosen
+            code[place] = slot
+            place += 1
+        value[d] = total
+
+
+@kernel
+def sum_chosen(
+    documents: Array,
+    offsets: Array,
+    starts: Array,
+    table: Array,
+    base: Array,
+    weights: Array,
+    code: Array,
+    value: Array,
+) -> None:
+    """The score of chosen rows, summed over every document."""
+    place = 0
+    for d in range(documents.size):
+        total = 0.0
+        for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
+            row = starts[m] + code[place]
+            for t in range(2, table.shape[1]):
+                total += weights[base[t] + table[row, t]]
+            place += 1
+        value[d] = total
+
+
+@kernel
+def add_chosen(
+    documents: Array, offsets: Array, starts: Array, table: Array, base: Array, code: Array, coef: Array, out: Array
+) -> None:
+    """Add the features of chosen rows, every document with its coefficient."""
+    place = 0
+    for d in range(documents.size):
+        for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
+            row = starts[m] + code[place]
+            for t in range(2, table.shape[1]):
+                out[base[t] + table[row, t]] += coef[d]
+            place += 1
+
+
+@kernel
+def sum_rows(
+    documents: Array,
+    offsets: Array,
+    starts: Array,
+    table: Array,
+    base: Array,
+    weights: Array,
+    kind: Array,
+    known: Array,
+    power: float,
+    coef: Array,
+    log: Array,
+    out: Array,
+    scores: Array,
+) -> None:
+    """Three log-sums per document, and the features that they expect, in one pass.
+
+    ``log[0]`` sums over all rows of a mention, ``log[1]`` over those that agree with its cluster (kind 0), ``log[2]``
+    over those of them that agree with what is ``known``. ``coef`` are the coefficients of the three; expected features
+    are added to ``out``, unless that is empty. ``scores`` has room for the most rows of a mention.
+    """
+    columns = table.shape[1]
+    for d in range(documents.size):
+        for k in range(3):
+            log[k, d] = 0.0
+        for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
+            first, last = starts[m], starts[m + 1]
+            only = known[m] if known.size > 0 else -1
+            top, top_right, top_known = -np.inf, -np.inf, -np.inf
+            for row in range(first, last):
+                v = 0.0
+                for t in range(2, columns):
+                    v += weights[base[t] + table[row, t]]
+                v *= power
+                scores[row - first] = v
+                if v > top:
+                    top = v
+                if kind[row] == 0:
+                    if v > top_right:
+                        top_right = v
+                    if (only < 0 or row - first == only) and v > top_known:
+                        top_known = v
+            total, right, agreed = 0.0, 0.0, 0.0
+            for row in range(first, last):
+                v = scores[row - first]
+                total += math.exp(v - top)
+                if kind[row] == 0:
+                    right += math.exp(v - top_right)
+                    if only < 0 or row - first == only:
+                        agreed += math.exp(v - top_known)
+            log[0, d] += top + math.log(total)
+            if right > 0.0:
+                log[1, d] += top_right + math.log(right)
+                log[2, d] += top_known + math.log(agreed)
+            if out.size == 0:
+                continue
+            for row in range(first, last):
+                v = scores[row - first]
+                share = coef[0, d] * math.exp(v - top) / total
+                if kind[row] == 0 and right > 0.0:
+                    share += coef[1, d] * math.exp(v - top_right) / right
+                    if only < 0 or row - first == only:
+                        share += coef[2, d] * math.exp(v - top_known) / agreed
+                if share != 0.0:
+                    for t in range(2, columns):
+                        out[base[t] + table[row, t]] += share
+
+
+@kernel
+def row_posteriors(
+    documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, out: Array
+) -> None:
+    """The probability of every row among the first ``limit`` of its mention; one number per row of the documents."""
+    place = 0
+    for d in range(documents.size):
+        for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
+            first, begin, top, total = starts[m], place, -np.inf, 0.0
+            for row in range(first, starts[m + 1]):
+                v = -np.inf
+                if row - first < limit[m]:
+                    v = 0.0
+                    for t in range(2, table.shape[1]):
+                        v += weights[base[t] + table[row, t]]
+                out[place] = v
+                if v > top:
+                    top = v
+                place += 1
+            for p in range(begin, place):
+                out[p] = math.exp(out[p] - top)
+                total += out[p]
+            for p in range(begin, place):
+                out[p] /= total

@@ -1,0 +1,219 @@
+"""Coreference: which mentions of a text belong together, learned without labels for the links between them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_list, number, one_of, whole_number
+from tacit.data.ragged import Ragged
+from tacit.oracle import Example, Problem, Schema
+from tacit.text.coreference.forest import ForestOracle
+from tacit.text.coreference.left import LeftOracle
+from tacit.text.coreference.packing import pack, read_clusters, read_links
+from tacit.text.files.documents import Document, first_occurrence, read_documents
+from tacit.text.mentions.pairs import FIRST_FEATURE, MentionPairs, read_pairs
+
+LINKS = ("left", "forest")
+
+
+class Coreference(Problem):
+    """Clusters of mentions, explained by hidden links: ``s(y, h) = Σ_{(i, j) ∈ h} w·x_ij`` (Yu & Joachims 2009).
+
+    ``X`` holds documents (`tacit.text.Document`), or tables of pairs (`tacit.text.mentions.pairing`). ``y`` holds one
+    number per mention, the same for mentions of the same thing. What is hidden are the links: as users write them, the
+    mention that each mention links to, itself where it is new, −1 where unknown.
+
+    With ``links="left"`` every mention links to one earlier mention or is new, so all that learners ask for is an
+    argmax or a softmax per mention: O(pairs · templates) per pass. With ``"forest"`` the links are an undirected
+    spanning forest, found by Prim's algorithm, O(n²) more per document of n mentions; there are maxima only.
+
+    The loss is n − k less one for every right link and plus r for every wrong one: with left links 1 for a missed
+    link, 1 + r for a wrong one, r for a link on a first mention.
+
+    Parameters
+    ----------
+    links : "left" or "forest"
+    r : what a wrong link costs, from 0 to 1; large values make a learner shy of links
+    candidates : how many mentions before a mention it may link to, if X are documents; mentions of the same words are
+        candidates at any distance
+
+    >>> from tacit import LatentPerceptron
+    >>> from tacit.text import Document
+    >>> sentences = [["Alice", "saw", "Bob", "."], ["She", "greeted", "him", "."]]
+    >>> tale = Document(sentences, [(0, 1), (2, 3), (4, 5), (6, 7)])
+    >>> other = Document([["Bob", "left", "."], ["He", "ran", "."]], [(0, 1), (3, 4)])
+    >>> model = LatentPerceptron(Coreference()).fit([tale, other], [[0, 1, 0, 1], [0, 0]])
+    >>> model.predict([tale])[0].tolist(), model.predict_hidden([tale])[0].tolist()
+    ([0, 1, 0, 1], [0, 1, 0, 1])
+    """
+
+    reads_once = True
+
+    def __init__(self, links: str = "left", r: float = 0.5, candidates: int = 60) -> None:
+        self.links = links
+        self.r = r
+        self.candidates = candidates
+
+    def read(self, X: Any) -> Ragged:
+        if isinstance(X, MentionPairs) or not _holds_documents(X):
+            return read_pairs(X)
+        from tacit.text.mentions.pairing import mention_pairs
+
+        self.check()
+        return read_pairs(mention_pairs(read_documents(X), candidates=int(self.candidates)))
+
+    def check(self) -> None:
+        one_of("links", self.links, LINKS)
+        number("r", self.r, "a number from 0 to 1", lambda r: 0 <= r <= 1)
+        whole_number("candidates", self.candidates)
+
+    def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
+        if len(schema.classes) or len(schema.blocks) != schema.n_features:
+            raise ValueError("a schema of Coreference has no classes, and one block of weights per template")
+        if any(len(shape) != 1 for shape in schema.blocks.values()):
+            raise ValueError("a template has one weight per value")
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
+        pairs = self.checked(X)
+        read_clusters(y, _mention_offsets(pairs))
+        if isinstance(pairs, MentionPairs):
+            names, sizes = pairs.templates, pairs.sizes
+        else:
+            sizes = tuple(np.maximum(pairs.values[:, FIRST_FEATURE:].max(axis=0), 1).tolist())
+            names = tuple(f"template {t}" for t in range(len(sizes)))
+        return Schema(
+            np.zeros(0, dtype=np.int64), len(names), {name: (n,) for name, n in zip(names, sizes, strict=True)}
+        )
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> LeftOracle | ForestOracle:
+        self.check()
+        pairs = self.checked(X)
+        self.check_schema(schema)
+        width = pairs.values.shape[1] - FIRST_FEATURE
+        names = list(schema.blocks)
+        if width != schema.n_features or (isinstance(pairs, MentionPairs) and list(pairs.templates) != names):
+            raise ValueError(
+                f"X has {width} templates, but Coreference is expecting the {schema.n_features} of training"
+            )
+        offsets = _mention_offsets(pairs)
+        clusters = None if y is None else read_clusters(y, offsets)
+        links = None if hidden is None else read_links(hidden, offsets)
+        sizes = tuple(shape[0] for shape in schema.blocks.values())
+        packed = pack(pairs, sizes, clusters, links if self.links == "left" else None)
+        r = float(self.r)
+        kind = LeftOracle if self.links == "left" else ForestOracle
+        return kind(packed, schema, clusters, links, (1.0, 1.0 + r, r))
+
+    def example(self, rng: np.random.Generator) -> Example:
+        is_left = self.links == "left"
+        tables, clusters, links = [], [], []
+        sizes = rng.integers(1, 4, 2)
+        for n in rng.integers(1, 5, int(rng.integers(2, 4))):
+            rows = [[m, e] for m in range(n) for e in (m, *range(m)) if m - e < 3 or rng.random() < 0.7]
+            tables.append(np.hstack([np.array(rows), rng.integers(0, sizes + 1, (len(rows), 2))]))
+        tables[0][0, FIRST_FEATURE:] = sizes  # every value occurs
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            return [(_clusters(parents), parents) for parents in (_left_links(x) if is_left else _forests(x))]
+
+        def joint_feature(x: Any, label: Any, parents: Any) -> Array:
+            psi = np.zeros(starts[-1])
+            for m, parent in enumerate(parents.tolist()):
+                later, earlier = max(m, parent), min(m, parent)
+                _count(psi, starts, x, later, earlier, 1.0 if is_left or m != parent else 0.0)
+                if not is_left and m != parent:
+                    _count(psi, starts, x, later, later, -1.0)
+            return psi
+
+        def loss(true: Any, label: Any, parents: Any) -> float:
+            total = float(len(true) - len(set(true.tolist())))
+            for m, parent in enumerate(parents.tolist()):
+                if m != parent:
+                    total += -1.0 if true[m] == true[parent] else float(self.r)
+            return total
+
+        for table in tables:
+            label, parents = outputs(table)[int(rng.integers(len(outputs(table))))]
+            clusters.append(label)
+            links.append(parents)
+        X, y = Ragged.from_list(tables), Ragged.from_list(clusters)
+        return Example(X, y, Ragged.from_list(links), outputs, joint_feature, loss)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [cls(), cls(links="forest", r=1.0)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _holds_documents(X: Any) -> bool:
+    return isinstance(X, Document) or (
+        isinstance(X, list | tuple | np.ndarray) and is_list(X) and len(X) > 0 and isinstance(X[0], Document)
+    )
+
+
+def _mention_offsets(pairs: Ragged) -> Array:
+    """Where the mentions of every document begin."""
+    is_new = pairs.values[:, 0] == pairs.values[:, 1]
+    return np.concatenate([[0], np.cumsum(np.add.reduceat(is_new, pairs.offsets[:-1]))]).astype(np.int64)
+
+
+def _clusters(parents: Array) -> Array:
+    """The clusters of links, for the specification: follow them to the root."""
+    roots = []
+    for m in range(len(parents)):
+        while parents[m] != m:
+            m = int(parents[m])
+        roots.append(m)
+    return first_occurrence(np.array(roots))
+
+
+def _left_links(x: Array) -> list[Array]:
+    choices: list[list[int]] = [[] for _ in range(int(x[:, 0].max()) + 1)]
+    for m, e in x[:, :FIRST_FEATURE].tolist():
+        choices[int(m)].append(int(e))
+    return [np.array(parents) for parents in itertools.product(*choices)]
+
+
+def _forests(x: Array) -> list[Array]:
+    """All forests of candidate links, each tree hanging on its first mention."""
+    n = int(x[:, 0].max()) + 1
+    edges = [(int(m), int(e)) for m, e in x[:, :FIRST_FEATURE].tolist() if m != e]
+    found = []
+    for chosen in itertools.product((False, True), repeat=len(edges)):
+        kept = [edge for edge, is_in in zip(edges, chosen, strict=True) if is_in]
+        parents = np.full(n, -1)
+        n_links = 0
+        for root in range(n):
+            if parents[root] >= 0:
+                continue
+            parents[root] = root
+            queue = [root]
+            for m in queue:
+                for a, b in kept:
+                    other = b if a == m else a if b == m else -1
+                    if other >= 0 and parents[other] < 0:
+                        parents[other] = m
+                        n_links += 1
+                        queue.append(other)
+        if n_links == len(kept):  # fewer links than edges: there was a circle
+            found.append(parents)
+    return found
+
+
+def _count(psi: Array, starts: Array, x: Array, later: int, earlier: int, coef: float) -> None:
+    """Add the indicators of one pair."""
+    row = next(row for row in x if row[0] == later and row[1] == earlier)
+    for t, value in enumerate(row[FIRST_FEATURE:].tolist()):
+        if value:
+            psi[starts[t] + int(value) - 1] += coef

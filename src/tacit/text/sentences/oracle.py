@@ -1,0 +1,446 @@
+"""Inference in documents: the best sentences for either label, many documents per call.
+
+A code has an integer for every row of a document's table: for the first row, the document, the place of the label (0 or
+1), and for every sentence whether it is chosen.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from tacit.data.arrays import Array, Rows, span
+from tacit.data.labels import find_labels, is_missing
+from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
+from tacit.data.ragged import Ragged, states_of
+from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import label_positions, one_coef_each
+from tacit.oracle.losses import checked_losses
+from tacit.problems.shared.margins import require_margins
+from tacit.problems.shared.row_sums import cut_rows
+from tacit.text.sentences import kernels
+
+SIGNS = np.array([-1.0, 1.0])
+
+
+class Budget(NamedTuple):
+    """How many sentences are chosen: ``counts`` per document, or as many as ``lengths`` fit into ``words``."""
+
+    counts: Array | None
+    lengths: Array | None
+    words: Array | None
+
+    def of(self, rows: Any, chosen: Array) -> Budget:
+        if self.counts is not None:
+            return Budget(self.counts[chosen], None, None)
+        assert self.lengths is not None
+        assert self.words is not None
+        return Budget(None, self.lengths[rows], self.words[chosen])
+
+
+class SentencesOracle:
+    """The best sentences of documents.
+
+    Parameters
+    ----------
+    documents : a table per document, the first row the document itself
+    schema : classes and dimensions
+    budget : how many sentences are chosen
+    scale : (n,) what the sums over sentences are multiplied by
+    labels : (n,) places of the true labels, 2 for one that training never saw; None when predicting
+    losses : by label
+    hidden : (rows,) 1 for chosen sentences, 0 for others, −1 in documents where they are unknown
+    """
+
+    completes_labels = False
+    rescalings: tuple[str, ...] = ("margin",)
+
+    def __init__(
+        self,
+        documents: Ragged,
+        schema: Schema,
+        *,
+        budget: Budget,
+        scale: Array,
+        labels: Array | None = None,
+        losses: LossTable | None = None,
+        hidden: Array | None = None,
+    ) -> None:
+        self.classes = schema.classes
+        self.n_samples = len(documents)
+        self.n_params = schema.n_params
+        self.table = documents.values
+        self.offsets = documents.offsets
+        self.code_offsets: Array | None = documents.offsets
+        self.budget = budget
+        self.scale = scale
+        self._views = schema.views
+        self._sparse = sparse.issparse(self.table)
+        self._precision = self.table.dtype
+        self._labels = labels
+        self._losses = None if losses is None else checked_losses(losses, 2, self.n_samples, self.n_samples)
+        self._hidden = np.full(int(self.offsets[-1]), -1, dtype=np.int8) if hidden is None else hidden
+
+    # maximise
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        return self._better(self._options(w, rows), rows)
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        options = self._options(w, rows)
+        labels = self._truth(rows)
+        own, starts = self._own(rows), self._starts(rows)
+        sizes = np.diff(starts)
+        code = np.where(np.repeat(labels == 1, sizes), options.chosen[1], options.chosen[0])
+        known = self._hidden[own]
+        code = np.where(known >= 0, known, code).astype(np.int8)
+        code[starts[:-1]] = labels
+        value = self._scored(options.scores, code, rows)
+        if prefer is not None:
+            prefer = np.asarray(prefer)
+            read = self._read(np.maximum(prefer, 0), rows).astype(np.int8)
+            agrees = (prefer >= 0) & ((known < 0) | (prefer == known))
+            agrees[starts[:-1]] = prefer[starts[:-1]] == labels
+            fits = np.logical_and.reduceat(agrees, starts[:-1]) & self._allowed(read, rows)
+            fits &= self._scored(options.scores, read, rows) >= value
+            code = np.where(np.repeat(fits, sizes), read, code)
+        return Assignment(code, value)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        require_margins("Sentences", rescaling, rivals)
+        options = self._options(w, rows)
+        losses = self._label_losses(rows)
+        return self._better(options._replace(value=options.value + losses), rows)
+
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """(rows, 2): the score of either label with its best sentences."""
+        if np.isfinite(power):
+            raise ValueError("choices of sentences cannot be summed over; use a rule that takes the best one")
+        return self._options(w, rows).value.T
+
+    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        options = self._options(w, rows)
+        places = label_positions(labels, options.value.shape[1], 2)
+        other = np.where(places == np.arange(2)[:, None], options.value, -np.inf)
+        return self._better(options._replace(value=other), rows)
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The true labels, the sentences at random; known ones stay."""
+        noise = rng.random(int(self.offsets[-1]))
+        chosen = self._choose(noise, None)[0]
+        code = np.where(self._hidden >= 0, self._hidden, chosen).astype(np.int8)
+        code[self.offsets[:-1]] = self._truth(None)
+        return code
+
+    # measure
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        return self._scored(self._row_scores(w, rows), self._read(code, rows), rows)
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        labels = self._read(code, rows)[self._starts(rows)[:-1]]
+        return self._label_losses(rows)[labels, np.arange(labels.size)]
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        return self._sum(self._coefficients(code, coef, rows), rows)
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """See `tacit.oracle.capabilities.SumsDifferences`: one product instead of two."""
+        return self._sum(self._coefficients(code, coef, rows) - self._coefficients(target, coef, rows), rows)
+
+    def sentence_scores(self, w: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """What every row says for the second class against the first, and whether it speaks at all: polarity and
+        subjectivity, by row, as they enter the score of a document."""
+        scores = self._row_scores(w, rows)
+        each = np.repeat(self.scale[self._chosen(rows)], np.diff(self._starts(rows)))
+        return scores.polarity * each, scores.subjectivity * each
+
+    # views
+
+    def with_hidden(self, hidden: Any) -> Self:
+        view = copy.copy(self)
+        view._hidden = self.read_hidden(hidden)
+        return view
+
+    def with_loss(self, losses: LossTable) -> Self:
+        view = copy.copy(self)
+        view._losses = checked_losses(losses, 2, self.n_samples, self.n_samples)
+        return view
+
+    def hidden_unknown(self) -> Array:
+        self._truth(None)
+        return np.flatnonzero(self._is_open() & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: the documents whose sentences are known."""
+        unknown = np.zeros(self.n_samples, dtype=bool)
+        unknown[self.hidden_unknown()] = True
+        if unknown.all() or not unknown.any() or not (self._hidden >= 0).any():
+            return None
+        chosen = np.flatnonzero(~unknown)
+        rows, offsets = states_of(self.offsets, chosen)
+        view = copy.copy(self)
+        view.n_samples, view.table = chosen.size, self.table[rows]
+        view.offsets = view.code_offsets = offsets
+        view.budget, view.scale = self.budget.of(rows, chosen), self.scale[chosen]
+        view._labels, view._hidden = self._truth(None)[chosen], self._hidden[rows]
+        table, column = self._losses or LossTable(np.zeros((2, 1)), np.zeros(self.n_samples, np.int64))
+        view._losses = LossTable(table[:, chosen], None) if column is None else LossTable(table, column[chosen])
+        return KnownPart(view, chosen)
+
+    def exact(self) -> Self:
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
+
+    def digest(self) -> str:
+        return checksum(
+            self.table, self.offsets, self.scale, *self.budget, self._labels, self._hidden,
+            *(self._losses or (None, None)),
+        )  # fmt: skip
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly."""
+        size = self.table.nnz if self._sparse else self.table.size
+        return 3.0 * float(size) + 20.0 * float(self.offsets[-1])
+
+    # codes
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i" or not ((code >= TARGET) & (code <= 1)).all():
+            return False
+        own = np.add.reduceat(code == TARGET, self.offsets[:-1])
+        whole = own == np.diff(self.offsets)
+        if not bool(((own == 0) | whole).all()):
+            return False
+        return bool((whole | self._allowed(np.maximum(code, 0).astype(np.int8), None)).all())
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        starts = self._starts(rows)
+        found = find_labels(self.classes, np.asarray(labels))
+        if found.shape != (starts.size - 1,) or (found < 0).any():
+            raise ValueError(f"labels are some of {self.classes.tolist()}, one per document; got {shorten(labels)}")
+        code = self.read_hidden(hidden, rows)
+        open_ = np.maximum.reduceat(code, starts[:-1]) < 0
+        if (open_ & (np.diff(starts) > 1)).any():
+            i = int(np.argmax(open_ & (np.diff(starts) > 1)))
+            raise ValueError(f"the sentences of document {i} are missing; only complete outputs have a code")
+        code = np.maximum(code, 0)
+        code[starts[:-1]] = found
+        return code
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Ragged]:
+        code, starts = self._read(code, rows), self._starts(rows)
+        labels = code[starts[:-1]]
+        is_chosen = code == 1
+        is_chosen[starts[:-1]] = False
+        places = np.flatnonzero(is_chosen)
+        owner = np.searchsorted(starts, places, side="right") - 1
+        counts = np.bincount(owner, minlength=labels.size)
+        return self.classes[labels], Ragged(places - starts[owner] - 1, np.concatenate([[0], np.cumsum(counts)]))
+
+    def read_hidden(self, hidden: Any, rows: Rows = None) -> Array:
+        """Chosen sentences by row, from lists of positions; −1 where they are unknown."""
+        starts = self._starts(rows)
+        out = np.full(int(starts[-1]), -1, dtype=np.int8)
+        if hidden is None:
+            return out
+        given = entries("hidden", hidden, "a list of the chosen sentences of every document, None if unknown")
+        if len(given) != starts.size - 1:
+            raise ValueError(f"hidden has {len(given)} entries for {starts.size - 1} documents; give one each")
+        for i, entry in enumerate(given):
+            if not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)):
+                continue
+            n = int(starts[i + 1] - starts[i]) - 1
+            places = even_table(f"hidden[{i}]", entry)
+            if places.shape == (0,):
+                places = np.zeros(0, np.int64)
+            if places.ndim != 1 or places.dtype.kind not in "iu" or ((places < 0) | (places >= n)).any():
+                raise ValueError(
+                    f"hidden[{i}] is {shorten(entry)}; it lists chosen sentences of document {i}, from 0 to {n - 1}, "
+                    "or is None where they are unknown"
+                )
+            out[starts[i] : starts[i + 1]] = 0
+            out[starts[i] + 1 + places] = 1
+        known = np.maximum(out, 0)
+        wrong = (np.maximum.reduceat(out, starts[:-1]) >= 0) & ~self._allowed(known, rows)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(f"hidden[{i}] chooses {shorten(given[i])}: {self._told(rows, i)}")
+        return out
+
+    def _told(self, rows: Rows, i: int) -> str:
+        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        if budget.counts is not None:
+            return f"exactly {budget.counts[i]} sentences of document {i} are chosen"
+        assert budget.words is not None
+        return f"the chosen sentences of document {i} have at most {budget.words[i]} words"
+
+    def _allowed(self, code: Array, rows: Rows) -> Array:
+        """Which documents have as many chosen sentences as the budget says."""
+        starts = self._starts(rows)
+        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        is_sentence = np.ones(code.size, dtype=bool)
+        is_sentence[starts[:-1]] = False
+        if budget.counts is not None:
+            return np.asarray(np.add.reduceat((code == 1) & is_sentence, starts[:-1], dtype=np.int64) == budget.counts)
+        assert budget.lengths is not None
+        words = np.add.reduceat(np.where((code == 1) & is_sentence, budget.lengths, 0), starts[:-1])
+        return np.asarray(words <= budget.words)
+
+    def _read(self, code: Array, rows: Rows) -> Array:
+        code = np.asarray(code)
+        length = int(self._starts(rows)[-1])
+        if code.shape != (length,) or code.dtype.kind not in "iu":
+            raise ValueError(f"a code of shape {code.shape}, and these documents have codes of {length} whole numbers")
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if code.size and code.max() > 1:
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}; labels and choices are 0 or 1")
+        return code.astype(np.int64)
+
+    # parts
+
+    def _row_scores(self, w: Array, rows: Rows) -> _RowScores:
+        views = self._views(w)
+        weights = np.column_stack([views["polarity"], views["subjectivity"], views["document"]])
+        own = self._own(rows)
+        table = cut_rows(self.table, own) if self._sparse else self.table[own]
+        scores = table.astype(self._precision, copy=False) @ weights.astype(self._precision, copy=False)
+        polarity, subjectivity, document = np.ascontiguousarray(np.asarray(scores, dtype=np.float64).T)
+        return _RowScores(polarity, subjectivity, document[self._starts(rows)[:-1]] + views["intercept"][0])
+
+    def _options(self, w: Array, rows: Rows) -> _Options:
+        """The best sentences for either label, and the scores that they give it."""
+        scores = self._row_scores(w, rows)
+        scale = self.scale[self._chosen(rows)]
+        chosen, values = [], []
+        for sign in SIGNS:
+            marks, total = self._choose(sign * scores.polarity + scores.subjectivity, rows)
+            chosen.append(marks)
+            values.append(scale * total + sign * scores.document)
+        return _Options(scores, chosen, np.stack(values))
+
+    def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
+        starts = self._starts(rows)
+        budget: Any = self.budget.of(self._own(rows), self._chosen(rows))
+        chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
+        if budget.counts is not None:
+            kernels.choose_best(scores, starts, budget.counts, chosen, value)
+        else:
+            kernels.choose_within(scores, budget.lengths, starts, budget.words, chosen, value)
+        return chosen, value
+
+    def _better(self, options: _Options, rows: Rows) -> Assignment:
+        """The better label with its sentences; ties go to the first."""
+        starts = self._starts(rows)
+        labels = (options.value[1] > options.value[0]).astype(np.int8)
+        code = np.where(np.repeat(labels == 1, np.diff(starts)), options.chosen[1], options.chosen[0]).astype(np.int8)
+        code[starts[:-1]] = labels
+        return Assignment(code, options.value.max(axis=0))
+
+    def _scored(self, scores: _RowScores, code: Array, rows: Rows) -> Array:
+        starts = self._starts(rows)
+        signs = SIGNS[code[starts[:-1]]]
+        each = (np.repeat(signs, np.diff(starts)) * scores.polarity + scores.subjectivity) * (code == 1)
+        each[starts[:-1]] = 0.0
+        return np.asarray(self.scale[self._chosen(rows)] * np.add.reduceat(each, starts[:-1]) + signs * scores.document)
+
+    def _coefficients(self, code: Array, coef: Array, rows: Rows) -> Array:
+        """(rows, 3): what every row of the table is multiplied with, by block."""
+        code, starts = self._read(code, rows), self._starts(rows)
+        coef = one_coef_each(coef, starts.size - 1)
+        signs = SIGNS[code[starts[:-1]]]
+        sizes = np.diff(starts)
+        out = np.zeros((code.size, 3))
+        out[:, 1] = np.repeat(coef * self.scale[self._chosen(rows)], sizes) * (code == 1)
+        out[starts[:-1], 1] = 0.0
+        out[:, 0] = out[:, 1] * np.repeat(signs, sizes)
+        out[starts[:-1], 2] = coef * signs
+        return out
+
+    def _sum(self, coefficients: Array, rows: Rows) -> Array:
+        own = self._own(rows)
+        table = cut_rows(self.table, own) if self._sparse else self.table[own]
+        total = np.asarray(table.T @ coefficients)
+        out = np.empty(self.n_params)
+        views = self._views(out)
+        views["polarity"][:], views["subjectivity"][:], views["document"][:] = total.T
+        views["intercept"][:] = coefficients[:, 2].sum()
+        return out
+
+    def _is_open(self) -> Array:
+        """Documents with more than one possible choice."""
+        n = np.diff(self.offsets) - 1
+        if self.budget.counts is not None:
+            return np.asarray(self.budget.counts < n)
+        return np.asarray(n > 0)
+
+    def _label_losses(self, rows: Rows) -> Array:
+        """(2, rows)."""
+        if self._losses is None:
+            raise ValueError("these documents were bound without labels, so outputs have no loss: bind with y")
+        table, column = self._losses
+        if column is None:
+            return table if rows is None else table[:, rows]
+        return table[:, column if rows is None else column[rows]]
+
+    def _truth(self, rows: Rows) -> Array:
+        if self._labels is None:
+            raise ValueError("these documents were bound without labels: bind(X, y, ...) with y")
+        labels = self._labels if rows is None else self._labels[rows]
+        if (labels > 1).any():
+            i = int(np.argmax(labels > 1))
+            raise ValueError(f"y[{i}] is a label that training never saw; the classes are {self.classes.tolist()}")
+        return np.asarray(labels)
+
+    def _chosen(self, rows: Rows) -> Any:
+        return slice(None) if rows is None else rows
+
+    def _own(self, rows: Rows) -> Any:
+        """The rows of the table that belong to these documents: a slice where they are consecutive."""
+        if rows is None or isinstance(rows, slice):
+            first, last = span(rows or slice(None), self.n_samples)
+            return slice(int(self.offsets[first]), int(self.offsets[last]))
+        return states_of(self.offsets, np.asarray(rows))[0]
+
+    def _starts(self, rows: Rows) -> Array:
+        if rows is None:
+            return np.asarray(self.offsets)
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
+        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
+
+
+class _RowScores(NamedTuple):
+    """Polarity and subjectivity of every row, and the score of every document's own row with the intercept."""
+
+    polarity: Array
+    subjectivity: Array
+    document: Array
+
+
+class _Options(NamedTuple):
+    """For either label the chosen sentences, and (2, rows) the scores."""
+
+    scores: _RowScores
+    chosen: list[Array]
+    value: Array

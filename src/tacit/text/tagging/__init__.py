@@ -1,0 +1,1 @@
+"""Tags of words: the application and its command."""

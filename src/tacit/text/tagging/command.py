@@ -1,0 +1,152 @@
+"""``tacit tag``: learn tags of words from tagged sentences, and tag others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tacit.commands.options import INPUT_FILE, run_options
+from tacit.commands.run import INTERRUPTED, CommandRun
+
+MAX_CONFUSIONS = 15
+"""Mistakes that the report lists, the most frequent ones."""
+
+EXAMPLES = """\b
+Examples:
+  tacit tag train.tsv --predict new.txt --out tags
+  tacit tag train.conllu --test dev.conllu --states 2
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("train", type=INPUT_FILE)
+@click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag; a second column is not looked at.")
+@click.option("--test", type=INPUT_FILE, help="Tagged sentences to test on; without it, a tenth of TRAIN is held out.")
+@click.option("--states", type=click.IntRange(1, 64), default=1, show_default=True, help="Hidden states per tag.")
+@click.option("--epochs", type=click.IntRange(1), default=10, show_default=True, help="Passes over the sentences.")
+@click.option("--c", "C", type=click.FloatRange(0, min_open=True), default=0.1, show_default=True,
+              help="Weight of a sentence's loss.")  # fmt: skip
+@click.option("--min-count", type=click.IntRange(1), default=1, show_default=True,
+              help="How often a feature must occur.")  # fmt: skip
+@run_options(out="tags")
+def tag(
+    run: CommandRun, train: Path, wanted: Path | None, test: Path | None, states: int, epochs: int, C: float,
+    min_count: int,
+) -> None:  # fmt: skip
+    """Learn the tags of words from TRAIN, and tag other words.
+
+    TRAIN has a word and its tag per line, cut by a tab or spaces, and an empty line after each sentence; of more
+    columns the first and the last count. Files named .conllu are read as CoNLL-U. A tag _ is missing.
+
+    Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
+    picture of the mistakes, and run.json. Files may be gz.
+    """
+    from tacit.text.files.tagged_words import read_tagged
+    from tacit.report import render
+    from tacit.runtime import Status
+    from tacit.text.files.tagged_words import two_columns
+    from tacit.text.tagging.tagger import Tagger
+
+    inputs = [path for path in (train, wanted, test) if path is not None]
+    with run.writing(*inputs) as folder:
+        known = read_tagged(train)
+        others = None if wanted is None else read_tagged(wanted)
+        tested = None if test is None else read_tagged(test)
+        _check_tags(known, str(train))
+        if tested is not None:
+            _check_tags(tested, str(test), 1)
+        elif len(known.words) < 2:
+            raise ValueError(
+                f"{train} has one sentence, and none is left to test on; add some, or name others by --test"
+            )
+        tagger = Tagger(states, C, epochs, min_count, random_state=run.seed, verbose=run.verbose)
+        run.note(f"learning from {len(known.words)} sentences")
+        scores = tagger.evaluate(*known, *(() if tested is None else tested))
+        tagger.fit(*known)
+        if tagger.status_ is Status.INTERRUPTED:
+            run.status = INTERRUPTED
+        tagger.save(folder.path("model.tacit"))
+        folder.write_text("scores.tsv", _score_lines(scores))
+        if others is not None:
+            folder.write_text("predictions.tsv", two_columns(others.words, list(tagger.predict(others.words))))
+        page = _page(tagger, scores, known, others, str(train), "" if test is None else str(test))
+        folder.write_text("report.html", render(page))
+        run.record(accuracy=scores.accuracy, baseline=scores.baseline, sentences=len(known.words))
+    run.say(f"{scores.accuracy:.1%} of the held-out tags are right: open {run.out / 'report.html'}")
+
+
+def _check_tags(sentences: Any, name: str, least: int = 2) -> None:
+    """Refuse a file with too few kinds of tags, in words of the file."""
+    kinds = {tag for tags in sentences.tags for tag in tags if tag is not None}
+    if len(kinds) >= least:
+        return
+    found = f"only one tag, {kinds.pop()}," if kinds else "no tags"
+    raise ValueError(
+        f"{name} has {found} in {sum(map(len, sentences.words)):,} words; it needs a word and its tag on every line, "
+        "cut by a tab or spaces, and two tags to tell apart. CoNLL-U files must be named .conllu"
+    )
+
+
+def _score_lines(scores: Any) -> str:
+    """Scores per tag; a precision or recall of nothing is left empty."""
+    lines = ["tag\tcount\tprecision\trecall\tf1\n"]
+    for tag, count, *shares in scores.per_tag():
+        lines.append("\t".join([tag, str(count), *("" if v != v else f"{v:.4f}" for v in shares)]) + "\n")
+    return "".join(lines)
+
+
+def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: str) -> Any:
+    import numpy as np
+
+    from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table
+    from tacit.report.confusion_chart import confusion_chart
+
+    n_words, n_tested = sum(map(len, known.words)), int(scores.confusion.sum())
+    facts = Facts(
+        [
+            ("learned from", f"{train}: {len(known.words):,} sentences, {n_words:,} words"),
+            (
+                "tested on",
+                f"{test or 'a tenth of the sentences, held out, before learning from all'}: {n_tested:,} words",
+            ),
+            ("right tags", f"{scores.accuracy:.2%}"),
+            ("the usual tag of each word would get", f"{scores.baseline:.2%}"),
+            (
+                "right among words never seen",
+                f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"
+                if scores.n_unknown
+                else "all words of the test were seen in training",
+            ),
+            ("hidden states per tag", tagger.states),
+            ("tagged", "nothing" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
+        ]
+    )
+    names = ["precision", "recall", "F1"]
+    meanings = [
+        "share of right ones among those called so",
+        "share found of those that are so",
+        "harmonic mean of both",
+    ]
+    columns = [Column("tag"), Column("words", True)]
+    columns += [Column(name, True, meaning) for name, meaning in zip(names, meanings, strict=True)]
+    wrong = scores.confusion.copy()
+    np.fill_diagonal(wrong, 0)
+    places = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]
+    pairs = [np.unravel_index(place, wrong.shape) for place in places]
+    mistakes = [(scores.tags[i], scores.tags[j], int(wrong[i, j])) for i, j in pairs if wrong[i, j]]
+    listed: Any = Table([Column("true tag"), Column("called"), Column("times", True)], mistakes)
+    told = (
+        "Rows: the true tag. Columns: what it was called. Blue is right, orange wrong; the darker, the more of the row."
+    )
+    picture = Figure(confusion_chart(scores.tags, scores.confusion), told)
+    return Page(
+        "Tags of words",
+        f"{scores.accuracy:.1%} of held-out tags are right",
+        sections=[
+            Section("In short", [facts]),
+            Section("Tag by tag", [Table(columns, scores.per_tag())]),
+            Section("Mistakes", [picture, listed if mistakes else Prose("There are none.")]),
+        ],
+    )

@@ -1,0 +1,222 @@
+"""`Tagger`: words and tags in, a model that tags other words out."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_positive, number, random_numbers, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.learners import LatentSVM, StructuredSVM
+from tacit.learners.application import Application
+from tacit.problems import Chain
+from tacit.problems.chain.tags import read_tags
+from tacit.runtime import Status
+from tacit.runtime.deadline import Deadline
+from tacit.solvers import Subgradient
+from tacit.text.word_features import WordFeatures
+
+HELD_OUT = 0.1
+"""Share of the sentences on which a tagger is tested."""
+
+
+class TagScores(NamedTuple):
+    """How a tagger does on sentences that it did not learn from.
+
+    Attributes
+    ----------
+    tags : the tags, sorted
+    confusion : (tags, tags) how often the true tag (row) was called another (column)
+    accuracy, baseline : share of right tags; that of the most frequent tag of every word
+    unknown_accuracy, n_unknown : the same for words that training never saw, and how many there are
+    """
+
+    tags: list[str]
+    confusion: Array
+    accuracy: float
+    baseline: float
+    unknown_accuracy: float
+    n_unknown: int
+
+    def per_tag(self) -> list[tuple[str, int, float, float, float]]:
+        """Tag, how often it is true, precision, recall and F1 (their harmonic mean); NaN where there is none."""
+        rows = []
+        for j, tag in enumerate(self.tags):
+            right, true, called = self.confusion[j, j], self.confusion[j].sum(), self.confusion[:, j].sum()
+            precision, recall = _share(right, called), _share(right, true)
+            f1 = 2 * right / (true + called) if true + called else float("nan")
+            rows.append((tag, int(true), precision, recall, float(f1)))
+        return rows
+
+
+class Tagger(Application):
+    """Tags of words by an averaged structured SVM on a chain, with features of words and their neighbours.
+
+    Parameters
+    ----------
+    states : hidden states below each tag; 1 for none, 2 for uses of a tag that behave differently
+    C : weight of a sentence's loss
+    epochs : passes over the sentences
+    min_count : how often a feature must occur to count
+    window : how many neighbouring words are looked at on each side
+    time_budget : seconds after which learning ends with what it has; None for no limit
+    random_state : seed
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    features_, model_ : the templates with their vocabulary, and the learner
+    words_ : the words of training
+    scores_ : `TagScores` of the held-out test, after `evaluate`
+    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED otherwise: after its epochs it is done
+
+    >>> words = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 10
+    >>> tagger = Tagger(epochs=3).fit(words, [["D", "N", "V"]] * 20)
+    >>> tagger.predict([["the", "cat", "barks"]])[0].tolist()
+    ['D', 'N', 'V']
+    """
+
+    def __init__(
+        self,
+        states: int = 1,
+        C: float = 0.1,
+        epochs: int = 10,
+        min_count: int = 1,
+        window: int = 2,
+        time_budget: float | None = None,
+        random_state: Any = 0,
+        verbose: int = 1,
+    ) -> None:
+        self.states = states
+        self.C = C
+        self.epochs = epochs
+        self.min_count = min_count
+        self.window = window
+        self.time_budget = time_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any) -> Tagger:
+        """Learn from sentences, lists of words, and their tags; a missing tag is None."""
+        self.check_parameters()
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        features = WordFeatures(window=self.window, min_count=self.min_count)
+        table = features.fit_transform(X)
+        tags = read_tags(y, table.lengths)
+        is_hidden = self.states > 1 or bool(tags.missing.any())
+        model = (LatentSVM if is_hidden else StructuredSVM)(
+            Chain(states=self.states),
+            C=float(self.C) * len(table),
+            solver=Subgradient(),
+            max_iter=self.epochs,
+            random_state=seed,
+            verbose=self.verbose,
+            callbacks=[Deadline(self.time_budget)],
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are what was asked for
+            model.fit(table, y)
+        self.features_, self.model_ = features, model
+        self.words_ = np.unique([word for sentence in X for word in sentence])
+        self.status_ = model.status_ if model.status_ in (Status.INTERRUPTED, Status.STOPPED) else Status.CONVERGED
+        return self
+
+    def predict(self, X: Any) -> Ragged:
+        """The tags of sentences."""
+        tags: Ragged = self.model_.predict(self.features_.transform(X))
+        return tags
+
+    def score(self, X: Any, y: Any) -> float:
+        """The share of right tags, of those that are known."""
+        return float(self.model_.score(self.features_.transform(X), y))
+
+    def evaluate(self, X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> TagScores:
+        """Learn from nine sentences in ten and test on the tenth, or on test sentences that are given.
+
+        The scores are kept as `scores_`; the tagger itself stays what `fit` made it, if it was fitted.
+        """
+        X, y = list(X), list(y)
+        if X_test is None:
+            if len(X) < 2:
+                raise ValueError("one sentence cannot be split into a part to learn from and a part to test on")
+            rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
+            order = rng.permutation(len(X))
+            n_test = max(1, int(HELD_OUT * len(X)))
+            test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
+            X_test, y_test = [X[i] for i in test], [y[i] for i in test]
+            X, y = [X[i] for i in train], [y[i] for i in train]
+        judge = Tagger(**self.get_params()).fit(X, y)
+        self.scores_ = measure(judge, X, y, X_test, y_test)
+        return self.scores_
+
+    def check_parameters(self) -> None:
+        whole_number("states", self.states, 1, 64)
+        number("C", self.C, "a number above 0", is_positive)
+        whole_number("epochs", self.epochs)
+        whole_number("min_count", self.min_count)
+        whole_number("window", self.window, 0, 20)
+        Deadline(self.time_budget)
+
+    def check_learned(self) -> None:
+        if not isinstance(getattr(self, "model_", None), (LatentSVM, StructuredSVM)):
+            raise ValueError("model_ is missing; a fitted Tagger has it")
+        if not isinstance(getattr(self, "features_", None), WordFeatures):
+            raise ValueError("features_ is missing; a fitted Tagger has it")
+        if self.model_.n_features_in_ != self.features_.n_columns_:
+            raise ValueError(
+                f"features_ has {shorten(self.features_.n_columns_)} columns, model_ needs {self.model_.n_features_in_}"
+            )
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file; scores are in the report, and the hidden values of training are not needed."""
+        kept = super().learned_attributes()
+        kept.pop("scores_", None)
+        return kept
+
+
+def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScores:
+    """The scores of a tagger that learned from X and y on other sentences; words whose tag is missing are left out."""
+    found = tagger.predict(X_test)
+    truth = read_tags(y_test, found.lengths)
+    known = ~truth.missing
+    if not known.any():
+        raise ValueError("no word of the test sentences has a tag: there is nothing to compare with")
+    words = [word for sentence in X_test for word in sentence]
+    called = np.array(_usual_tags(X, y, words))
+    true, guess = truth.values[known], found.values[known]
+    tags, codes = np.unique(np.concatenate([true, guess]), return_inverse=True)
+    confusion = np.zeros((tags.size, tags.size), dtype=np.int64)
+    np.add.at(confusion, (codes[: true.size], codes[true.size :]), 1)
+    is_new = ~np.isin(np.array(words)[known], tagger.words_)
+    right = true == guess
+    return TagScores(
+        [str(tag) for tag in tags.tolist()],
+        confusion,
+        float(right.mean()),
+        float(np.mean(called[known] == true)),
+        float(right[is_new].mean()) if is_new.any() else float("nan"),
+        int(is_new.sum()),
+    )
+
+
+def _usual_tags(X: Any, y: Any, words: list[str]) -> list[str]:
+    """The most frequent tag of every word in training, that of all words for others: the simplest tagger."""
+    times: dict[str, dict[str, int]] = {}
+    overall: dict[str, int] = {}
+    for sentence, tags in zip(X, y, strict=True):
+        for word, tag in zip(sentence, tags, strict=True):
+            if tag is not None:
+                own = times.setdefault(word, {})
+                own[tag] = own.get(tag, 0) + 1
+                overall[tag] = overall.get(tag, 0) + 1
+    usual = {word: max(own, key=lambda tag: own[tag]) for word, own in times.items()}
+    other = max(overall, key=lambda tag: overall[tag])
+    return [usual.get(word, other) for word in words]
+
+
+def _share(part: Any, whole: Any) -> float:
+    return float(part / whole) if whole else float("nan")

@@ -1,0 +1,229 @@
+"""Feature templates for words: sentences in, one sparse row per word out."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import entries, is_list_of_text, is_whole, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.text.word_kinds import prefix, suffix, word_shape
+
+__all__ = ["WordFeatures"]
+
+MAX_COLUMNS = 1 << 30
+"""Columns of hashed features at the most."""
+
+BEFORE, AFTER = "<s>", "</s>"
+"""What stands before the first and behind the last word of a sentence."""
+
+NEIGHBOUR_KINDS = ("lower", "shape", "suffix 3")
+"""What the words next to a word are described by; those further away by their lower-case form alone."""
+
+
+class Template(NamedTuple):
+    """A kind of feature (such as "suffix 3") of the word so many places on."""
+
+    kind: str
+    place: int
+
+
+class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Sparse features of words in their sentences, for `tacit.problems.Chain`.
+
+    A word is described by itself, its lower-case form, its shape (``Xx``, ``9,99``), its first and last letters; its
+    neighbours by their lower-case forms, those next to it also by shape and last three letters. Every template gives
+    a word one column or none. Each kind is computed once per different word, so a sentence costs look-ups alone.
+
+    Parameters
+    ----------
+    prefixes, suffixes : the longest prefix and suffix; 0 for none
+    window : how many words to the left and to the right are looked at
+    min_count : how often a feature must occur in training to get a column; hashed features all have one
+    columns : None numbers the features of the training sentences, and others are left out. A number hashes all
+        features into so many columns: nothing is learned, and different ones may share a column
+
+    Attributes
+    ----------
+    n_columns_ : columns of the table
+    vocabularies_ : per template, the column of every value; empty where features are hashed
+
+    >>> features = WordFeatures(window=1).fit([["Dogs", "bark"], ["Cats", "purr"]])
+    >>> table = features.transform([["Dogs", "purr"]])
+    >>> table.values.shape[0], table.offsets.tolist(), "lower[-1]=dogs" in features.get_feature_names_out()
+    (2, [0, 2], True)
+    """
+
+    def __init__(
+        self, prefixes: int = 3, suffixes: int = 4, window: int = 2, min_count: int = 1, columns: int | None = None
+    ) -> None:
+        self.prefixes = prefixes
+        self.suffixes = suffixes
+        self.window = window
+        self.min_count = min_count
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> WordFeatures:
+        """Number the features of these sentences, each a list of words."""
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Ragged:
+        """`fit`, and the features of the same sentences."""
+        self._check()
+        words, ids, offsets = number_words(X)
+        self.vocabularies_: dict[str, dict[str, int]] = {}
+        if self.columns is not None:
+            self.n_columns_ = int(self.columns)
+            return self._assembled(words, ids, offsets)
+        width = 0
+        for template, values, codes in self._template_codes(words, ids, offsets):
+            counts = np.bincount(codes[codes >= 0], minlength=len(values))
+            kept = np.flatnonzero(counts >= int(self.min_count))
+            self.vocabularies_[_name(template)] = {values[v]: width + i for i, v in enumerate(kept.tolist())}
+            width += kept.size
+        self.n_columns_ = max(width, 1)
+        return self._assembled(words, ids, offsets)
+
+    def transform(self, X: Any) -> Ragged:
+        """One sparse table of features per sentence, all in one `Ragged`."""
+        check_is_fitted(self, "n_columns_")
+        return self._assembled(*number_words(X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """The names of the columns, such as ``suffix 3[0]=ing``; hashed columns have numbers alone."""
+        check_is_fitted(self, "n_columns_")
+        names = np.array([f"column {i}" for i in range(self.n_columns_)], dtype=object)
+        for template, vocabulary in self.vocabularies_.items():
+            for value, column in vocabulary.items():
+                names[column] = f"{template}={value}"
+        return names
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+    def check(self) -> None:
+        """Refuse what no fit could have made: `tacit.load` calls it on features from a file."""
+        self._check()
+        if not hasattr(self, "n_columns_"):
+            return
+        width = whole_number("n_columns_", self.n_columns_, 1, MAX_COLUMNS)
+        expected = [] if self.columns is not None else [_name(template) for template in self._templates()]
+        if not isinstance(self.vocabularies_, dict) or list(self.vocabularies_) != expected:
+            raise ValueError(f"vocabularies_ is {shorten(self.vocabularies_)}, not one per template")
+        for vocabulary in self.vocabularies_.values():
+            columns = vocabulary.values() if isinstance(vocabulary, dict) else [None]
+            if not all(is_whole(column) and 0 <= column < width for column in columns):
+                raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
+
+    def _check(self) -> None:
+        for name in ("prefixes", "suffixes", "window"):
+            whole_number(name, getattr(self, name), 0, 20)
+        whole_number("min_count", self.min_count)
+        if self.columns is not None:
+            whole_number("columns", self.columns, 1, MAX_COLUMNS)
+
+    def _templates(self) -> list[Template]:
+        kinds = ["word", "lower", "shape"]
+        kinds += [f"prefix {size}" for size in range(1, int(self.prefixes) + 1)]
+        kinds += [f"suffix {size}" for size in range(1, int(self.suffixes) + 1)]
+        templates = [Template(kind, 0) for kind in kinds]
+        for far in range(1, int(self.window) + 1):
+            near = [kind for kind in NEIGHBOUR_KINDS if far == 1 or kind == "lower"]
+            templates += [Template(kind, place) for place in (-far, far) for kind in near]
+        return templates
+
+    def _template_codes(self, words: Sequence[str], ids: Array, offsets: Array) -> Iterable[Any]:
+        """For every template its values and, per word of the text, which of them it has; −1 for none."""
+        kinds: dict[str, tuple[list[str], Array]] = {}
+        neighbours = {0: ids}
+        for template in self._templates():
+            if template.kind not in kinds:
+                kinds[template.kind] = _kind_of_words(_function_of(template.kind), words)
+            values, of_word = kinds[template.kind]
+            if template.place not in neighbours:
+                neighbours[template.place] = _shifted(ids, offsets, template.place, len(words))
+            outside = [len(values), len(values) + 1]
+            codes = np.concatenate([of_word, outside])[neighbours[template.place]]
+            yield template, [*values, BEFORE, AFTER], codes
+
+    def _assembled(self, words: Sequence[str], ids: Array, offsets: Array) -> Ragged:
+        columns = np.full((ids.size, len(self._templates())), -1, dtype=np.int64)
+        for place, (template, values, codes) in enumerate(self._template_codes(words, ids, offsets)):
+            if self.columns is None:
+                vocabulary = self.vocabularies_[_name(template)]
+                column = np.array([*(vocabulary.get(value, -1) for value in values), -1])
+            else:
+                start = zlib.crc32(_name(template).encode())
+                hashes = [zlib.crc32(value.encode("utf-8", "surrogatepass"), start) for value in values]
+                column = np.array([*(h % self.n_columns_ for h in hashes), -1])
+            columns[:, place] = column[codes]
+        return Ragged(_indicator_table(columns, self.n_columns_), offsets)
+
+
+def number_words(X: Any) -> tuple[list[str], Array, Array]:
+    """The different words of sentences, in the order in which they come, which of them every word is, and where the
+    sentences begin."""
+    if isinstance(X, Ragged):
+        X = list(X)
+    sentences = entries("X", X, "a list of sentences, each a list of words")
+    if not sentences:
+        raise ValueError("X holds no sentence: there is nothing to make features of")
+    numbers: dict[str, int] = {}
+    flat: list[int] = []
+    sizes = np.empty(len(sentences), dtype=np.int64)
+    for i, sentence in enumerate(sentences):
+        if not is_list_of_text(sentence):
+            raise ValueError(f"X[{i}] is {shorten(sentence)}; a sentence is a list of words, each a string")
+        sizes[i] = len(sentence)
+        if not sizes[i]:
+            raise ValueError(f"X[{i}] has no word; leave empty sentences out")
+        flat.extend([numbers.setdefault(word, len(numbers)) for word in sentence])
+    return list(numbers), np.array(flat, dtype=np.int64), np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _name(template: Template) -> str:
+    return f"{template.kind}[{template.place}]"
+
+
+def _function_of(name: str) -> Callable[[str], str | None]:
+    """The function of a kind of feature."""
+    kind, _, size = name.partition(" ")
+    if kind == "prefix":
+        return prefix(int(size))
+    if kind == "suffix":
+        return suffix(int(size))
+    whole: dict[str, Callable[[str], str | None]] = {"word": str, "lower": str.lower, "shape": word_shape}
+    return whole[kind]
+
+
+def _kind_of_words(function: Callable[[str], str | None], words: Sequence[str]) -> tuple[list[str], Array]:
+    """The different values of a function of words, and which of them every word has."""
+    numbers: dict[str, int] = {}
+    found = [-1 if (value := function(word)) is None else numbers.setdefault(value, len(numbers)) for word in words]
+    return list(numbers), np.array(found, dtype=np.int64)
+
+
+def _shifted(ids: Array, offsets: Array, places: int, outside: int) -> Array:
+    """The word so many places on; ``outside`` before the first word of a sentence, one more behind the last."""
+    at = np.arange(ids.size) + places
+    first, last = np.repeat(offsets[:-1], np.diff(offsets)), np.repeat(offsets[1:], np.diff(offsets))
+    inside = ids[np.clip(at, 0, ids.size - 1)]
+    return np.where(at < first, outside, np.where(at >= last, outside + 1, inside))
+
+
+def _indicator_table(columns: Array, width: int) -> Any:
+    """A CSR table with a one in every column that a row names; a column that it names twice gets a two."""
+    named = columns >= 0
+    indptr = np.concatenate([[0], np.cumsum(named.sum(axis=1))])
+    indices = columns[named]
+    small = np.int32 if max(width, indices.size) < 2**31 else np.int64
+    return sparse.csr_array((np.ones(indices.size), indices.astype(small), indptr.astype(small)), (len(columns), width))

@@ -1,0 +1,1 @@
+"""Images: photos, boxes, windows, feature maps, regions; detection, the locator and the segmenter."""

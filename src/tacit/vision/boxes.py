@@ -1,0 +1,322 @@
+"""Boxes in images: how much two of them share, which candidate is nearest to a drawn one, and what a model finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.labels import read_labels
+from tacit.data.parameters import number, numbers, shorten, whole_number
+from tacit.data.ragged import Ragged
+
+if TYPE_CHECKING:
+    from tacit.vision.box_files import BoxTable
+
+__all__ = [
+    "BoxReport",
+    "FoundBoxes",
+    "Nearest",
+    "average_precision",
+    "nearest",
+    "overlap",
+    "pick_boxes",
+    "predict_boxes",
+    "report_boxes",
+]
+
+
+def overlap(first: Any, second: Any) -> Array:
+    """Intersection over union of boxes (x_min, y_min, x_max, y_max), pair by pair; shapes broadcast as in NumPy.
+
+    Boxes without area share nothing, not even with themselves.
+
+    >>> overlap([0, 0, 2, 2], [[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]).round(3)
+    array([1.   , 0.333, 0.   ])
+    """
+    a, b = numbers("first", first), numbers("second", second)
+    for name, part in (("first", a), ("second", b)):
+        if part.shape[-1:] != (4,):
+            raise ValueError(f"{name} has shape {part.shape}; a box is four numbers, x_min, y_min, x_max, y_max")
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError as error:
+        raise ValueError(f"boxes of the shapes {a.shape} and {b.shape} do not pair up") from error
+    low = np.maximum(a[..., :2], b[..., :2])
+    high = np.minimum(a[..., 2:], b[..., 2:])
+    shared = np.prod(np.maximum(high - low, 0.0), axis=-1)
+    areas = np.prod(a[..., 2:] - a[..., :2], axis=-1) + np.prod(b[..., 2:] - b[..., :2], axis=-1)
+    return np.asarray(shared / np.where(shared == 0, 1.0, areas - shared))
+
+
+class Nearest(NamedTuple):
+    """The candidate of every bag that shares most with a box, and how much."""
+
+    hidden: Array
+    overlap: Array
+
+
+def nearest(bags: Ragged, boxes: Any) -> Nearest:
+    """The hidden values that stand for drawn boxes: in every bag the candidate of the highest overlap.
+
+    Parameters
+    ----------
+    bags : candidates with boxes, such as `tacit.windows` gives
+    boxes : (n, 4), one box per bag *in the order of the bags*; a row of NaN for an image in which nobody drew one: its
+        hidden value is −1, as is that of a box which no candidate touches. A table of boxes has an order of its own:
+        `tacit.datasets.join_boxes` brings it into that of the images, `tacit.boxed_windows` does all in one call
+
+    >>> bags = Ragged([[0.0], [0.0]], [0, 2], boxes=[[0, 0, 4, 4], [2, 0, 6, 4]])
+    >>> nearest(bags, [[2, 0, 6, 3]])
+    Nearest(hidden=array([1]), overlap=array([0.75]))
+    """
+    candidates = _boxes_of(bags)
+    drawn = _read_boxes(boxes, len(bags))
+    empty = np.flatnonzero((drawn[:, 0] >= drawn[:, 2]) | (drawn[:, 1] >= drawn[:, 3]))
+    if empty.size:
+        first = int(empty[0])
+        raise ValueError(f"box {first} is {drawn[first].tolist()}; x_min must be below x_max and y_min below y_max")
+    shared = overlap(np.repeat(drawn, bags.lengths, axis=0), candidates)
+    known = ~np.isnan(drawn).any(axis=1)
+    hidden, best = np.full(len(bags), -1), np.zeros(len(bags))
+    for i in np.flatnonzero(known & (bags.lengths > 0)):
+        own = shared[bags.offsets[i] : bags.offsets[i + 1]]
+        best[i] = own.max()
+        hidden[i] = int(np.argmax(own)) if best[i] > 0 else -1
+    return Nearest(hidden, best)
+
+
+class FoundBoxes(NamedTuple):
+    """What a model finds: the label and the box (n, 4) of every image, and how sure it is of the label.
+
+    ``scores`` are margins: by how much the label's best window beats the best window of any other label.
+    """
+
+    y: Array
+    boxes: Array
+    scores: Array
+
+    def table(self, files: Sequence[Any], sizes: Any = None) -> BoxTable:
+        """A table that `tacit.datasets.write_boxes_csv`, `write_boxes_voc` and `write_boxes_coco` write.
+
+        Parameters
+        ----------
+        files : the names of the images, one per box
+        sizes : (n, 2) width and height of the images; None reads them from the files
+        """
+        from tacit.vision.box_files import BoxTable
+        from tacit.vision.photos import image_size
+
+        if len(files) != len(self.boxes):
+            raise ValueError(f"{len(files)} files for {len(self.boxes)} boxes; give one each, in the order of the bags")
+        pixels = [image_size(file) for file in files] if sizes is None else np.asarray(sizes)
+        names = np.array([str(file) for file in files])
+        return BoxTable(names, np.array([str(label) for label in self.y]), self.boxes, np.reshape(pixels, (-1, 2)))
+
+
+def predict_boxes(model: Any, bags: Ragged) -> FoundBoxes:
+    """The label and the box of every image, as a fitted model sees it.
+
+    Parameters
+    ----------
+    model : fitted on a `tacit.problems.Candidates`, or a pipeline that ends in such a model
+    bags : candidates with boxes, such as `tacit.windows` gives
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.problems import Candidates
+    >>> bags = Ragged([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]], [0, 2, 4], [[0, 0, 4, 4], [2, 0, 6, 4]] * 2)
+    >>> model = StructuredSVM(Candidates(), C=100).fit(bags, ["cat", "dog"], hidden=[0, 1])
+    >>> found = predict_boxes(model, bags)
+    >>> found.y, found.boxes
+    (array(['cat', 'dog'], dtype='<U3'), array([[0., 0., 4., 4.],
+           [2., 0., 6., 4.]]))
+    """
+    learner, bags = _last_step(model, bags)
+    boxes = pick_boxes(bags, learner.predict_hidden(bags))
+    return FoundBoxes(learner.predict(bags), boxes, _margins(learner, bags).max(axis=1))
+
+
+def pick_boxes(bags: Ragged, hidden: Any) -> Array:
+    """(n, 4) the box of the candidate that a hidden value names in every bag; a row of NaN where it is −1, unknown.
+
+    >>> bags = Ragged([[0.0], [0.0]], [0, 2], boxes=[[0, 0, 4, 4], [2, 0, 6, 4]])
+    >>> pick_boxes(bags, [1])
+    array([[2., 0., 6., 4.]])
+    """
+    candidates, places = _boxes_of(bags), _as_vector(hidden)
+    if places.shape != (len(bags),) or places.dtype.kind not in "iu":
+        raise ValueError(
+            f"hidden values of shape {places.shape} and {places.dtype} for {len(bags)} bags; one whole number per bag "
+            "is needed, the position of its candidate: models of tacit.problems.Candidates give them"
+        )
+    wrong = np.flatnonzero((places < -1) | (places >= bags.lengths))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(f"hidden[{i}] is {places[i]}; bag {i} has candidates 0 to {bags.lengths[i] - 1}")
+    known = places >= 0
+    out = np.full((len(bags), 4), np.nan)
+    out[known] = candidates[(bags.offsets[:-1] + places)[known]]
+    return out
+
+
+class BoxReport(NamedTuple):
+    """How well boxes were found; printing it shows a table.
+
+    Attributes
+    ----------
+    n : images that count: those with a drawn box
+    mean_overlap : mean intersection over union of the found and the drawn box, whatever the label
+    share_above : share of the images where that is `threshold` or more
+    accuracy : share of right labels
+    average_precision : by class, see `average_precision`; a window is right if it has the class of its image and an
+        overlap of `threshold` or more
+    threshold : 0.5 unless asked otherwise
+    """
+
+    n: int
+    mean_overlap: float
+    share_above: float
+    accuracy: float
+    average_precision: dict[Any, float]
+    threshold: float
+
+    @property
+    def mean_average_precision(self) -> float:
+        return float(np.mean(list(self.average_precision.values())))
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'images with a drawn box':<34}{self.n:>8}",
+            f"{'mean IoU':<34}{self.mean_overlap:>8.3f}",
+            f"{f'share with an IoU of {self.threshold:g} or more':<34}{self.share_above:>8.1%}",
+            f"{'right labels':<34}{self.accuracy:>8.1%}",
+            f"{'mean average precision':<34}{self.mean_average_precision:>8.3f}",
+            *(f"{f'  average precision of {name}':<34}{ap:>8.3f}" for name, ap in self.average_precision.items()),
+        ]
+        return "\n".join(lines)
+
+
+def report_boxes(model: Any, bags: Ragged, y: Any, boxes: Any, threshold: float = 0.5) -> BoxReport:
+    """Compare what a model finds with drawn boxes: mean overlap, share above a threshold, labels, average precision.
+
+    Parameters
+    ----------
+    model, bags : as in `predict_boxes`
+    y : (n,) true labels
+    boxes : (n, 4) drawn boxes in the order of the bags, NaN where there is none: those images do not count
+    threshold : from which overlap on a box counts as found
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.problems import Candidates
+    >>> bags = Ragged([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]], [0, 2, 4], [[0, 0, 4, 4], [2, 0, 6, 4]] * 2)
+    >>> model = StructuredSVM(Candidates(), C=100).fit(bags, ["cat", "dog"], hidden=[0, 1])
+    >>> print(report_boxes(model, bags, ["cat", "dog"], [[0, 0, 4, 4], [0, 0, 4, 4]]))
+    images with a drawn box                  2
+    mean IoU                             0.667
+    share with an IoU of 0.5 or more     50.0%
+    right labels                        100.0%
+    mean average precision               0.500
+      average precision of cat           1.000
+      average precision of dog           0.000
+    """
+    threshold = number("threshold", threshold, "an overlap above 0 and at most 1", lambda share: 0 < share <= 1)
+    learner, bags = _last_step(model, bags)
+    labels, drawn = read_labels(y, len(bags)), _read_boxes(boxes, len(bags))
+    known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
+    if not known.size:
+        raise ValueError("no image has a drawn box: there is nothing to compare with")
+    bags, labels, drawn = bags[known], labels[known], drawn[known]
+    found, margins = predict_boxes(learner, bags), _margins(learner, bags)
+    shared = overlap(found.boxes, drawn)
+    precision = {}
+    for label in np.unique(labels):
+        column = np.flatnonzero(learner.classes_ == label)
+        if not column.size:  # a class that training never saw is never found
+            precision[label.item()] = 0.0
+            continue
+        own = pick_boxes(bags, learner.impute(bags, np.full(len(bags), label)))
+        is_own = labels == label
+        is_right = is_own & (overlap(own, drawn) >= threshold)
+        precision[label.item()] = average_precision(margins[:, column[0]], is_right, int(is_own.sum()))
+    right = float(np.mean(found.y == labels))
+    return BoxReport(len(bags), float(shared.mean()), float(np.mean(shared >= threshold)), right, precision, threshold)
+
+
+def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
+    """The area under precision by recall of detections that are ranked by score, as in the PASCAL VOC challenge (2010).
+
+    Precision at a recall is the highest one at that recall or above. Detections of equal score come in together, so
+    that their order does not matter.
+
+    Parameters
+    ----------
+    scores : of the detections
+    is_right : whether each of them is right
+    n_objects : how many objects there were to find
+
+    >>> average_precision([0.9, 0.8, 0.7, 0.6], [True, False, True, True], n_objects=4)
+    0.625
+    """
+    values, right = numbers("scores", scores), numbers("is_right", is_right, "True or False for each") != 0
+    n_objects = whole_number("n_objects", n_objects, 0, 1 << 53)
+    if not np.isfinite(values).all():
+        raise ValueError(f"scores are finite numbers, got {shorten(scores)}")
+    if values.shape != right.shape or values.ndim != 1 or n_objects < max(int(right.sum()), 1):
+        raise ValueError(
+            f"scores {values.shape} and is_right {right.shape} must be two equal vectors, and "
+            f"n_objects={shorten(n_objects)} at least the {right.sum()} that were found, and 1"
+        )
+    order = np.argsort(-values, kind="stable")
+    last = np.flatnonzero(np.diff(values[order], append=-np.inf) != 0)
+    hits = np.cumsum(right[order])[last]
+    precision = np.maximum.accumulate((hits / (last + 1))[::-1])[::-1]
+    return float(np.sum(np.diff(hits / n_objects, prepend=0.0) * precision))
+
+
+def _as_vector(hidden: Any) -> Array:
+    try:
+        return np.asarray(hidden)
+    except ValueError:  # entries of several lengths
+        return np.empty(())
+
+
+def _boxes_of(bags: Any) -> Array:
+    if not isinstance(bags, Ragged) or bags.boxes is None:
+        raise ValueError("these bags carry no boxes; give them some with Ragged.of(bags).with_boxes(...)")
+    return bags.boxes
+
+
+def _read_boxes(boxes: Any, n: int) -> Array:
+    if hasattr(boxes, "files"):
+        raise TypeError(
+            "a table of boxes is in the order of its file, not of the bags; join it by name first: "
+            "tacit.datasets.join_boxes(table, files), or tacit.boxed_windows(folder, table, ...)"
+        )
+    drawn = numbers("boxes", boxes, "one box per bag, (n, 4)")
+    if drawn.shape != (n, 4):
+        raise ValueError(f"boxes have shape {drawn.shape} for {n} bags; give one box per bag, (n, 4)")
+    return drawn
+
+
+def _last_step(model: Any, bags: Ragged) -> tuple[Any, Ragged]:
+    """The learner at the end of a pipeline, and the bags as they reach it."""
+    if hasattr(model, "steps"):
+        *before, (_, model) = model.steps
+        for _, step in before:
+            bags = bags if step in (None, "passthrough") else step.transform(bags)
+    if not hasattr(model, "predict_hidden"):
+        raise TypeError(f"a fitted learner of tacit.problems.Candidates is needed, got {shorten(model)}")
+    _boxes_of(bags)
+    return model, bags
+
+
+def _margins(learner: Any, bags: Ragged) -> Array:
+    """(n, classes): by how much the best window of each label beats that of all other labels."""
+    scores = learner.decision_function(bags)
+    if scores.ndim == 1:
+        return np.column_stack([-scores, scores])
+    best_two = np.partition(scores, -2, axis=1)
+    rivals = np.where(scores == best_two[:, -1:], best_two[:, -2:-1], best_two[:, -1:])
+    return np.asarray(scores - rivals)

@@ -1,0 +1,269 @@
+"""Objects in images, by windows on feature maps."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from tacit.data.arrays import Array, is_table
+from tacit.data.labels import read_classes
+from tacit.data.parameters import one_of, shorten, switch, whole_number
+from tacit.oracle import Example, LossTable, PairLoss, Schema
+from tacit.oracle.known_hidden import KnownHidden
+from tacit.problems.classes.blocks import check_blocks
+from tacit.problems.classes.problem import ClassProblem
+from tacit.vision.detection.known_windows import WindowLoss, known_window, read_windows_and_types
+from tacit.vision.detection.oracle import WindowScores
+from tacit.vision.maps.map_shards import MapShards
+from tacit.vision.maps.pooling import CONTRASTS
+from tacit.vision.maps.window_maps import WindowMaps, read_window_maps
+
+MAX_PCA_CELLS = 60_000
+"""Cells that principal components are learned from; evenly spread over the images where there are more."""
+
+CELLS_AT_A_TIME = 1 << 14
+"""Cells that are reduced together."""
+
+
+class Detection(ClassProblem):
+    """An image has a label, and a window that shows what it says; which window, and of which type, is hidden.
+
+    ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``: φ is what the window
+    pools of a feature map (its contrast to the surroundings), u is shared by all classes and types, v belongs to
+    one, and a_y sees the mean g of the whole map. Images come as `WindowMaps`, or from disk as
+    `MapShards`. The hidden value is the position of the window, with several types the pair
+    (window, type); −1 where one of them is unknown. O(cells·K·T·d + windows·K·T) per pass.
+
+    Drawn boxes are known windows (`tacit.vision.boxes.nearest`). If all are drawn and the types are hidden, `LatentSVM`
+    learns the types (Felzenszwalb et al. 2010); if types are given too, `StructuredSVM` does without latent learning.
+
+    Parameters
+    ----------
+    contrast : "ring", "image" or None: what is pooled of a window, see `tacit.vision.maps.pooling`
+    parts : pieces of a window across, and down, each with weights of its own
+    types : weight blocks per class: kinds of an object that differ in looks
+    n_components : principal components of the cells to keep; None for the cells as they are
+    shared : whether there is a term u that all classes and types share
+    image_term : whether there is a term of the whole image, which decides on labels together with the windows
+    loss : "0/1", a cost matrix, or "overlap": 1 under a wrong label, and 1 − intersection over union of the windows
+        under the right one, whatever the type. Where the true window is unknown that counts the label alone
+    classes : all labels; list the one label of problems in which only the place is asked for
+    fit_intercept : whether every class and type has an intercept, penalised like the other weights
+
+    >>> from tacit import LatentSVM
+    >>> rng = np.random.default_rng(0)
+    >>> maps = 0.1 * rng.random((20, 3, 4, 2))
+    >>> y = np.arange(20) % 2
+    >>> maps[np.arange(20), 1, np.arange(20) % 4, y] += 1  # the cell that tells the label
+    >>> X = WindowMaps.of_maps(maps, sizes=[(40, 30)] * 20, stride=10, pixels=[(10, 10)], step=1.0)
+    >>> model = LatentSVM(Detection(), C=100, n_init=3).fit(X, y)
+    >>> bool((model.predict(X) == y).all()), X.boxes_as_bags.boxes[model.hidden_[0]]
+    (True, array([ 0., 10., 10., 20.]))
+    """
+
+    hidden_losses = ("overlap",)
+    min_classes = 1
+
+    def __init__(
+        self,
+        contrast: str | None = "ring",
+        parts: int = 1,
+        types: int = 1,
+        n_components: int | None = None,
+        shared: bool = False,
+        image_term: bool = False,
+        loss: Any = "0/1",
+        classes: Any = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        super().__init__(loss, classes, fit_intercept)
+        self.contrast = contrast
+        self.parts = parts
+        self.types = types
+        self.n_components = n_components
+        self.shared = shared
+        self.image_term = image_term
+
+    def check(self) -> None:
+        super().check()
+        one_of("contrast", self.contrast, CONTRASTS)
+        whole_number("parts", self.parts, 1, 8)
+        whole_number("types", self.types, 1, 1000)
+        if self.n_components is not None:
+            whole_number("n_components", self.n_components)
+        switch("shared", self.shared)
+        switch("image_term", self.image_term)
+        if callable(self.loss):
+            raise TypeError("loss must be '0/1', 'overlap' or a cost matrix; Detection takes no function")
+
+    def read(self, X: Any) -> WindowMaps | MapShards:
+        if isinstance(X, MapShards):
+            X.shards.verify()
+            return X
+        return read_window_maps(X)
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
+        maps = self.checked(X)
+        classes = read_classes(self.classes, y, len(maps), self.min_classes)
+        self.check_loss(classes)
+        facts: dict[str, Any] = {}
+        width = maps.values.shape[1]
+        if self.n_components is not None:
+            facts = self._learn_components(maps)
+            width = int(self.n_components)
+        k, t = len(classes), int(self.types)
+        blocks = self._blocks(k, t, int(self.parts) ** 2, width)
+        return Schema(classes, maps.values.shape[1], blocks, facts)
+
+    def _blocks(self, k: int, t: int, pieces: int, width: int) -> dict[str, tuple[int, ...]]:
+        blocks: dict[str, tuple[int, ...]] = {"window": (k, t, pieces, width)}
+        if self.shared:
+            blocks["shared"] = (pieces, width)
+        if self.image_term:
+            blocks["image"] = (k, width)
+        if self.fit_intercept:
+            blocks["intercept"] = (k, t)
+        return blocks
+
+    def _learn_components(self, maps: WindowMaps | MapShards) -> dict[str, Any]:
+        kept = whole_number("n_components", self.n_components)
+        cells, d = maps.values.shape
+        if kept > min(cells, d):
+            raise ValueError(
+                f"n_components={kept} principal components of {cells} cells of {d} numbers; at most the smaller of the "
+                "two can be kept"
+            )
+        chosen = maps.values[np.arange(0, cells, max(1, -(-cells // MAX_PCA_CELLS)))]
+        solver = "covariance_eigh" if len(chosen) > d else "full"
+        pca = PCA(kept, svd_solver=solver).fit(chosen.astype(np.float64))
+        return {"mean": pca.mean_, "components": pca.components_}
+
+    def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
+        k, width = len(schema.classes), schema.n_features
+        components, mean = schema.facts.get("components"), schema.facts.get("mean")
+        if (components is None) != (self.n_components is None):
+            raise ValueError(f"n_components={self.n_components} does not fit what was learned: fit again")
+        if components is not None:
+            fits = is_table(components, 2, "f") and is_table(mean, 1, "f") and mean.shape == (width,)  # type: ignore[union-attr]
+            if not fits or components.shape != (self.n_components, width):
+                raise ValueError("the principal components of the schema do not fit its features: fit again")
+            width = len(components)
+        check_blocks(schema, self._blocks(k, int(self.types), int(self.parts) ** 2, width), {})
+        self.check_loss(schema.classes)
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> WindowScores:
+        maps = self.checked(X)
+        self.check()
+        self.check_schema(schema)
+        if maps.values.shape[1] != schema.n_features:
+            raise ValueError(
+                f"X has {maps.values.shape[1]} features, but Detection is expecting {schema.n_features} features as "
+                "input: take the feature maps that it was fitted on"
+            )
+        maps = maps.with_values(self.reduce(maps.values, schema))
+        offsets = maps.window_offsets * int(self.types)
+        supervision = self.read_supervision(maps, y, schema, offsets, hidden)
+        if "hidden_loss" in supervision and "hidden" in supervision:
+            window = known_window(supervision["hidden"], offsets, int(self.types))
+            if (window >= 0).all():  # no imputed type can change such a loss: it is measured once
+                loss, labels = supervision.pop("hidden_loss"), supervision["labels"]
+                reference = supervision["hidden"]
+                from tacit.oracle.hidden_loss import Reference
+
+                table = loss.table(len(schema.classes), offsets, labels, Reference(*reference))
+                supervision["losses"] = LossTable(table, None)
+        return WindowScores(maps, schema, self.contrast, int(self.parts), **supervision)
+
+    @staticmethod
+    def reduce(values: Any, schema: Schema) -> Array:
+        """Cells as the weights see them: their principal components, where the schema has some.
+
+        ``values`` is an array, or the table of `MapShards`, which is read some at a time.
+        """
+        components = schema.facts.get("components")
+        if components is None:
+            return values if isinstance(values, np.ndarray) else np.concatenate(list(values.chunks()))
+        mean = (components @ schema.facts["mean"]).astype(values.dtype)
+        turn = components.T.astype(values.dtype)
+        reduced = np.empty((len(values), len(components)), values.dtype)
+        for first in range(0, len(values), CELLS_AT_A_TIME):  # also in memory: other blocks round in another way
+            last = min(first + CELLS_AT_A_TIME, len(values))
+            reduced[first:last] = values[first:last] @ turn - mean
+            if not isinstance(values, np.ndarray):
+                values.give_back(first, last)
+        return reduced
+
+    def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
+        return read_windows_and_types(hidden, np.diff(offsets) // int(self.types), int(self.types))
+
+    def hidden_loss(self, X: WindowMaps, offsets: Array) -> PairLoss:
+        return WindowLoss(X.windows, X.window_offsets, int(self.types))
+
+    def example(self, rng: np.random.Generator) -> Example:
+        n, d, types, pieces = int(rng.integers(3, 6)), 2, int(self.types), int(self.parts) ** 2
+        maps, windows, sizes = [], [], []
+        for _ in range(n):
+            rows, columns = rng.integers(2, 4, 2)
+            maps.append(rng.standard_normal((rows, columns, d)))  # whole numbers would give ties but for rounding
+            sizes.append((4 * columns, 4 * rows))
+            count = int(rng.integers(1, 4))
+            low, high = 0.4 * rng.random((count, 2)), 0.6 + 0.4 * rng.random((count, 2))
+            windows.append(np.hstack([low, high]) * np.tile(sizes[-1], 2))
+        X = WindowMaps.of_maps(maps, sizes, 4.0, windows)
+        classes = np.array([1, 2, 7] if self.classes is None else self.classes)
+        states = [(h, t) for h in range(3) for t in range(types)]
+        hidden = [states[int(rng.integers(len(own) * types))] for own in windows]
+        plain = self.specify(X, np.zeros(n, int), classes, rng)
+        place = {label: k for k, label in enumerate(classes.tolist())}
+        shape = (len(classes), types)
+
+        def joint_feature(x: WindowMaps, label: Any, h: Any) -> Array:
+            window, kind = (int(h), 0) if types == 1 else map(int, h)
+            row = x.pooled(self.contrast, int(self.parts)).values[window].reshape(pieces, d)
+            parts = {name: np.zeros(size) for name, size in self._blocks(*shape, pieces, d).items()}
+            parts["window"][place[label], kind] = row
+            if self.shared:
+                parts["shared"][:] = row
+            if self.image_term:
+                parts["image"][place[label]] = x.means()[0]
+            if self.fit_intercept:
+                parts["intercept"][place[label], kind] = 1
+            return np.concatenate([part.ravel() for part in parts.values()])
+
+        def outputs(x: WindowMaps) -> list[tuple[Any, Any]]:
+            values = [(h, t) for h in range(len(x.windows)) for t in range(types)]
+            return [(label, h if types > 1 else h[0]) for label in classes.tolist() for h in values]
+
+        known = np.array(hidden if types > 1 else [window for window, _ in hidden])
+        return plain._replace(hidden=known, outputs=outputs, joint_feature=joint_feature)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(),
+            cls(contrast=None, parts=2, shared=True, image_term=True),
+            cls(contrast="image", types=2, shared=True, fit_intercept=False),
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def nearest_windows(maps: WindowMaps, boxes: Any) -> Array:
+    """(n,) the window of every image that shares most with a drawn box (n, 4); −1 where there is none.
+
+    >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20], [20, 0, 40, 20]]])
+    >>> nearest_windows(maps, [[22, 0, 40, 20]])
+    array([1])
+    """
+    from tacit.vision.boxes import nearest
+
+    if not isinstance(maps, WindowMaps):
+        raise TypeError(f"maps with windows are needed, got {shorten(maps)}")
+    return nearest(maps.boxes_as_bags, boxes).hidden

@@ -1,0 +1,353 @@
+"""`Locator`: photos with a class each in, boxes out."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from tacit import StructuredSVM
+from tacit.data.arrays import Array, is_table
+from tacit.data.labels import find_labels, read_labels
+from tacit.data.parameters import is_positive, number, numbers, shorten, whole_number
+from tacit.learners.application import Application
+from tacit.oracle import Schema
+from tacit.problems import Multiclass
+from tacit.runtime import Status
+from tacit.vision.boxes import FoundBoxes
+from tacit.vision.detection.problem import Detection
+from tacit.vision.locator.detectors import (
+    LABEL_WINDOWS,
+    LATENT_C,
+    best_types,
+    boxes_of,
+    measure_temperature,
+    settle_boxes,
+    window_scores,
+)
+from tacit.vision.locator.recipe import Recipe, choose_detector
+from tacit.vision.maps import handmade_maps
+from tacit.vision.maps.making import read_features, window_maps
+from tacit.vision.maps.map_shards import MapShards
+from tacit.vision.maps.window_maps import WindowMaps
+
+LABEL_C = (10.0, 100.0, 1000.0)
+"""Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
+MIN_BOXES = 2
+"""Drawn boxes from which on a detector is learned from them."""
+MAX_TYPES = 50
+"""Hidden types of the object at the most: each needs drawn boxes of its own, and more are a slip of the pen."""
+HANDMADE_PARTS = 4
+"""Pieces of a window across, and down, with hand-made features, which see no layout of their own."""
+
+
+class Locator(Application):
+    """Finds the object in photos: from the class of each alone, or with boxes drawn in some of them.
+
+    The label comes from the mean of the feature map, by a linear classifier, so that looking for places never costs
+    accuracy. The window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
+    from drawn boxes. How these are learned is chosen: see ``method_``.
+
+    Parameters
+    ----------
+    features : the path of a network in ONNX format, "handmade" (gradients, textures, colours and visual words), or a
+        map of `tacit.vision.maps`
+    n_components : principal components of the cells that windows see
+    latent_C : weight of the loss of the latent SVM; small, see the docs
+    parts : pieces of a window across, and down, each with weights of its own, where boxes are drawn; None for 4 with
+        hand-made features, which see no layout of their own, and 1 with others. From labels alone it is 1
+    types : hidden types of the object, each with weights of its own: kinds that look different, learned from drawn
+        boxes; one detector with types is then shared by all classes
+    cache : a folder that keeps feature maps
+    spool : a folder on a disk with room for all feature maps, which are then written there while it learns or predicts,
+        and not held in memory; only their principal components are. The result is the same
+    random_state : seed
+    n_jobs : threads
+    verbose : 1 shows progress on a terminal
+
+    Attributes
+    ----------
+    classes_ : the labels
+    method_ : how windows are weighed. From labels: "agreed" (a detector learned from boxes on which two methods agree),
+        "latent", or "agreed and latent" (the latter for classes in which they do not); from drawn boxes: "shared",
+        "shared and latent", or "types"
+    found_ : the boxes of the training photos, under their known labels, and how sure they are
+    found_types_ : (n,) the types of the objects in them, from 0
+    evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
+    advice_ : one sentence on how sure this is, and what would help
+    accuracy_ : share of right labels in cross-validation on the training photos
+    least_sure_ : the training photos in which drawing a box would help most, the least sure first
+    """
+
+    def __init__(
+        self,
+        features: Any = "handmade",
+        n_components: int = 96,
+        latent_C: float = LATENT_C,
+        parts: int | None = None,
+        types: int = 1,
+        cache: str | os.PathLike[str] | None = None,
+        spool: str | os.PathLike[str] | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> None:
+        self.features = features
+        self.n_components = n_components
+        self.latent_C = latent_C
+        self.parts = parts
+        self.types = types
+        self.cache = cache
+        self.spool = spool
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
+
+    def check_parameters(self) -> None:
+        whole_number("n_components", self.n_components)
+        whole_number("random_state", self.random_state, 0, 2**32 - 1)
+        number("latent_C", self.latent_C, "a number above 0", is_positive)
+        whole_number("types", self.types, 1, MAX_TYPES)
+        if self.parts is not None:
+            whole_number("parts", self.parts, 1, 8)
+        if self.n_jobs is not None:
+            whole_number("n_jobs", self.n_jobs, 1, 1024)
+        if not isinstance(self.features, str) or self.features != "handmade":
+            read_features(self.features)
+
+    def check(self) -> None:
+        """As of every application; but a network is looked for only when photos are to be described."""
+        if not isinstance(self.features, str):
+            raise ValueError("features of a file are the path of a network, or 'handmade'")
+        features, self.features = self.features, "handmade"
+        try:
+            self.check_parameters()
+        finally:
+            self.features = features
+        self.check_learned()
+
+    def check_learned(self) -> None:
+        if not isinstance(getattr(self, "schema_", None), Schema):
+            raise ValueError("schema_ is missing; a fitted Locator has it")
+        self._problem().check_schema(self.schema_)
+        coef: Any = getattr(self, "coef_", None)
+        temperature = getattr(self, "temperature_", None)
+        if not is_table(coef, 1, "f") or coef.size != self.schema_.n_params or not np.isfinite(coef).all():
+            raise ValueError("coef_ does not fit schema_")
+        number("temperature_", temperature, "a number above 0", is_positive)
+        labeller = getattr(self, "labeller_", None)
+        if not isinstance(labeller, StructuredSVM) or not isinstance(labeller.problem, Multiclass):
+            raise ValueError("labeller_ is missing; a fitted Locator has it")
+        if not np.array_equal(labeller.schema_.classes, self.schema_.classes):
+            raise ValueError("labeller_ and schema_ have different classes")
+        for name in ("mean_", "scale_"):
+            table: Any = getattr(self, name, None)
+            if not is_table(table, 1, "f") or table.shape != (self.schema_.n_features,) or not np.isfinite(table).all():
+                raise ValueError(f"{name} does not fit {self.schema_.n_features} features")
+
+    @property
+    def classes_(self) -> Array:
+        """The labels."""
+        return self.schema_.classes
+
+    def fit(self, photos: Any, y: Any, boxes: Any = None) -> Locator:
+        """Learn from photos and their classes.
+
+        Parameters
+        ----------
+        photos : paths or arrays; or the `WindowMaps` of photos, or their `MapShards`, whose
+            windows are placed anew
+        y : (n,) classes
+        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN where there is none
+        """
+        self.check_parameters()
+        maps = self._fit_maps(photos)
+        y = read_labels(y, len(maps))
+        drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
+        if drawn.shape != (len(maps), 4):
+            raise ValueError(f"boxes have shape {drawn.shape} for {len(maps)} photos; give one each, NaN for none")
+        count = int(np.sum(~np.isnan(drawn).any(axis=1)))
+        self.has_boxes_ = count >= MIN_BOXES
+        if self.types > 1 and count < max(int(self.types), MIN_BOXES):
+            raise ValueError(
+                f"types={self.types} are learned from drawn boxes, and {count} were given; draw one per type at the "
+                "least, or leave types at 1"
+            )
+        self.parts_ = self._choose_parts() if self.has_boxes_ else 1
+        maps = self._placed(maps)
+        self.status_ = Status.CONVERGED
+        kept = min(int(self.n_components), *maps.values.shape)
+        self.n_components_ = kept
+        problem = self._problem()
+        self.schema_ = problem.schema(maps, y)
+        self._fit_labeller(maps, y)
+        reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
+        settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
+        settings["parts"] = self.parts_
+        recipe = choose_detector(
+            reduced, y, self.classes_, drawn, float(self.latent_C), settings, types=int(self.types)
+        )
+        self._keep(recipe, reduced, y, drawn)
+        return self
+
+    def _choose_parts(self) -> int:
+        if self.parts is not None:
+            return int(self.parts)
+        return HANDMADE_PARTS if isinstance(self.features, str) and self.features == "handmade" else 1
+
+    def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
+        self.coef_ = np.zeros(self.schema_.n_params)
+        parts = self.schema_.views(self.coef_)
+        parts["window"][:] = recipe.own.reshape(parts["window"].shape)
+        parts["shared"][:] = recipe.shared.reshape(parts["shared"].shape)
+        self.method_, self.evidence_, self.advice_ = recipe.method, recipe.evidence, recipe.advice
+        if recipe.is_interrupted:
+            self.status_ = Status.INTERRUPTED
+        labels = find_labels(self.classes_, y)
+        by_type = self._score_types(reduced, labels)
+        scores = by_type.max(axis=1)
+        self.temperature_ = measure_temperature(reduced, scores)
+        self.found_boxes_, self.found_scores_ = settle_boxes(reduced, scores, self.temperature_)
+        self.found_labels_ = y
+        self.found_types_ = best_types(reduced, by_type)
+        self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
+        self.other_boxes_ = {name: boxes_of(reduced, windows) for name, windows in recipe.others.items()}
+        is_open = np.asarray(np.isnan(drawn).any(axis=1))
+        order = np.argsort(self.found_scores_, kind="stable")
+        self.least_sure_ = order[is_open[order]]
+
+    @property
+    def found_(self) -> FoundBoxes:
+        """The boxes of the training photos."""
+        return FoundBoxes(self.found_labels_, self.found_boxes_, self.found_scores_)
+
+    def predict(self, photos: Any) -> FoundBoxes:
+        """The label and the box of new photos, and how sure the box is, from 0 to 1."""
+        check_is_fitted(self)
+        maps = self._maps(photos)
+        return self._locate(maps, self.labeller_.predict(self._standardised(maps)))
+
+    def locate(self, photos: Any, y: Any) -> FoundBoxes:
+        """The box of photos whose labels are known."""
+        check_is_fitted(self)
+        maps = self._maps(photos)
+        return self._locate(maps, read_labels(y, len(maps)))
+
+    def _locate(self, maps: WindowMaps | MapShards, y: Array) -> FoundBoxes:
+        if maps.values.shape[1] != self.schema_.n_features:
+            raise ValueError(
+                f"maps of {maps.values.shape[1]} features, and {self.schema_.n_features} were learned from; take the "
+                "same network"
+            )
+        labels = find_labels(self.classes_, y)
+        if (labels < 0).any():
+            raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is no class that was learned")
+        reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
+        scores = self._score_types(reduced, labels).max(axis=1)
+        return FoundBoxes(y, *settle_boxes(reduced, scores, self.temperature_))
+
+    def _score_types(self, reduced: WindowMaps, labels: Array) -> Array:
+        """(m, T) the score of every window as every type."""
+        parts = self.schema_.views(self.coef_)
+        weights = (parts["window"] + parts["shared"]).reshape(*parts["window"].shape[:2], -1)
+        return np.column_stack([window_scores(reduced, weights[labels, t]) for t in range(weights.shape[1])])
+
+    def _fit_labeller(self, maps: WindowMaps | MapShards, y: Array) -> None:
+        from sklearn.base import clone
+        from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+        means = maps.means().astype(np.float64)
+        self.mean_, self.scale_ = means.mean(axis=0), np.full(means.shape[1], max(float(means.std()), 1e-12))
+        rows = self._standardised(maps)
+        model = StructuredSVM(Multiclass(), C=LABEL_C[1], verbose=0, n_jobs=self.n_jobs)
+        self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
+        folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if folds >= 2:
+                cuts = StratifiedKFold(folds, shuffle=True, random_state=int(self.random_state))
+                said = {C: cross_val_predict(clone(model).set_params(C=C), rows, y, cv=cuts) for C in LABEL_C}
+                best = max(LABEL_C, key=lambda C: (float(np.mean(said[C] == y)), -C))
+                model.set_params(C=best)
+                self.held_out_labels_, self.accuracy_ = said[best], float(np.mean(said[best] == y))
+            self.labeller_ = model.fit(rows, y)
+        if model.status_ is Status.INTERRUPTED:
+            self.status_ = Status.INTERRUPTED
+
+    def _standardised(self, maps: WindowMaps | MapShards) -> Array:
+        return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
+
+    def _problem(self) -> Detection:
+        kept = getattr(self, "n_components_", None)
+        parts = whole_number("parts_", getattr(self, "parts_", 1), 1, 8)
+        return Detection(parts=parts, n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
+
+    def _fit_maps(self, photos: Any) -> WindowMaps | MapShards:
+        if isinstance(photos, WindowMaps | MapShards):
+            self.words_, self.network_ = None, None
+            return photos
+        self.words_, self.network_ = None, None
+        if isinstance(self.features, str) and self.features == "handmade":
+            maker = handmade_maps(int(self.random_state))
+            maker.fit(_pixels(photos))
+            self.words_ = maker.maps[-1].centres_
+        else:
+            maker = read_features(self.features)
+            self.network_ = maker.digest()
+        return self._described(photos, maker)
+
+    def _placed(self, maps: WindowMaps | MapShards) -> WindowMaps | MapShards:
+        """The maps with the windows that are searched: others where boxes were drawn than where none was."""
+        return maps.with_windows(**({} if self.has_boxes_ else LABEL_WINDOWS))
+
+    def _maps(self, photos: Any) -> WindowMaps | MapShards:
+        """The maps of new photos, by the same features."""
+        return self._placed(self._described_again(photos))
+
+    def _described_again(self, photos: Any) -> WindowMaps | MapShards:
+        if isinstance(photos, WindowMaps | MapShards):
+            return photos
+        if self.words_ is not None:
+            maker = handmade_maps(int(self.random_state))
+            maker.maps[-1].centres_ = self.words_
+            return self._described(photos, maker)
+        maker = read_features(self.features)
+        if self.network_ is not None and maker.digest() != self.network_:
+            raise ValueError(
+                f"the network {shorten(str(self.features))} is not the one that this model was fitted with; give that "
+                "one, or fit again"
+            )
+        return self._described(photos, maker)
+
+    def _described(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
+        settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}
+        if self.spool is not None:
+            return MapShards.write_in(self.spool, photos, maker, **settings)
+        return window_maps(photos, maker, **settings)
+
+    def use_network(self, path: str | os.PathLike[str]) -> None:
+        """Take the network from another place; it must be the same file."""
+        self.features = str(Path(path))
+
+
+def _pixels(photos: Any) -> list[Array]:
+    from tacit.vision.maps.making import as_colours
+    from tacit.vision.photos import read_photo
+    from tacit.vision.window_bags import image_sources
+
+    found = []
+    for source in image_sources(photos):
+        if isinstance(source, np.ndarray):
+            found.append(as_colours(source))
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found.append(read_photo(source))
+    return found

@@ -1,0 +1,235 @@
+"""The report of ``tacit locate``: photos with their boxes, labels, and which boxes to draw next."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.report import Code, Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, histogram
+from tacit.vision.boxes import FoundBoxes, overlap
+from tacit.vision.detection.types import mean_type_images
+from tacit.vision.photos import pillow, read_photo
+from tacit.vision.scaling import scale_image
+
+SHOWN = 8
+"""Photos per section."""
+THUMBNAIL = 200
+TYPE_SIDE, TYPE_EXAMPLES = 96, 5
+"""Pixels of the mean image of a type, and photos shown beside it."""
+BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
+
+
+def score_boxes(found: Array, truth: Array) -> dict[str, float]:
+    """How well boxes were found, where they are known.
+
+    >>> score_boxes(np.array([[0, 0, 2, 2.0]]), np.array([[0, 0, 2, 2.0]]))
+    {'photos with a box': 1, 'mean IoU': 1.0, 'IoU of 0.5 or more': 1.0}
+    """
+    known = ~np.isnan(truth).any(axis=1)
+    if not known.any():
+        return {"photos with a box": 0}
+    shared = overlap(found[known], truth[known])
+    return {
+        "photos with a box": int(known.sum()),
+        "mean IoU": float(shared.mean()),
+        "IoU of 0.5 or more": float(np.mean(shared >= 0.5)),
+    }
+
+
+def locator_page(
+    locator: Any,
+    photos: Any,
+    found: FoundBoxes,
+    *,
+    truth: Array | None = None,
+    drawn: Array | None = None,
+    command: Sequence[str] = (),
+    was_cut: str = "done",
+) -> Page:
+    """The page of a run.
+
+    Parameters
+    ----------
+    locator : fitted
+    photos : what was looked at, `tacit.vision.locator.inputs.Photos`
+    found : the boxes of these photos
+    truth : (n, 4) boxes to compare with, NaN where there is none
+    drawn : (n, 4) boxes that were learned from
+    command : the command line
+    was_cut : how the run ended
+    """
+    is_training = bool(photos.y.size and photos.y[0] != "")
+    steps = locator.steps_ if is_training else {}
+    show = _Gallery(photos, found, steps, truth if truth is not None else drawn)
+    sections = [_summary(locator, photos, found, is_training), *_evaluation(found, truth)]
+    order = np.argsort(-found.scores, kind="stable")
+    legend = "Blue is the box that was found"
+    if steps:
+        legend += ", grey where the search began, orange a step between"
+    if truth is not None or drawn is not None:
+        legend += ", green a drawn box"
+    sections.append(Section("The surest boxes", [Prose(f"{legend}."), show(order[:SHOWN])]))
+    sections.append(Section("The least sure boxes", [show(order[::-1][:SHOWN])]))
+    if is_training:
+        sections += [
+            *_types(locator, photos, found, show),
+            *_next_boxes(locator, photos, show),
+            *_disagreement(locator, photos),
+            *_confusion(locator),
+        ]
+    if photos.left_out:
+        rows = [(name, why) for name, why in photos.left_out]
+        sections.append(Section("Left out", [Table([Column("file"), Column("why")], rows)]))
+    if command:
+        sections.append(Section("To do it again", [Code(shlex.join(command))]))
+    banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
+    return Page("Where it is", f"{len(photos.files)} photos", banner, sections)
+
+
+def _summary(locator: Any, photos: Any, found: FoundBoxes, is_training: bool) -> Section:
+    names = {
+        "latent": "a latent SVM on the labels",
+        "agreed": "one detector for all classes, from boxes on which two methods agree",
+        "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",
+        "shared": "one detector for all classes, from drawn boxes",
+        "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
+        "types": f"a detector of {locator.types} hidden types of the object, from drawn boxes",
+    }
+    pairs: list[tuple[str, Any]] = [("photos", len(photos.files)), ("classes", ", ".join(map(str, locator.classes_)))]
+    pairs.append(("boxes by", names[locator.method_]))
+    if is_training:
+        if np.isfinite(locator.accuracy_):
+            pairs.append(("right labels, in cross-validation", f"{locator.accuracy_:.1%}"))
+        pairs += [(name, value) for name, value in locator.evidence_.items()]
+    blocks: list[Any] = [Facts(pairs)]
+    if is_training:
+        blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))
+    if locator.words_ is not None and not locator.has_boxes_:
+        told = (
+            "No network was given. Hand-made features tell classes apart, but from labels alone they seldom find where "
+            "the object is: give a network (--features), or draw boxes (--boxes)."
+        )
+        blocks.append(Notice(told, "warning"))
+    return Section("What was found", blocks)
+
+
+def _evaluation(found: FoundBoxes, truth: Array | None) -> list[Section]:
+    if truth is None:
+        return []
+    scores = score_boxes(found.boxes, truth)
+    if not scores["photos with a box"]:
+        return [Section("Compared with drawn boxes", [Notice("None of the photos has a drawn box.", "warning")])]
+    known = ~np.isnan(truth).any(axis=1)
+    shared = overlap(found.boxes[known], truth[known])
+    chart = Figure(histogram({"photos": shared}, "IoU", bins=20), "Intersection over union with the drawn boxes.")
+    return [Section("Compared with drawn boxes", [Row([Facts(list(scores.items())), chart])])]
+
+
+def _types(locator: Any, photos: Any, found: FoundBoxes, show: _Gallery) -> list[Section]:
+    """What each hidden type of the object looks like: the mean of its boxes, and the photos that are surest of it."""
+    if locator.types == 1:
+        return []
+    k, kinds = int(locator.types), locator.found_types_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pixels = (read_photo(file) for file in photos.files)  # one at a time: all of them may not fit into memory
+        means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
+    order = np.argsort(-found.scores, kind="stable")
+    blocks: list[Any] = [
+        Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")
+    ]
+    for kind in range(k):
+        own = order[kinds[order] == kind]
+        names, counts = np.unique(found.y[own], return_counts=True)
+        told = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True)) or "no photo"
+        mean = Picture(encode_jpeg(means[kind]), f"mean of type {kind + 1}", f"type {kind + 1}: {told}", "image/jpeg")
+        blocks.append(Row([mean, *show(own[:TYPE_EXAMPLES]).blocks]))
+    return [Section("Types of the object", blocks)]
+
+
+def _next_boxes(locator: Any, photos: Any, show: _Gallery) -> list[Section]:
+    worst = locator.least_sure_[:SHOWN]
+    if not len(worst):
+        return []
+    told = Prose("Boxes in these photos would teach most: no box was drawn in them, and what was found is least sure.")
+    names = Table([Column("photo"), Column("sureness", True)], [(photos.names[i], show.found.scores[i]) for i in worst])
+    return [Section("Draw boxes here next", [told, names])]
+
+
+def _disagreement(locator: Any, photos: Any) -> list[Section]:
+    if not locator.other_boxes_:
+        return []
+    (name, boxes), *rest = locator.other_boxes_.items()
+    against, other = rest[0] if rest else ("the boxes found", locator.found_boxes_)
+    shared = overlap(boxes, other)
+    worst = np.argsort(shared, kind="stable")[:SHOWN]
+    gallery = _Gallery(photos, locator.found_, {"other": boxes, "first": other}, None)
+    told = (
+        f"Photos in which two methods place the box elsewhere ({name} orange, {against} grey, what was taken blue): "
+        "look at these first."
+    )
+    return [Section("Where methods disagree", [Prose(told), gallery(worst[shared[worst] < 0.5])])]
+
+
+def _confusion(locator: Any) -> list[Section]:
+    true, said, classes = locator.found_labels_, locator.held_out_labels_, locator.classes_
+    if not np.isfinite(locator.accuracy_):
+        return []
+    rows = []
+    for name in classes:
+        own = said[true == name]
+        rows.append((str(name), *(int(np.sum(own == other)) for other in classes), float(np.mean(own == name))))
+    columns = [Column("is"), *(Column(f"said {name}", True) for name in classes), Column("right", True)]
+    return [Section("Labels", [Table(columns, rows, "What cross-validation said of photos that it had not seen.")])]
+
+
+class _Gallery:
+    """Photos with their boxes, as pictures that the page holds."""
+
+    def __init__(self, photos: Any, found: FoundBoxes, steps: dict[str, Array], truth: Array | None) -> None:
+        self.photos, self.found, self.steps, self.truth = photos, found, steps, truth
+
+    def __call__(self, index: Array) -> Row:
+        return Row([self._picture(int(i)) for i in index])
+
+    def _picture(self, i: int) -> Picture:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            pixels = read_photo(self.photos.files[i])
+        boxes = [(self.found.boxes[i], BLUE, 3)]
+        if self.truth is not None and np.isfinite(self.truth[i]).all():
+            boxes.insert(0, (self.truth[i], GREEN, 2))
+        for name, colour in (("other", ORANGE), ("middle", ORANGE), ("first", GREY)):
+            if name in self.steps:
+                boxes.insert(0, (self.steps[name][i], colour, 2))
+        label = str(self.found.y[i])
+        caption = f"{self.photos.names[i]}: {label}, {self.found.scores[i]:.2f}"
+        return Picture(draw_boxes(pixels, boxes), f"{label} with a box", caption, "image/jpeg")
+
+
+def draw_boxes(pixels: Array, boxes: Sequence[tuple[Array, tuple[int, int, int], int]]) -> bytes:
+    """A small JPEG of a photo with boxes: (box, colour, line width) each, the last on top."""
+    from PIL import ImageDraw
+
+    small = scale_image(pixels, THUMBNAIL)
+    factor = THUMBNAIL / max(pixels.shape[:2])
+    image = pillow().fromarray(np.ascontiguousarray(small))
+    draw = ImageDraw.Draw(image)
+    limit = np.array([small.shape[1], small.shape[0]] * 2) - 1
+    for box, colour, width in boxes:
+        corners = np.clip(np.asarray(box) * factor, 0, limit)
+        draw.rectangle(corners.tolist(), outline=colour, width=width)
+    return encode_jpeg(np.asarray(image))
+
+
+def encode_jpeg(pixels: Array) -> bytes:
+    """A JPEG of pixels (height, width, 3)."""
+    stream = io.BytesIO()
+    pillow().fromarray(np.ascontiguousarray(pixels)).save(stream, "JPEG", quality=80)
+    return stream.getvalue()

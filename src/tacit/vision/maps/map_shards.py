@@ -1,0 +1,175 @@
+"""Feature maps that stay on disk, in shards: photos whose maps together are larger than memory."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import file_path, reason
+from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.data.shards.folder import new_folder, write_shards
+from tacit.data.shards.mapped import MappedArray
+from tacit.vision.maps.making import MappedImage, describe_images, read_features
+from tacit.vision.maps.window_maps import WindowMaps, place_windows
+from tacit.vision.photos import MAX_PIXELS
+from tacit.vision.window_bags import folder_of_files
+
+SHAPES = "maps.npy"
+"""The file, beside the shards, with rows, columns, width, height and stride of every map."""
+
+PHOTOS_PER_SHARD = 256
+CELLS_AT_A_TIME = 1 << 14
+
+
+class MapShards:
+    """Feature maps in a folder of shards: what `tacit.problems.Detection` and `tacit.apps.Locator` take in place of
+    `WindowMaps`, with the same result.
+
+    Only the principal components of the cells are kept in memory by those, where they are asked for.
+
+    Parameters
+    ----------
+    folder : where `MapShards.write` put them
+
+    >>> from tacit.vision.maps import GradientMap
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> maps = MapShards.write(folder.name, [np.eye(40), np.ones((40, 30))], GradientMap(side=40), verbose=0)
+    >>> maps
+    MapShards(2 images in 1 shards; 45 cells of 36 numbers)
+    >>> maps.in_memory()
+    WindowMaps(2 images, 20–25 cells each of 36 numbers, 428–433 windows)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.shards = Shards(folder)
+        path = file_path("folder", folder) / SHAPES
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"{path} is missing: these shards are no feature maps; make them with MapShards")
+        shapes = _read_shapes(path)
+        if shapes.shape != (len(self.shards), 5) or not np.array_equal(shapes[:, 0] * shapes[:, 1], self.lengths):
+            raise ValueError(f"{path} does not describe these {len(self.shards)} maps; write the shards again")
+        self.grids, self.sizes = shapes[:, :2].astype(np.int64), shapes[:, 2:4].astype(np.int64)
+        self.strides = np.array(shapes[:, 4])
+        self._placing: dict[str, Any] = {}
+
+    @staticmethod
+    def write(
+        folder: str | os.PathLike[str],
+        images: Any,
+        features: Any,
+        *,
+        cache: str | os.PathLike[str] | None = None,
+        max_pixels: int = MAX_PIXELS,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> MapShards:
+        """Describe images and write their maps to a new folder, some hundred at a time; as `tacit.window_maps`."""
+        maker = read_features(features)
+        path = new_folder(folder)
+        shapes: list[tuple[float, ...]] = []
+
+        def parts() -> Iterator[Ragged]:
+            block: list[MappedImage] = []
+            for one in describe_images(images, maker, cache, max_pixels, n_jobs, verbose):
+                block.append(one)
+                shapes.append((*one.map.shape[:2], *one.size, one.stride))
+                if len(block) == PHOTOS_PER_SHARD:
+                    yield _cells(block)
+                    block = []
+            if block:
+                yield _cells(block)
+
+        write_shards(path, parts())
+        np.save(path / SHAPES, np.array(shapes, dtype=np.float64), allow_pickle=False)
+        return MapShards(path)
+
+    @staticmethod
+    def write_in(spool: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
+        """The same in a folder of its own inside ``spool``, which goes with the maps."""
+        folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=folder_of_files("spool", spool)))
+        try:
+            maps = MapShards.write(folder, images, features, **settings)
+        except BaseException:
+            shutil.rmtree(folder)
+            raise
+        weakref.finalize(maps.shards, shutil.rmtree, folder, ignore_errors=True)
+        return maps
+
+    @property
+    def values(self) -> Any:
+        """(cells, d) the features of all cells, as a table on disk."""
+        return self.shards.values
+
+    @property
+    def offsets(self) -> Array:
+        """(n + 1,) where the cells of each image begin."""
+        return self.shards.offsets
+
+    @property
+    def lengths(self) -> Array:
+        """Cells of each image."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.shards)
+
+    def __repr__(self) -> str:
+        cells, d = self.values.shape
+        n_shards = len(self.shards.manifest.shards)
+        return f"MapShards({len(self)} images in {n_shards} shards; {cells} cells of {d} numbers)"
+
+    def with_windows(self, **placing: Any) -> Self:
+        """The same maps with other windows, placed by `place_windows`."""
+        other = copy.copy(self)
+        other._placing = placing
+        return other
+
+    def with_values(self, values: Any) -> WindowMaps:
+        """Maps of other numbers, one row per cell, in memory, with their windows."""
+        placed = [place_windows(int(w), int(h), **self._placing) for w, h in self.sizes]
+        ends = np.cumsum([0] + [len(own) for own in placed])
+        return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, np.concatenate(placed), ends)
+
+    def in_memory(self) -> WindowMaps:
+        """All of it in memory."""
+        return self.with_values(np.concatenate(list(self.values.chunks())))
+
+    def means(self) -> Array:
+        """(n, d) the mean of every map, read some at a time."""
+        found = np.empty((len(self), self.values.shape[1]))
+        first = 0
+        while first < len(self):
+            last = int(np.searchsorted(self.offsets, self.offsets[first] + CELLS_AT_A_TIME, side="right")) - 1
+            last = min(max(last, first + 1), len(self))
+            start, stop = int(self.offsets[first]), int(self.offsets[last])
+            sums = np.add.reduceat(self.values[start:stop], self.offsets[first:last] - start, axis=0)
+            found[first:last] = sums / self.lengths[first:last, None]
+            self.values.give_back(start, stop)
+            first = last
+        return found
+
+
+def _cells(block: list[MappedImage]) -> Ragged:
+    tables = [one.map.reshape(-1, one.map.shape[2]) for one in block]
+    return Ragged(np.concatenate(tables), np.cumsum([0] + [len(table) for table in tables]))
+
+
+def _read_shapes(path: Path) -> Array:
+    try:
+        shapes = MappedArray(path).rows
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{path} is damaged: {reason(error)}; write the shards again") from error
+    if shapes.dtype != np.float64 or not (np.isfinite(shapes) & (shapes > 0)).all():
+        raise ValueError(f"{path} is damaged: it holds other numbers than sizes of maps; write the shards again")
+    return shapes

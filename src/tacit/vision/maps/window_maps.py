@@ -1,0 +1,302 @@
+"""Feature maps of images and the windows on them: what `tacit.problems.Detection` learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array, check_offsets, first_non_finite
+from tacit.data.parameters import is_whole, number, numbers, one_of, shorten, whole_number
+from tacit.data.ragged import Ragged, states_of
+from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool
+
+SIZES = (0.25, 0.35, 0.5, 0.7, 0.85)
+"""Sides of windows as shares of √(width · height) of the image."""
+ASPECTS = (0.7, 1.0, 1.5)
+"""Width by height, times (width / height)^SHAPE of the image: objects of wide photos tend to be wide."""
+SHAPE = 0.5
+STEP = 0.4
+"""Distance of neighbouring windows, as a share of their side."""
+MAX_WINDOWS = 20_000
+
+
+def place_windows(
+    width: int,
+    height: int,
+    sizes: Sequence[float] = SIZES,
+    aspects: Sequence[float] = ASPECTS,
+    step: float = STEP,
+    pixels: Sequence[tuple[float, float]] | None = None,
+    shape: float = SHAPE,
+) -> Array:
+    """(m, 4) windows of an image of so many pixels, evenly spread from edge to edge.
+
+    Parameters
+    ----------
+    width, height : of the image
+    sizes : sides, as shares of √(width · height)
+    aspects : width by height, times (width / height)^shape of the image; every size comes with every aspect. A window
+        that exceeds the image is cut down to it
+    step : distance of neighbouring windows at the most, as a share of their side
+    pixels : (width, height) of windows in pixels, instead of sizes and aspects
+    shape : 0 for aspects as they are given, 1 for aspects relative to that of the image
+
+    >>> place_windows(50, 50, sizes=[0.5], aspects=[1.0], step=1.0)
+    array([[ 0.,  0., 25., 25.],
+           [25.,  0., 50., 25.],
+           [ 0., 25., 25., 50.],
+           [25., 25., 50., 50.]])
+    """
+    step = number("step", step, "a share above 0 and at most 1", lambda share: 0 < share <= 1)
+    if pixels is not None:
+        sides = [(float(w), float(h)) for w, h in pixels]
+    else:
+        power = number("shape", shape, "a number from 0 to 1", lambda v: 0 <= v <= 1)
+        root, wide = float(np.sqrt(width * height)), (width / height) ** power
+        shapes = [a * wide for a in _shares("aspects", aspects)]
+        sides = [(root * s * a**0.5, root * s / a**0.5) for s in _shares("sizes", sizes) for a in shapes]
+    cut = dict.fromkeys((min(w, float(width)), min(h, float(height))) for w, h in sides)
+    parts, count = [], 0
+    for w, h in cut:
+        across, down = _count_starts(width, w, step), _count_starts(height, h, step)
+        count += across * down
+        if count > MAX_WINDOWS:
+            raise ValueError(f"more than {MAX_WINDOWS} windows in an image; take larger sizes or a larger step")
+        lefts, tops = (np.linspace(0.0, max(room, 0.0), n) for room, n in ((width - w, across), (height - h, down)))
+        x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
+        parts.append(np.column_stack([x, y, x + w, y + h]))
+    boxes = np.concatenate(parts)
+    return np.asarray(np.minimum(boxes, [width, height, width, height]))
+
+
+def _shares(name: str, values: Any) -> list[float]:
+    given = numbers(name, values, "positive numbers")
+    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
+        raise ValueError(f"{name} must be positive numbers, got {shorten(values)}")
+    return [float(value) for value in given]
+
+
+def _count_starts(room: float, side: float, step: float) -> int:
+    steps = max(room - side, 0.0) / max(step * side, np.finfo(float).tiny)
+    return int(np.ceil(round(min(steps, MAX_WINDOWS + 1.0), 9))) + 1
+
+
+class WindowMaps(Ragged):
+    """Feature maps of many images, each with its windows. It is indexed, cut and split as a `Ragged` is.
+
+    A cell of a map covers ``stride × stride`` pixels; cells come row by row, and the last ones may reach over the edge
+    of the image.
+
+    Parameters
+    ----------
+    values : (cells, d) the features of all cells of all images
+    offsets : (n + 1,) where the cells of each image begin
+    grids : (n, 2) rows and columns of each map
+    sizes : (n, 2) width and height of each image, in pixels
+    stride : pixels per cell: one number, or one per image
+    windows : (m, 4) the windows of all images, in pixels
+    window_offsets : (n + 1,) where the windows of each image begin
+
+    >>> one = WindowMaps.of_maps([np.ones((3, 4, 2))], sizes=[(40, 30)], stride=10)
+    >>> one
+    WindowMaps(1 images, 12–12 cells each of 2 numbers, 438–438 windows)
+    """
+
+    def __init__(
+        self,
+        values: Any,
+        offsets: Any,
+        grids: Any,
+        sizes: Any,
+        stride: Any,
+        windows: Any,
+        window_offsets: Any,
+    ) -> None:
+        super().__init__(values, offsets)
+        self.grids = np.asarray(grids, dtype=np.int64).reshape(-1, 2)
+        self.sizes = np.asarray(sizes, dtype=np.int64).reshape(-1, 2)
+        self.strides = np.broadcast_to(numbers("stride", stride), (len(self),)).astype(np.float64)
+        self.windows = np.asarray(windows, dtype=np.float64).reshape(-1, 4)
+        self.window_offsets = np.asarray(window_offsets, dtype=np.int64)
+        self._check()
+
+    def _check(self) -> None:
+        n = len(self)
+        if self.values.ndim != 2 or self.values.dtype.kind != "f":
+            raise ValueError(f"maps hold one row of floats per cell, got {self.values.shape} of {self.values.dtype}")
+        if not (len(self.grids) == len(self.sizes) == self.window_offsets.size - 1 == n):
+            raise ValueError(f"{n} maps with {len(self.grids)} grids, {len(self.sizes)} sizes; give one each")
+        if (self.grids.prod(axis=1) != self.lengths).any():
+            i = int(np.argmax(self.grids.prod(axis=1) != self.lengths))
+            raise ValueError(f"map {i} has {self.lengths[i]} cells, and rows × columns are {self.grids[i].tolist()}")
+        if n and self.sizes.min() < 1:
+            raise ValueError("an image has at least one pixel either way")
+        if n and not ((self.strides > 0) & (self.strides < np.inf)).all():
+            raise ValueError(f"strides are pixels above 0, got {shorten(self.strides)}")
+        step = self.strides[:, None]
+        wide = self.grids[:, ::-1] * step
+        is_off = ((wide < self.sizes - 0.5 * step) | (wide > self.sizes + 1.5 * step)).any(axis=1)
+        if is_off.any():
+            i = int(np.argmax(is_off))
+            raise ValueError(
+                f"map {i} of {self.grids[i].tolist()} cells of {self.strides[i]:g} pixels does not cover an image of "
+                f"{self.sizes[i].tolist()} pixels; every map needs the stride of its features"
+            )
+        check_offsets(self.window_offsets, len(self.windows), "window_offsets")
+        if (self.window_counts < 1).any():
+            raise ValueError(f"image {int(np.argmin(self.window_counts))} has no window; give it one")
+        corners = np.repeat(self.sizes, self.window_counts, axis=0)
+        boxes = self.windows
+        good = np.isfinite(boxes).all(axis=1) & (boxes[:, :2] >= -1e-6).all(axis=1)
+        good &= (boxes[:, 2:] <= corners + 1e-6).all(axis=1) & (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
+        if not good.all():
+            raise ValueError(f"the window {boxes[int(np.argmin(good))].tolist()} is empty, or leaves its image")
+
+    @staticmethod
+    def of_maps(
+        maps: Sequence[Any], sizes: Any, stride: Any, windows: Sequence[Any] | None = None, **placing: Any
+    ) -> WindowMaps:
+        """From arrays (rows, columns, d), one per image; windows are placed by `place_windows` unless they are given.
+
+        Parameters
+        ----------
+        maps : one array per image
+        sizes : (n, 2) width and height of the images, in pixels
+        stride : pixels per cell
+        windows : (m_i, 4) per image, in pixels; None to place them
+        placing : of `place_windows`
+        """
+        given = [np.asarray(one) for one in maps]
+        wrong = [i for i, one in enumerate(given) if one.ndim != 3 or one.shape[2] != given[0].shape[2]]
+        if not given or wrong:
+            shape = given[wrong[0]].shape if given else ()
+            raise ValueError(f"maps are arrays (rows, columns, d) with one d, one per image, got the shape {shape}")
+        pixels = np.asarray(sizes).reshape(-1, 2)
+        placed = [place_windows(int(w), int(h), **placing) for w, h in pixels] if windows is None else windows
+        tables = [np.asarray(own, dtype=np.float64).reshape(-1, 4) for own in placed]
+        return WindowMaps(
+            np.concatenate([one.reshape(-1, one.shape[2]) for one in given]),
+            np.cumsum([0] + [one.shape[0] * one.shape[1] for one in given]),
+            [one.shape[:2] for one in given],
+            pixels,
+            stride,
+            np.concatenate(tables),
+            np.cumsum([0] + [len(own) for own in tables]),
+        )
+
+    @property
+    def window_counts(self) -> Array:
+        """Windows of each image."""
+        return np.diff(self.window_offsets)
+
+    @property
+    def boxes_as_bags(self) -> Ragged:
+        """The windows alone, as bags with boxes: for `tacit.boxes.nearest` and `tacit.boxes.pick_boxes`."""
+        return Ragged(np.zeros((len(self.windows), 0)), self.window_offsets, self.windows)
+
+    def means(self) -> Array:
+        """(n, d) the mean of every map: one row for the whole image."""
+        return np.add.reduceat(self.values, self.offsets[:-1], axis=0) / self.lengths[:, None]
+
+    def __getitem__(self, key: Any) -> Any:
+        if key is Ellipsis or (isinstance(key, tuple) and all(part is Ellipsis for part in key)):
+            return self
+        if isinstance(key, tuple):
+            key = next(part for part in key if part is not Ellipsis)
+        if isinstance(key, bool) or is_whole(key):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"image {shorten(key)} does not exist: there are {len(self)}")
+            key = [range(len(self))[key]]
+        places = Ragged(np.arange(self.values.shape[0]), self.offsets)[key]
+        index = np.arange(len(self))[key if isinstance(key, slice) else np.asarray(key, dtype=None)]
+        index = np.atleast_1d(index).astype(np.int64)
+        rows, cuts = states_of(self.window_offsets, index)
+        return WindowMaps(
+            self.values[places.values],
+            places.offsets,
+            self.grids[index],
+            self.sizes[index],
+            self.strides[index],
+            self.windows[rows],
+            cuts,
+        )
+
+    def with_windows(self, **placing: Any) -> WindowMaps:
+        """The same maps with other windows, placed by `place_windows`."""
+        placed = [place_windows(int(w), int(h), **placing) for w, h in self.sizes]
+        ends = np.cumsum([0] + [len(own) for own in placed])
+        return WindowMaps(self.values, self.offsets, self.grids, self.sizes, self.strides, np.concatenate(placed), ends)
+
+    def with_values(self, values: Any) -> Self:
+        """The same windows on maps of other numbers, one row per cell."""
+        return type(self)(values, self.offsets, self.grids, self.sizes, self.strides, self.windows, self.window_offsets)
+
+    @staticmethod
+    def concatenate(parts: Iterable[Any]) -> WindowMaps:
+        """The images of several `WindowMaps`, one after the other."""
+        several = list(parts)
+        cells = np.cumsum([0] + [one.values.shape[0] for one in several])
+        windows = np.cumsum([0] + [len(one.windows) for one in several])
+        return WindowMaps(
+            np.concatenate([one.values for one in several]),
+            np.concatenate([*(one.offsets[:-1] + cell for one, cell in zip(several, cells, strict=False)), cells[-1:]]),
+            np.concatenate([one.grids for one in several]),
+            np.concatenate([one.sizes for one in several]),
+            np.concatenate([one.strides for one in several]),
+            np.concatenate([one.windows for one in several]),
+            np.concatenate(
+                [*(one.window_offsets[:-1] + w for one, w in zip(several, windows, strict=False)), windows[-1:]]
+            ),
+        )
+
+    def pooled(self, contrast: str | None = "ring", parts: int = 1) -> Ragged:
+        """One row of features per window, with its box: bags for `tacit.problems.Candidates`.
+
+        `tacit.problems.Detection` does not need them: it pools scores. See `pooling` for ``contrast`` and
+        ``parts``.
+
+        >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20]]])
+        >>> maps.pooled(contrast=None).values
+        array([[1., 1.]])
+        """
+        one_of("contrast", contrast, CONTRASTS)
+        parts = whole_number("parts", parts, 1, 8)
+        plan = plan_pooling(self.windows, self.window_offsets, self.sizes, self.strides, contrast, parts)
+        maps, d = self.values[:, None], self.values.shape[1]
+        pieces = parts * parts
+        step = (plan.inner[:, 2:] - plan.inner[:, :2]) / parts
+        place = np.column_stack(np.divmod(np.arange(pieces), parts))[:, ::-1]  # across, down
+        low = plan.inner[:, None, :2] + place * step[:, None]
+        inner = np.concatenate([low, low + step[:, None]], axis=2).reshape(-1, 4)
+        zero = np.zeros(len(inner))
+        alone = Pooling(inner, inner, np.repeat(plan.own, pieces), zero, zero, 1)
+        out = pool(maps, self.offsets, self.grids, alone, self.window_offsets * pieces).reshape(-1, pieces, d)
+        if contrast is not None:
+            rest = plan._replace(own=np.zeros(len(step)), parts=1)
+            out += pool(maps, self.offsets, self.grids, rest, self.window_offsets)[:, None]
+        return Ragged(out.reshape(len(out), -1).astype(self.values.dtype), self.window_offsets, self.windows)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "WindowMaps(0 images)"
+        cells, windows = self.lengths, self.window_counts
+        return (
+            f"WindowMaps({len(self)} images, {cells.min()}–{cells.max()} cells each of {self.values.shape[1]} numbers, "
+            f"{windows.min()}–{windows.max()} windows)"
+        )
+
+
+def read_window_maps(X: Any) -> WindowMaps:
+    """Checked maps: finite, at least one image."""
+    if not isinstance(X, WindowMaps):
+        raise TypeError(
+            f"maps of images with their windows are needed, got {shorten(X)}; make them with tacit.window_maps"
+        )
+    if not len(X):
+        raise ValueError("X holds 0 samples, a minimum of 1 is required")
+    place = first_non_finite(X.values)
+    if place:
+        raise ValueError(f"X contains NaN or infinity, in cell {place[0]}; drop its image or fill the gap")
+    return X

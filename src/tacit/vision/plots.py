@@ -1,0 +1,293 @@
+"""Windows and turns that were found, and where boxes are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.ragged import Ragged
+from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, history_of, plain_axes, pyplot
+from tacit.problems.rotation import Rotations
+from tacit.vision.boxes import FoundBoxes
+from tacit.vision.photos import read_image
+
+
+def found_windows(
+    images: Sequence[Any], bags: Ragged, models: Mapping[str, Any], samples: Sequence[int], truth: Any = None
+) -> Any:
+    """Photos with the window that a fit found at its first, a middle and its last iteration, in or out of the pace.
+
+    One row for every sample and model. A blue window belongs to a sample that the convex task held, an orange one to a
+    sample that was left out; a true box is dotted. The middle is the iteration that left out most samples, halfway
+    where none was. (Kumar, Packer & Koller 2010, figure 4.)
+
+    Parameters
+    ----------
+    images : one image a sample, as matplotlib shows them
+    bags : their candidates, with boxes
+    models : fitted learners by name; several to compare
+    samples : which images to show
+    truth : (n, 4) true boxes, if there are any
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit import LatentSVM
+    >>> from tacit.problems import Candidates
+    >>> bags = Ragged.from_list([[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]]])
+    >>> bags = bags.with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]]] * 2)
+    >>> model = LatentSVM(Candidates(), C=10).fit(bags, [0, 1])
+    >>> figure = found_windows(np.zeros((2, 6, 6)), bags, {"CCCP": model}, [0, 1])
+    >>> len(figure.axes)
+    6
+    """
+    if bags.boxes is None:
+        raise ValueError("these bags carry no boxes; give them some with bags.with_boxes(...)")
+    if not models or not len(samples):
+        raise ValueError("nothing to show: give at least one model and one sample")
+    wrong = [i for i in samples if not 0 <= i < len(bags)]
+    if wrong:
+        raise ValueError(f"sample {wrong[0]} does not exist: there are {len(bags)}")
+    rows = [(i, name) for i in samples for name in models]
+    heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
+    figure, axes = pyplot().subplots(
+        len(rows), 3, figsize=(7.2, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
+    )
+    for (i, name), line in zip(rows, axes, strict=True):
+        history = history_of(models[name], "is_in", "it is for learners of hidden values, such as LatentSVM")
+        for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
+            show_image(ax, images[i])
+            is_in = bool(step.is_in[i])
+            outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
+            if truth is not None and np.isfinite(truth[i]).all():
+                outlines.append((truth[i], GREEN, ":"))
+            outline(ax, outlines)
+            ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
+    return figure
+
+
+def predicted_boxes(
+    images: Sequence[Any], found: FoundBoxes, y: Any = None, truth: Any = None, columns: int = 4
+) -> Any:
+    """Images with the box and the label that a model found in each: what it makes of new ones.
+
+    A blue box and title belong to a right label, orange ones to a wrong one (all are blue where y is not given); a
+    drawn box is dotted green. Under the label: by how much its best window beats the best one of any other label.
+
+    Parameters
+    ----------
+    images : one per box, as matplotlib shows them, or paths
+    found : of `tacit.vision.boxes.predict_boxes`
+    y : the true labels, if they are known
+    truth : (n, 4) drawn boxes, if there are any; NaN where there is none
+    columns : images side by side
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.vision.boxes import FoundBoxes
+    >>> found = FoundBoxes(np.array(["cat", "dog"]), np.array([[0, 0, 4, 4.0], [2, 0, 6, 4]]), np.array([1.5, 0.2]))
+    >>> figure = predicted_boxes(np.zeros((2, 6, 6)), found)
+    >>> [ax.get_title() for ax in figure.axes]
+    ['cat (1.5)', 'dog (0.2)']
+    """
+    n = len(found.boxes)
+    if len(images) != n or n == 0:
+        raise ValueError(f"{len(images)} images and {n} boxes; one image per box is needed, and at least one")
+    if y is not None and len(y) != n:
+        raise ValueError(f"y has {len(y)} labels for {n} images; give one each")
+    if truth is not None and np.shape(truth) != (n, 4):
+        raise ValueError(f"truth has shape {np.shape(truth)} for {n} images; give one box per image, (n, 4)")
+    pixels = [read_image(image) if isinstance(image, (str, os.PathLike)) else image for image in images]
+    across = min(columns, n)
+    down = -(-n // across)
+    height = 2.4 * float(np.mean([np.shape(image)[0] / np.shape(image)[1] for image in pixels])) + 0.35
+    figure, axes = pyplot().subplots(
+        down, across, figsize=(2.4 * across, height * down + 0.3), squeeze=False, layout="constrained"
+    )
+    for ax in axes.ravel()[n:]:
+        ax.remove()
+    has_truth = False
+    for i, (ax, image) in enumerate(zip(axes.ravel()[:n], pixels, strict=True)):
+        colour = BLUE if y is None or found.y[i] == y[i] else ORANGE
+        outlines = [(found.boxes[i], colour, "-")]
+        if truth is not None and np.isfinite(truth[i]).all():
+            outlines.append((truth[i], GREEN, ":"))
+            has_truth = True
+        show_image(ax, image)
+        outline(ax, outlines)
+        ax.set_title(f"{found.y[i]} ({found.scores[i]:.2g})", fontsize=10, color=colour if y is not None else INK)
+    _name_lines(figure, y is not None, has_truth)
+    return figure
+
+
+def _name_lines(figure: Any, has_labels: bool, has_truth: bool) -> None:
+    """A legend of what the colours and lines of `predicted_boxes` mean."""
+    from matplotlib.lines import Line2D
+
+    meanings = {"found, label right": (BLUE, "-"), "found, label wrong": (ORANGE, "-")}
+    if not has_labels:
+        meanings = {"found": (BLUE, "-")}
+    if has_truth:
+        meanings["drawn by hand"] = (GREEN, ":")
+    lines = [Line2D([], [], color=colour, ls=style, lw=1.8) for colour, style in meanings.values()]
+    figure.legend(lines, list(meanings), loc="outside lower center", ncols=len(lines), frameon=False, fontsize=9)
+
+
+def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Sequence[Any] | None = None) -> Any:
+    """Images as they are (above), and turned back by what was found for each (below).
+
+    Parameters
+    ----------
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
+    hidden : (n,) the hidden value of each: the position of its angle
+    rotations : the angles, `tacit.problems.rotation(...)`
+    titles : one an image; None writes the angle
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.problems import rotations
+    >>> figure = turned_images(np.eye(5)[None].repeat(3, axis=0), [0, 1, 2], rotations(-45, 45, 3))
+    >>> len(figure.axes)
+    6
+    """
+    images, hidden = _as_shown(images), np.asarray(hidden)
+    after = _turned(images, hidden, rotations)
+    figure, axes = pyplot().subplots(
+        2, len(images), figsize=(max(3.0, 1.05 * len(images)), 2.7), squeeze=False, layout="constrained"
+    )
+    words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
+    for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
+        show_image(pair[0], before)
+        show_image(pair[1], then)
+        pair[1].set_title(str(word), fontsize=10, color=INK)
+    _name_rows(axes)
+    return figure
+
+
+def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> Any:
+    """The mean image of every class as the images are (above), and turned back (below): sharper is better.
+
+    Parameters
+    ----------
+    images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
+    y : (n,) labels
+    hidden : (n,) the hidden value of each image: the position of its angle
+    rotations : the angles, `tacit.problems.rotation(...)`
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from tacit.problems import rotations
+    >>> figure = mean_images(np.eye(5)[None].repeat(4, axis=0), [0, 0, 1, 1], [0, 1, 2, 1], rotations(-45, 45, 3))
+    >>> [ax.get_title() for ax in figure.axes[:2]]
+    ['0', '1']
+    """
+    images, y, hidden = _as_shown(images), np.asarray(y), np.asarray(hidden)
+    after = _turned(images, hidden, rotations)
+    classes = np.unique(y)
+    figure, axes = pyplot().subplots(
+        2, len(classes), figsize=(max(3.6, 1.05 * len(classes)), 2.7), squeeze=False, layout="constrained"
+    )
+    for column, label in zip(axes.T, classes, strict=True):
+        for ax, table in zip(column, (images, after), strict=True):
+            show_image(ax, table[y == label].mean(axis=0))
+        column[0].set_title(str(label), fontsize=10, color=INK)
+    _name_rows(axes)
+    return figure
+
+
+def box_statistics(boxes: Array, sizes: Array) -> Any:
+    """How large boxes are and where: width and height, and how often each place of an image is covered, as shares.
+
+    Parameters
+    ----------
+    boxes : (n, 4) x_min, y_min, x_max, y_max, one an image
+    sizes : (n, 2) width and height of the images
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> figure = box_statistics([[0, 0, 5, 5], [2, 2, 9, 8]], [[10, 10], [10, 10]])
+    >>> [ax.get_xlabel() for ax in figure.axes[:2]]
+    ['width, share of the image', 'x, share of the image']
+    """
+    boxes, sizes = np.asarray(boxes, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if boxes.ndim != 2 or boxes.shape[1] != 4 or sizes.shape != (len(boxes), 2) or not len(boxes):
+        raise ValueError(f"boxes (n, 4) and sizes (n, 2) are needed, got shapes {boxes.shape} and {sizes.shape}")
+    if not (sizes > 0).all():
+        raise ValueError(f"the size of image {int(np.argmin(sizes.min(axis=1)))} is not known: sizes must be positive")
+    share = boxes / np.tile(sizes, 2)
+    width, height = share[:, 2] - share[:, 0], share[:, 3] - share[:, 1]
+    figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
+    left.scatter(width, height, s=10, color=BLUE, alpha=0.5, lw=0)
+    left.axvline(np.median(width), color=ORANGE, lw=1)
+    left.axhline(np.median(height), color=ORANGE, lw=1)
+    left.set(xlim=(0, 1), ylim=(0, 1), xlabel="width, share of the image", ylabel="height, share of the image")
+    left.set_title(
+        f"{len(boxes)} boxes, median {np.median(width):.0%} × {np.median(height):.0%}", fontsize=10, color=INK
+    )
+    plain_axes(left)
+    shown = right.imshow(coverage(share), extent=(0, 1, 1, 0), cmap="Blues", vmin=0, vmax=1)
+    right.set(xlabel="x, share of the image", ylabel="y, share of the image")
+    right.set_title("share of the boxes that cover a place", fontsize=10, color=INK)
+    figure.colorbar(shown, ax=right, shrink=0.85)
+    return figure
+
+
+def coverage(share: Array, side: int = 64) -> Array:
+    """(side, side): the share of boxes, given in shares of their images, that cover each place.
+
+    >>> coverage(np.array([[0.0, 0.0, 0.5, 1.0]]), 2)
+    array([[1., 0.],
+           [1., 0.]])
+    """
+    middle = (np.arange(side) + 0.5) / side
+    across = (share[:, :1] <= middle) & (middle < share[:, 2:3])
+    down = (share[:, 1:2] <= middle) & (middle < share[:, 3:4])
+    return np.asarray(np.einsum("ny,nx->yx", down.astype(float), across.astype(float)) / len(share))
+
+
+def _name_rows(axes: Array) -> None:
+    for ax, word in zip(axes[:, 0], ("as they are", "turned back"), strict=True):
+        ax.text(-0.14, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=10, color=INK)
+
+
+def _as_shown(images: Any) -> Array:
+    """Colours from 0 to 255 become those from 0 to 1: turned and mean ones are floats, which matplotlib cuts at 1."""
+    table: Array = np.asarray(images)
+    return np.asarray(table / 255) if table.ndim == 4 and table.dtype == np.uint8 else table
+
+
+def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
+    if images.ndim not in (3, 4) or hidden.shape != (len(images),) or not len(images):
+        raise ValueError(
+            f"images (n, height, width) and one hidden value each are needed, got {images.shape} and {hidden.shape}"
+        )
+    count = len(rotations.states)
+    wrong = np.flatnonzero((hidden < 0) | (hidden >= count))
+    if wrong.size:
+        raise ValueError(f"hidden[{wrong[0]}] is {hidden[wrong[0]]}; there are {count} angles, from 0")
+    out = np.empty(images.shape)
+    for h, turn in enumerate(rotations.maps(images.shape[1:])):
+        own = hidden == h
+        flat = images[own].reshape(np.count_nonzero(own), turn.shape[0])
+        out[own] = np.asarray(flat @ turn).reshape(-1, *images.shape[1:])
+    return out
+
+
+def _middle(history: Any) -> Any:
+    fewest = min(step.samples_in for step in history)
+    is_paced = fewest < max(step.samples_in for step in history)
+    return next(s for s in history if s.samples_in == fewest) if is_paced else history[len(history) // 2]
+
+
+def show_image(ax: Any, image: Any) -> None:
+    """An image without axes, its pixels counted from the upper left corner."""
+    height, width = np.shape(image)[:2]
+    ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, extent=(0, width, height, 0))
+    ax.set_axis_off()
+
+
+def outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
+    """Boxes by colour and style; first white lines, which show on any photo, so that they hide no other box."""
+    corners = [((x0, x1, x1, x0, x0), (y0, y0, y1, y1, y0)) for (x0, y0, x1, y1), _, _ in outlines]
+    for x, y in corners:
+        ax.plot(x, y, "-", color="white", lw=3.0, clip_on=False)
+    for (x, y), (_, colour, style) in zip(corners, outlines, strict=True):
+        ax.plot(x, y, style, color=colour, lw=1.8, clip_on=False)

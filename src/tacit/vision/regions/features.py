@@ -1,0 +1,364 @@
+"""The numbers that describe a region of an image, and a pair of neighbouring regions."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from tacit.data.arrays import Array
+
+TEXTURES = 10
+"""Uniform local binary patterns of eight neighbours (Ojala et al. 2002)."""
+
+COLOUR_SCALE = 50.0
+"""CIELAB values are divided by this: black to white is 2."""
+
+COARSE_SCALES = (100, 300)
+"""Scales of the large segments (Felzenszwalb & Huttenlocher 2004) whose features their regions share."""
+
+KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
+"""Of how alike two regions are: by which numbers, and the distance at which likeness has fallen to exp(−½)."""
+
+_OWN = (
+    *(f"mean {c}" for c in "Lab"),
+    *(f"spread of {c}" for c in "Lab"),
+    "gradient",
+    "spread of the gradient",
+    *(f"texture {k}" for k in range(TEXTURES)),
+)
+OWN_FEATURES = len(_OWN)
+"""The first columns tell of the region alone: colours, slopes, textures."""
+
+_CENTRES = (-0.7, -0.23, 0.23, 0.7)
+"""Where the spots of places lie along either side of an image, from −1 to 1."""
+
+SPOT_WIDTH = 0.35
+"""Deviation of a spot: neighbouring ones overlap."""
+
+CENTRE_WIDTHS = (0.25, 0.5, 0.8)
+"""Deviations of the spots in the middle of the image."""
+
+_PLACE = (
+    "x", "y", "x²", "y²", "xy", "distance from the centre", "share on the border", "touches the border",
+    "touches the top", "touches the bottom", "log area", "width", "height",
+    *(f"in the middle, spot of {width}" for width in CENTRE_WIDTHS),
+    "distance across", "distance down", "nearness to a side",
+    *(f"spot at {x}, {y}" for x in _CENTRES for y in _CENTRES),
+)  # fmt: skip
+_AGAINST = (
+    *(f"{c} against the image" for c in "Lab"),
+    *(f"{c} against the border" for c in "Lab"),
+    "colour distance from the border",
+    "colour distance from the nearest border region",
+    "colour distance from the neighbours",
+    "place of the lightness in the image",
+)
+
+_SALIENCE = (
+    *(f"{what} of the centre against the border, kernel {width}" for what, width in KERNELS),
+    *(f"share of the image that is alike, kernel {width}" for _, width in KERNELS[:2]),
+    *(f"{place} of what is alike" for place in ("x", "y", "distance from the centre", "spread", "share on the border")),
+    "way to the border",
+    "way to the centre",
+    "border of what is connected",
+    "contrast to the surroundings",
+    "contrast to the image",
+    *(f"rank as background from the {side}" for side in ("top", "bottom", "left", "right")),
+    "rank as foreground",
+    "rank as foreground, of foreground",
+)
+_COARSE = (
+    *("log area", "share on the border", "distance from the centre", "spread", "colour distance from the border"),
+    *("centre against the border", "rank as foreground", "L against the rest", "a against the rest"),
+    *("b against the rest", "gradient"),
+)
+"""Of the large segment around a region."""
+
+REGION_FEATURES: tuple[str, ...] = (
+    *(*_OWN, *_PLACE, *_AGAINST, *_SALIENCE),
+    *(f"{name}, segment of scale {scale}" for scale in COARSE_SCALES for name in _COARSE),
+    *(f"{name}, neighbours" for name in _OWN),
+)
+"""The columns that describe a region."""
+
+REGION_SCALES: tuple[float, ...] = (
+    *(1.0 for _ in _OWN),
+    *(2.0 for _ in _PLACE),
+    *(1.0 for _ in (*_AGAINST, *_SALIENCE)),
+    *(0.6 for _ in COARSE_SCALES for _ in _COARSE),
+    *(1.0 for _ in _OWN),
+)
+"""How much each column counts where masks are few (`scales` of `tacit.problems.Regions`): the place of an object in
+photos is the surest thing that a few of them tell, the large segments the least."""
+
+EDGE_FEATURES = ("border", "alike in colour", "very alike in colour", "alike in texture", "weak gradient between")
+"""The columns that describe a pair of neighbours, each times the length of their common border.
+
+The length is in units in which a straight border of a region of mean size has `BORDER_SCALE` times the share of the
+image that such a region has, so that a border weighs as much as the regions beside it, whatever the size of the
+image."""
+
+BORDER_SCALE = 3.0
+"""Larger, so that the weights of pairs, which are few, cost little."""
+
+
+class Described(NamedTuple):
+    """The regions of an image: their features and areas, pairs of neighbours and theirs, the region of every pixel."""
+
+    values: Array
+    areas: Array
+    edges: Array
+    edge_values: Array
+    regions: Array
+
+
+def describe_regions(colours: Array, regions: Array) -> Described:
+    """Describe the regions of an image (height, width, 3) in [0, 1], given the region of every pixel.
+
+    >>> image = np.zeros((4, 6, 3)); image[:, 3:] = 1
+    >>> found = describe_regions(image, np.repeat([[0, 0, 0, 1, 1, 1]], 4, axis=0))
+    >>> found.values.shape == (2, len(REGION_FEATURES)), found.edges
+    (True, array([[0, 1]]))
+    """
+    n = int(regions.max()) + 1
+    flat = regions.ravel()
+    areas = np.bincount(flat, minlength=n).astype(np.float64)
+    lab, slope, patterns = _pixel_maps(colours)
+    pixels = np.column_stack([lab.reshape(-1, 3), slope.ravel()])
+    sums = sparse.csr_array((np.ones(flat.size), (flat, np.arange(flat.size))), shape=(n, flat.size))
+    means = (sums @ pixels) / areas[:, None]
+    spreads = np.sqrt(np.maximum((sums @ pixels**2) / areas[:, None] - means**2, 0))
+    texture = np.zeros((n, TEXTURES))
+    np.add.at(texture, (flat, patterns.ravel()), 1.0)
+    texture = np.sqrt(texture / areas[:, None])
+    own = np.hstack([means[:, :3], spreads[:, :3], means[:, 3:], spreads[:, 3:], texture])
+    edges, lengths, between = _neighbours(regions, slope)
+    ties = sparse.csr_array(
+        (np.tile(lengths, 2), (edges.ravel("F"), edges[:, ::-1].ravel("F"))), shape=(n, n)
+    )  # symmetric
+    around = np.asarray(ties.sum(axis=1)).ravel()
+    beside = np.where(around[:, None] > 0, (ties @ own) / np.maximum(around, 1)[:, None], own)
+    place, on_border = _place(regions, areas, n)
+    against = _against(means[:, :3], areas, on_border, beside[:, :3])
+    salience = _salience(own, place, areas, on_border, edges, regions)
+    coarse = [_coarse(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
+    values = np.hstack([own, place, against, salience, *coarse, beside])
+    unit = np.sqrt(flat.size * n)  # the border of a square region of mean size, times four, in shares of the image
+    edge_values = _edge_values(own, edges, BORDER_SCALE * lengths / unit, between)
+    return Described(values.astype(np.float32), areas, edges, edge_values, regions.astype(np.int32))
+
+
+def _pixel_maps(colours: Array) -> tuple[Array, Array, Array]:
+    """CIELAB, the size of the gradient of lightness, and the local binary pattern of every pixel."""
+    from skimage.color import rgb2lab
+    from skimage.feature import local_binary_pattern
+
+    lab = rgb2lab(colours) / COLOUR_SCALE
+    light = lab[:, :, 0]
+    down, across = (np.gradient(light, axis=axis) if light.shape[axis] > 1 else np.zeros_like(light) for axis in (0, 1))
+    grey = np.round(255 * light / 2).astype(np.uint8)
+    return lab, np.hypot(down, across), local_binary_pattern(grey, 8, 1, "uniform").astype(np.int64)
+
+
+def _neighbours(regions: Array, slope: Array) -> tuple[Array, Array, Array]:
+    """Pairs of regions that share a border, its length in pixels, and the mean gradient along it."""
+    pairs, sizes = [], []
+    for one, other, a, b in (
+        (regions[:, :-1], regions[:, 1:], slope[:, :-1], slope[:, 1:]),
+        (regions[:-1], regions[1:], slope[:-1], slope[1:]),
+    ):
+        is_border = one != other
+        pairs.append(np.sort(np.column_stack([one[is_border], other[is_border]]), axis=1))
+        sizes.append(0.5 * (a[is_border] + b[is_border]))
+    edges, owner = np.unique(np.concatenate(pairs), axis=0, return_inverse=True)
+    owner = owner.ravel()
+    lengths = np.bincount(owner, minlength=len(edges)).astype(np.float64)
+    between = np.bincount(owner, np.concatenate(sizes), len(edges)) / np.maximum(lengths, 1)
+    return edges.astype(np.int64).reshape(-1, 2), lengths, between
+
+
+def _place(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
+    """Where regions are, −1 to 1 either way, and how much of the image's border each has."""
+    height, width = regions.shape
+    flat = regions.ravel()
+    rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
+    across, down = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
+    x, y = (np.bincount(flat, where, n) / areas for where in (across, down))
+    extent = []
+    for place, size in ((columns, width), (rows, height)):
+        low, high = np.full(n, size), np.zeros(n, dtype=np.int64)
+        np.minimum.at(low, flat, place)
+        np.maximum.at(high, flat, place)
+        extent.append((high + 1 - low) / size)
+    top, bottom = (np.bincount(regions[row], minlength=n) for row in (0, -1))
+    sides = np.bincount(regions[:, 0], minlength=n) + np.bincount(regions[:, -1], minlength=n)
+    on_border = (top + bottom + sides).astype(np.float64)
+    columns_of_place = [
+        *(x, y, x**2, y**2, x * y, np.hypot(x, y)),
+        *(on_border / np.sqrt(areas), on_border > 0, top > 0, bottom > 0),
+        *(0.5 * np.log(areas / flat.size), *extent),
+    ]
+    nearness = [np.bincount(flat, spot, n) / areas for spot in spots(across, down)]
+    return np.column_stack([*columns_of_place, *nearness]), on_border
+
+
+def spots(x: Array, y: Array) -> list[Array]:
+    """How near every pixel is to the middle, to the sides, and to places spread over the image."""
+    far_x, far_y = np.abs(x), np.abs(y)
+    middle = [np.exp(-0.5 * (x**2 + y**2) / width**2) for width in CENTRE_WIDTHS]
+    along_x, along_y = ([np.exp(-0.5 * ((at - c) / SPOT_WIDTH) ** 2) for c in _CENTRES] for at in (x, y))
+    spread = [one * other for one in along_x for other in along_y]
+    return [*middle, far_x, far_y, np.maximum(far_x, far_y), *spread]
+
+
+def _against(means: Array, areas: Array, on_border: Array, beside: Array) -> Array:
+    """How the colour of regions differs from the image, from its border, and from the neighbours."""
+    image = (areas @ means) / areas.sum()
+    border = (on_border @ means) / on_border.sum()
+    outer = means[on_border > 0]
+    nearest = np.sqrt(((means[:, None, :] - outer[None, :, :]) ** 2).sum(axis=2))
+    nearest[np.flatnonzero(on_border > 0), np.arange(len(outer))] = np.inf  # not its own
+    closest = np.sort(nearest, axis=1)[:, : max(1, len(outer) // 8)]
+    closest = np.where(np.isfinite(closest), closest, 0.0).mean(axis=1)
+    order = np.argsort(means[:, 0], kind="stable")
+    rank = np.empty(len(means))
+    rank[order] = (np.cumsum(areas[order]) - 0.5 * areas[order]) / areas.sum()
+    distances = [np.linalg.norm(means - border, axis=1), closest, np.linalg.norm(means - beside, axis=1), rank]
+    return np.hstack([means - image, means - border, np.column_stack(distances)])
+
+
+def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: Array, regions: Array) -> Array:
+    """How a region stands out: regions alike compared by where they are, and ways through the graph of regions.
+
+    Background is alike to what is on the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014),
+    objects are compact and unlike their surroundings (Perazzi et al. 2012).
+    """
+    colour, texture = own[:, :3], own[:, 6 : 8 + TEXTURES]
+    x, y = place[:, 0], place[:, 1]
+    shares = areas / areas.sum()
+    centre = shares * np.exp(-2 * (x**2 + y**2))
+    centre, border = centre / centre.sum(), on_border / on_border.sum()
+    squares = {"colour": squared_distances(colour), "texture": squared_distances(texture)}
+    squares["colour and texture"] = squares["colour"] + squares["texture"]
+    columns, alike = [], []
+    for what, width in KERNELS:
+        kernel = np.exp(-0.5 * squares[what] / width**2)
+        np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
+        columns.append(np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)))
+        alike.append(kernel)
+    columns += [kernel @ shares for kernel in alike[:2]]
+    weights = alike[1] * shares + np.diag(shares)
+    weights /= weights.sum(axis=1, keepdims=True)
+    at_x, at_y = weights @ x, weights @ y
+    spread = np.sqrt(np.maximum(weights @ (x**2 + y**2) - at_x**2 - at_y**2, 0))
+    columns += [at_x, at_y, weights @ np.hypot(x, y), spread, weights @ (on_border > 0)]
+    columns += _ways(colour, shares, centre, on_border, edges)
+    near = np.exp(-2 * ((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)) * shares
+    distance = np.sqrt(squares["colour"])
+    columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ shares]
+    return np.column_stack([*columns, *_ranks(colour, edges, regions)])
+
+
+def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
+    """Manifold ranking (Yang et al. 2013): how far every side of the image spreads over the graph, what it leaves over,
+    and how far that spreads in turn."""
+    n = len(colour)
+    if n == 1 or not len(edges):
+        return [np.ones(n)] * 4 + [np.zeros(n)] * 2
+    spread = spread_by_colour(np.sqrt(squared_distances(colour)), edges)
+    sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
+    ranks = [to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
+    foreground = np.prod([1 - rank for rank in ranks], axis=0)
+    return [*ranks, foreground, to_unit(spread @ (foreground > foreground.mean()))]
+
+
+def spread_by_colour(distance: Array, edges: Array) -> Array:
+    """(n, n) how far each region spreads over the graph to every other, by distances of colour; none to itself."""
+    n = len(distance)
+    near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    near = near + near.T
+    is_near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
+    np.fill_diagonal(is_near, False)
+    ties = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
+    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
+    np.fill_diagonal(spread, 0.0)
+    return np.asarray(spread)
+
+
+def to_unit(values: Array) -> Array:
+    """Values from 0 to 1."""
+    return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))
+
+
+def _coarse(
+    colours: Array, scale: int, regions: Array, sums: Any, areas: Array, pixels: Array, salience: Array
+) -> Array:
+    """Features of the large segments of an image, averaged over the pixels of every region."""
+    from skimage.segmentation import felzenszwalb
+
+    height, width = regions.shape
+    segments = felzenszwalb(colours, scale=scale, sigma=0.8, min_size=50).ravel()
+    n = int(segments.max()) + 1
+    sizes = np.maximum(np.bincount(segments, minlength=n), 1).astype(np.float64)
+
+    def mean(values: Array) -> Array:
+        return np.asarray(np.bincount(segments, values, n) / sizes)
+
+    rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
+    x, y = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
+    at_border = (rows == 0) | (rows == height - 1) | (columns == 0) | (columns == width - 1)
+    spread = np.sqrt(np.maximum(mean(x**2 + y**2) - mean(x) ** 2 - mean(y) ** 2, 0))
+    own = np.column_stack([mean(pixels[:, j]) for j in range(4)])
+    total = sizes @ own / sizes.sum()
+    rest = (total * sizes.sum() - own * sizes[:, None]) / np.maximum(sizes.sum() - sizes, 1)[:, None]
+    border = pixels[at_border, :3].mean(axis=0)
+    flat = regions.ravel()
+    found = np.column_stack(
+        [
+            *(0.5 * np.log(sizes / sizes.sum()), mean(at_border) * np.sqrt(sizes), mean(np.hypot(x, y)), spread),
+            *(np.linalg.norm(own[:, :3] - border, axis=1), mean(salience[flat, 1]), mean(salience[flat, -2])),
+            *(own - rest)[:, :3].T,
+            own[:, 3],
+        ]
+    )
+    return np.asarray((sums @ found[segments]) / areas[:, None])
+
+
+def squared_distances(rows: Array) -> Array:
+    """Squared distances between all rows."""
+    norms = (rows**2).sum(axis=1)
+    return np.asarray(np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0))
+
+
+def _ways(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:
+    """Lengths of ways through neighbours, in differences of colour: to the border and the centre of the image; and how
+    much border there is in what a region is connected to, for its size."""
+    n = len(colour)
+    steps = np.linalg.norm(colour[edges[:, 0]] - colour[edges[:, 1]], axis=1)
+    steps = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
+    ways = csgraph.shortest_path(
+        sparse.csr_array((steps, (edges[:, 0], edges[:, 1])), shape=(n, n)), method="D", directed=False
+    )
+    ways = np.where(np.isfinite(ways), ways, 4.0)
+    closeness = np.exp(-0.5 * (ways / 0.3) ** 2)
+    connected = np.log((closeness @ on_border + 1) / np.sqrt(closeness @ (shares * n)))
+    return [ways[:, on_border > 0].min(axis=1), ways @ centre, connected]
+
+
+def _edge_values(own: Array, edges: Array, lengths: Array, between: Array) -> Array:
+    """How alike two neighbours are: numbers from 0 to 1, times the length of their border."""
+    a, b = own[edges[:, 0]], own[edges[:, 1]]
+    colour = ((a[:, :3] - b[:, :3]) ** 2).sum(axis=1)
+    patterns: Any = slice(8, 8 + TEXTURES)
+    texture = ((a[:, patterns] - b[:, patterns]) ** 2).sum(axis=1)
+    alike = [
+        np.ones(len(edges)),
+        np.exp(-colour / 0.2),
+        np.exp(-colour / 0.02),
+        np.exp(-texture / 0.1),
+        np.exp(-between / 0.1),
+    ]
+    return np.column_stack(alike) * lengths[:, None]

@@ -1,0 +1,327 @@
+"""Images as graphs of regions: features per region, neighbours, contrast features per pair of neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array, first_non_finite, locate
+from tacit.data.parameters import entries, even_table, is_whole, numbers, shorten
+from tacit.data.ragged import Ragged, states_of
+from tacit.data.ragged_rows import read_ragged
+
+
+class RegionGraph(NamedTuple):
+    """One image: the features and areas of its regions, pairs of neighbours, and the features of these pairs."""
+
+    values: Array
+    areas: Array
+    edges: Array
+    edge_values: Array
+
+
+class RegionGraphs:
+    """Graphs of regions, one per image: what `tacit.problems.Regions` learns from, and `tacit.regions` makes of images.
+
+    It behaves like a one-dimensional array of images: ``shape == (n,)``, integers give one `RegionGraph`, slices and
+    index arrays give a RegionGraphs, so `train_test_split` and `cross_val_score` take it whole.
+
+    Parameters
+    ----------
+    nodes : features per region: a `tacit.Ragged`, or a list of tables
+    areas : the area of every region, image after image, positive; None for 1 each
+    edges : (pairs, 2) neighbours, numbered within their image, each pair once; image after image; None for none
+    edge_values : (pairs, q) contrast features of the pairs, not negative; None for a constant 1
+    edge_offsets : where the pairs of each image begin, and where the last end; None where there is only one image, or
+        no pair at all
+    maps : the region of every pixel, one table (height, width) per image, or None; it turns labels of regions into
+        masks, and masks into labels of regions
+
+    >>> graphs = RegionGraphs([[[1.0], [2.0], [0.5]]], edges=[[0, 1], [1, 2]])
+    >>> graphs, graphs[0].edges.tolist()
+    (RegionGraphs(1 images, 3–3 regions each, 2 pairs of neighbours; 1 + 1 features), [[0, 1], [1, 2]])
+    """
+
+    def __init__(
+        self,
+        nodes: Any,
+        areas: Any = None,
+        edges: Any = None,
+        edge_values: Any = None,
+        edge_offsets: Any = None,
+        maps: Sequence[Any] | None = None,
+    ) -> None:
+        self.nodes = read_ragged(nodes, "image", "region")
+        if not isinstance(self.nodes.values, np.ndarray):
+            raise ValueError("the features of regions are a dense table; call toarray()")
+        n, rows = len(self.nodes), int(self.nodes.offsets[-1])
+        self.areas = _read_areas(areas, rows, self.nodes.offsets)
+        self.edges = _read_edges(edges)
+        self.edge_offsets = _read_edge_offsets(edge_offsets, n, len(self.edges))
+        self.edge_values = _read_edge_values(edge_values, len(self.edges))
+        _check_neighbours(self.edges, self.edge_offsets, self.nodes.lengths)
+        self.maps: tuple[Array, ...] | None = None if maps is None else _read_maps(maps, self.nodes.lengths)
+
+    @staticmethod
+    def from_list(images: Iterable[Any]) -> RegionGraphs:
+        """Graphs from a list of `RegionGraph`, or of tuples (values, areas, edges, edge_values).
+
+        >>> RegionGraphs.from_list([(np.ones((2, 3)), [5, 7], [[0, 1]], [[1.0]])])
+        RegionGraphs(1 images, 2–2 regions each, 1 pairs of neighbours; 3 + 1 features)
+        """
+        graphs = entries("images", images, "a list of graphs")
+        for i, graph in enumerate(graphs):
+            if not isinstance(graph, tuple | list) or len(graph) != 4:
+                raise ValueError(f"image {i} is {shorten(graph)}; a graph is (values, areas, edges, edge_values)")
+        parts = [
+            RegionGraphs([values], areas, edges, None if _is_empty(edge_values) else edge_values)
+            for values, areas, edges, edge_values in graphs
+        ]
+        return RegionGraphs.concatenate(parts)
+
+    @staticmethod
+    def concatenate(parts: Iterable[RegionGraphs]) -> RegionGraphs:
+        """The images of several RegionGraphs, one after the other."""
+        graphs = list(parts)
+        if not graphs or not all(isinstance(part, RegionGraphs) for part in graphs):
+            raise ValueError("nothing to concatenate: give at least one RegionGraphs")
+        widths = {part.edge_values.shape[1] for part in graphs if len(part.edges)}
+        if len(widths) > 1:
+            raise ValueError(f"pairs of neighbours have {sorted(widths)} features; all need as many")
+        width = widths.pop() if widths else graphs[0].edge_values.shape[1]
+        starts = np.cumsum([0] + [len(part.edges) for part in graphs])
+        has_maps = all(part.maps is not None for part in graphs)
+        return RegionGraphs(
+            Ragged.concatenate([part.nodes for part in graphs]),
+            np.concatenate([part.areas for part in graphs]),
+            np.concatenate([part.edges for part in graphs]),
+            np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs]),
+            np.concatenate(
+                [*(part.edge_offsets[:-1] + start for part, start in zip(graphs, starts, strict=False)), starts[-1:]]
+            ),
+            [own for part in graphs for own in part.maps or ()] if has_maps else None,
+        )
+
+    @staticmethod
+    def of(images: Any) -> RegionGraphs:
+        """A RegionGraphs as it is, a list of graphs as one."""
+        return images if isinstance(images, RegionGraphs) else RegionGraphs.from_list(images)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    @property
+    def ndim(self) -> int:
+        return 1
+
+    @property
+    def offsets(self) -> Array:
+        """Where the regions of each image begin."""
+        return np.asarray(self.nodes.offsets)
+
+    @property
+    def lengths(self) -> Array:
+        """Regions of each image."""
+        return self.nodes.lengths
+
+    @property
+    def shares(self) -> Array:
+        """The area of every region as a share of its image."""
+        totals = np.add.reduceat(self.areas, self.offsets[:-1])
+        return np.asarray(self.areas / np.repeat(totals, self.lengths))
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[RegionGraph]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if not isinstance(key, bool) and is_whole(key):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"image {shorten(key)} does not exist: there are {len(self)}")
+            i = range(len(self))[key]
+            own, links = (slice(cut[i], cut[i + 1]) for cut in (self.offsets, self.edge_offsets))
+            return RegionGraph(self.nodes[i], self.areas[own], self.edges[links], self.edge_values[links])
+        index = Ragged(np.arange(len(self)), np.arange(len(self) + 1))[key].values
+        rows, _ = states_of(self.offsets, index)
+        pairs, edge_offsets = states_of(self.edge_offsets, index)
+        chosen = object.__new__(RegionGraphs)  # what was checked once needs no second look
+        chosen.nodes, chosen.areas = self.nodes[index], self.areas[rows]
+        chosen.edges, chosen.edge_values = self.edges[pairs], self.edge_values[pairs]
+        chosen.edge_offsets = edge_offsets
+        chosen.maps = None if self.maps is None else tuple(self.maps[i] for i in index)
+        return chosen
+
+    def __repr__(self) -> str:
+        lengths = self.lengths
+        width = f"{self.nodes.values.shape[1]} + {self.edge_values.shape[1]} features"
+        span = f"{lengths.min()}–{lengths.max()} regions each" if len(self) else "no regions"
+        return f"RegionGraphs({len(self)} images, {span}, {len(self.edges)} pairs of neighbours; {width})"
+
+    def with_values(self, values: Any) -> RegionGraphs:
+        """The same graphs with other features of regions, one row for each."""
+        nodes = self.nodes.with_values(values)
+        return RegionGraphs(nodes, self.areas, self.edges, self.edge_values, self.edge_offsets, self.maps)
+
+    def mark(self, masks: Any) -> list[Array]:
+        """The label of every region under masks of pixels: the value that most of its pixels have, of a tie the lower.
+
+        ``masks`` holds one table (height, width) of whole numbers or booleans per image; None for an image without
+        one, whose regions get −1 each. Pixels of −1 are unknown: a region with any known pixel goes by those.
+        """
+        maps = self._maps("mark")
+        masks = entries("masks", masks, f"a mask for each of {len(self)} images, None where there is none", len(self))
+        return [
+            _majorities(own, mask, i) if mask is not None else np.full(self.lengths[i], -1)
+            for i, (own, mask) in enumerate(zip(maps, masks, strict=True))
+        ]
+
+    def paint(self, labels: Any) -> list[Array]:
+        """The label of every pixel, one table per image, from those of the regions."""
+        maps = self._maps("paint")
+        listed = entries("labels", labels, f"a list of labels for each of {len(self)} images", len(self))
+        painted = []
+        for i, own in enumerate(maps):
+            values = even_table(f"labels[{i}]", listed[i])
+            if values.shape != (self.lengths[i],):
+                raise ValueError(f"labels[{i}] has shape {values.shape}, image {i} has {self.lengths[i]} regions")
+            painted.append(values[own])
+        return painted
+
+    def shares_inside(self, boxes: Any) -> Ragged:
+        """The share of every region's pixels inside a box of its image; ``boxes`` has a row (x_min, y_min, x_max,
+        y_max) per image, NaN where there is none."""
+        table = numbers("boxes", boxes, "four numbers per image")
+        if table.shape != (len(self), 4):
+            raise ValueError(f"boxes have shape {table.shape} for {len(self)} images; give four numbers each")
+        parts = [_inside(own, box) for own, box in zip(self._maps("shares_inside"), table, strict=True)]
+        return Ragged(np.concatenate(parts), self.offsets)
+
+    def _maps(self, asked: str) -> tuple[Array, ...]:
+        if self.maps is None:
+            raise ValueError(
+                f"{asked} needs to know which pixels a region has: build the graphs with maps=, as tacit.regions does"
+            )
+        return self.maps
+
+
+def _inside(regions: Array, box: Array) -> Array:
+    counts = np.bincount(regions.ravel())
+    if np.isnan(box).any():
+        return np.ones(counts.size)
+    left, top, right, bottom = box
+    columns, rows = np.arange(regions.shape[1]) + 0.5, np.arange(regions.shape[0]) + 0.5
+    covered = ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+    return np.asarray(np.bincount(regions.ravel(), covered.ravel(), counts.size) / counts)
+
+
+def _majorities(regions: Array, mask: Any, i: int) -> Array:
+    mask = even_table(f"the mask of image {i}", mask)
+    if mask.shape != regions.shape:
+        raise ValueError(
+            f"the mask of image {i} has shape {mask.shape}, the image has {regions.shape}; it must be the same"
+        )
+    if mask.dtype.kind not in "biu":
+        raise ValueError(f"the mask of image {i} holds {mask.dtype}; labels of pixels are whole numbers")
+    mask = mask.astype(np.int64)
+    highest, n = int(mask.max(initial=0)), int(regions.max()) + 1
+    if mask.min() < -1 or highest > 10_000:
+        raise ValueError(f"the mask of image {i} holds labels from {mask.min()} to {highest}; use 0, 1, 2, …")
+    known = mask >= 0
+    flat = regions[known] * (highest + 1) + mask[known]
+    counts = np.bincount(flat, minlength=n * (highest + 1)).reshape(n, highest + 1)
+    return np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+
+
+def _read_areas(areas: Any, rows: int, offsets: Array) -> Array:
+    if areas is None:
+        return np.ones(rows)
+    table = numbers("areas", areas, "one positive number per region")
+    if table.shape != (rows,):
+        raise ValueError(f"areas have shape {table.shape} for {rows} regions; give one number each")
+    wrong = np.flatnonzero(~(np.isfinite(table) & (table > 0) & (table < 1e100)))
+    if wrong.size:
+        i, place = locate(offsets, wrong[0])
+        raise ValueError(f"the area of region {place} of image {i} is {table[wrong[0]]}; areas are positive")
+    return table.astype(np.float64)
+
+
+def _read_edges(edges: Any) -> Array:
+    if edges is None or _is_empty(edges):
+        return np.zeros((0, 2), dtype=np.int64)
+    table = numbers("edges", edges, "pairs of whole numbers, the places of two neighbours in their image")
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"edges have shape {table.shape}; an edge is a pair of neighbours, so give (pairs, 2)")
+    if not (np.isfinite(table).all() and (table == np.round(table)).all() and (np.abs(table) < 2**53).all()):
+        raise ValueError("edges hold numbers that are not whole; they are places of regions in their image")
+    return table.astype(np.int64)
+
+
+def _read_edge_offsets(offsets: Any, n: int, n_edges: int) -> Array:
+    if offsets is None:
+        if n_edges and n > 1:
+            raise ValueError(f"edge_offsets is missing: it says which of the {n_edges} pairs belong to which image")
+        return np.append(np.zeros(n, dtype=np.int64), n_edges)
+    meaning = f"{n + 1} numbers for {n} images: where the pairs of each begin, and the end"
+    return np.asarray(Ragged(np.zeros(n_edges), entries("edge_offsets", offsets, meaning, n + 1)).offsets)
+
+
+def _is_empty(values: Any) -> bool:
+    """Whether a list or an array has no entry; rows of several lengths have some."""
+    try:
+        return np.size(values) == 0
+    except ValueError:
+        return False
+
+
+def _read_edge_values(values: Any, n_edges: int) -> Array:
+    if values is None:
+        return np.ones((n_edges, 1))
+    table = numbers("edge_values", values, "a row of numbers per pair of neighbours").astype(np.float64)
+    if table.ndim != 2 or len(table) != n_edges or not table.shape[1]:
+        raise ValueError(f"edge_values have shape {table.shape} for {n_edges} pairs; give a row of features each")
+    if first_non_finite(table) is not None:
+        raise ValueError("edge_values hold NaN or infinity; fill the gap")
+    if table.min(initial=0.0) < 0:
+        row = int(np.argmin(table.min(axis=1)))
+        raise ValueError(
+            f"edge_values of pair {row} hold {table[row].min():g}; contrast features are not negative, so that cuts "
+            "are exact: use exp(-difference), say"
+        )
+    return table
+
+
+def _check_neighbours(edges: Array, offsets: Array, lengths: Array) -> None:
+    sizes = np.repeat(lengths, np.diff(offsets))
+    wrong = np.flatnonzero((edges.min(axis=1, initial=2**60) < 0) | (edges.max(axis=1, initial=-1) >= sizes))
+    if wrong.size:
+        i, place = locate(offsets, wrong[0])
+        raise ValueError(
+            f"pair {place} of image {i} is {edges[wrong[0]].tolist()}, but the image has {lengths[i]} regions, "
+            "counted from 0 in each image"
+        )
+    own = np.flatnonzero(edges[:, 0] == edges[:, 1])
+    if own.size:
+        i, place = locate(offsets, own[0])
+        raise ValueError(f"pair {place} of image {i} joins region {edges[own[0], 0]} to itself; leave it out")
+
+
+def _read_maps(maps: Any, lengths: Array) -> tuple[Array, ...]:
+    listed = entries("maps", maps, f"one table of regions for each of {len(lengths)} images", len(lengths))
+    tables = tuple(even_table(f"maps[{i}]", own) for i, own in enumerate(listed))
+    for i, own in enumerate(tables):
+        if own.ndim != 2 or own.dtype.kind not in "iu" or not own.size:
+            raise ValueError(f"maps[{i}] has shape {own.shape} of {own.dtype}; it holds the region of every pixel")
+        present = np.unique(own)
+        if not np.array_equal(present, np.arange(lengths[i])):
+            raise ValueError(
+                f"maps[{i}] holds regions from {present[0]} to {present[-1]}, image {i} has {lengths[i]}: every one "
+                "needs a pixel, counted from 0"
+            )
+    return tables

@@ -1,0 +1,432 @@
+"""Inference over graphs of regions: cuts for prediction, margins and imputation."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array, Rows, locate, smallest_integers, span
+from tacit.data.labels import find_labels
+from tacit.data.ragged import Ragged, states_of
+from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.digests import checksum
+from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.losses import checked_losses
+from tacit.problems.shared.margins import require_margins
+from tacit.problems.shared.row_sums import add_rows
+from tacit.vision.regions import kernels
+from tacit.vision.regions.cuts import Graphs, best_labels
+from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.labels import read_region_labels
+from tacit.vision.regions.limits import best_within_limits, cover, violations
+
+
+class RegionOracle:
+    """The best labels of regions by minimum cuts; a code is one label per region.
+
+    Parameters
+    ----------
+    images : the graphs
+    table : (regions, d) their features, every row times the region's share of its image's area
+    schema : labels and dimensions
+    pair_table : (pairs, q) features of the pairs
+    labels : (regions,) the true labels, −1 where unknown, K for a label that training never saw; None when predicting
+    limits : (n, K, 2) the least and the largest share of every label; None for no limits
+    losses : ``table[label, region]``
+    loss : "area" or "overlap", what the loss is when it is measured against other labels
+    weak : how much all images with unknown regions weigh together, beside the others
+    """
+
+    completes_labels = True
+    rescalings: tuple[str, ...] = ("margin",)
+    measures_completed = True
+    """`measured_against` makes another loss also where the present one does not need the hidden labels."""
+
+    def __init__(
+        self,
+        images: RegionGraphs,
+        table: Array,
+        schema: Schema,
+        pair_table: Array,
+        *,
+        labels: Array | None = None,
+        limits: Array | None = None,
+        losses: Array | None = None,
+        loss: str = "area",
+        weak: float = 1.0,
+    ) -> None:
+        self.classes = schema.classes
+        self.n_labels = len(schema.classes)
+        self.n_samples = len(images)
+        self.n_params = schema.n_params
+        self.offsets = images.offsets
+        self.code_offsets: Array | None = images.offsets
+        self.shares = images.shares
+        self.table = np.ascontiguousarray(table)
+        self.pair_table = np.ascontiguousarray(pair_table, dtype=np.float64)
+        self.edges = np.ascontiguousarray(images.edges)
+        self.edge_offsets = images.edge_offsets
+        self.weak = weak
+        self._loss_kind = loss
+        self._views = schema.views
+        self._precision = self.table.dtype
+        self._labels, self._limits, self._losses = labels, limits, losses
+        self._code_type = smallest_integers(self.n_labels)
+        if labels is not None and limits is not None:
+            self._refuse_impossible(labels, limits)
+
+    @property
+    def loss_needs_hidden(self) -> bool:
+        """The overlap with the truth is not defined while a part of the truth is unknown."""
+        is_open = self._labels is not None and bool((self._labels == TARGET).any())
+        return self._loss_kind == "overlap" and is_open
+
+    # maximise
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        scores, costs = self._scores(w, rows), self._costs(w, rows)
+        return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        require_margins("Regions", rescaling, rivals)
+        losses = self._loss_table()[self.regions(rows)]
+        code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
+        found = self._answer(code, w, rows)
+        return Assignment(found.code, found.value + self.loss(found.code, rows))
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        """The best labels that agree with those given and meet the limits.
+
+        Limits make this a hard problem, solved approximately: ``prefer`` stays where it is allowed and no worse, so
+        repeated imputation never lowers a score.
+        """
+        given, graphs = self._known(rows), self._graphs(rows)
+        scores = self._clamped(self._scores(w, rows), given)
+        costs, limits = self._costs(w, rows), self._limits_of(rows)
+        shares = self.shares[self.regions(rows)]
+        if limits is None:
+            code, miss = best_labels(graphs, scores, costs), np.zeros(len(graphs.starts) - 1)
+        else:
+            code = best_within_limits(graphs, scores, costs, shares, limits)
+            miss = violations(shares, code, graphs.starts, limits)
+        found = self._answer(code, w, rows)
+        if prefer is None:
+            return found
+        prefer = np.asarray(prefer)
+        wished = np.maximum(prefer, 0)
+        value = self.score(w, wished, rows)
+        fits = np.logical_and.reduceat((prefer >= 0) & ((given < 0) | (prefer == given)), graphs.starts[:-1])
+        if limits is not None:
+            fits &= violations(shares, wished, graphs.starts, limits) <= miss
+        keep = fits & (value >= found.value)
+        kept = np.repeat(keep, np.diff(graphs.starts))
+        code = np.where(kept, prefer, found.code).astype(self._code_type)
+        return Assignment(code, np.where(keep, value, found.value))
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The known labels, the unknown ones at random."""
+        given = self._known(None)
+        scores = self._clamped(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
+        graphs, nothing = self._graphs(None), np.zeros(len(self.edges))
+        if self._limits is None:
+            return np.asarray(scores.argmax(axis=1).astype(self._code_type))
+        found = best_within_limits(graphs, scores, nothing, self.shares, self._limits)
+        return np.asarray(found.astype(self._code_type))
+
+    # measure
+
+    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
+        code, graphs = self._read(code, rows), self._graphs(rows)
+        own = np.add.reduceat(self._scores(w, rows)[np.arange(code.size), code], graphs.starts[:-1])
+        a, b = graphs.ends
+        lost = self._costs(w, rows) * (code[a] != code[b])
+        images = np.repeat(np.arange(own.size), np.diff(graphs.edge_starts))
+        return np.asarray(own - np.bincount(images, lost, own.size))
+
+    def loss(self, code: Array, rows: Rows = None) -> Array:
+        code, starts = self._read(code, rows), self._graphs(rows).starts
+        losses = self._loss_table()[self.regions(rows)]
+        return np.add.reduceat(losses[np.arange(code.size), code], starts[:-1])
+
+    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
+        code, graphs = self._read(code, rows), self._graphs(rows)
+        coef = one_coef_each(coef, len(graphs.starts) - 1)
+        chosen = self.regions(rows)
+        places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
+        unary = np.zeros((self.n_labels, self.table.shape[1]))
+        add_rows(self.table, code, places, np.repeat(coef, np.diff(graphs.starts)), unary)
+        out = np.zeros(self.n_params)
+        views = self._views(out)
+        width = views["unary"].shape[1]
+        views["unary"][:] = unary[:, :width]
+        if "intercept" in views:
+            views["intercept"][:] = unary[:, width]
+        if "pairwise" in views:
+            values = self.pair_table[self._pairs(rows)]
+            kernels.add_contrasts(
+                graphs.starts, graphs.edge_starts, graphs.edges, values, code, coef, views["pairwise"]
+            )
+        return out
+
+    def units(self) -> Array:
+        """What a mean loss is taken over: the share of every image that is known."""
+        if self._loss_kind == "overlap":
+            return np.ones(self.n_samples)
+        known = self._known(None, unseen=True) != TARGET
+        return np.add.reduceat(self.shares * known, self.offsets[:-1])
+
+    # views and facts
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
+            return False
+        if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
+            return False
+        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # an image stands for its target as a whole or not
+        return bool(((own == 0) | (own == np.diff(self.offsets))).all())
+
+    def with_hidden(self, hidden: Array | None) -> Self:
+        """The same data, the unknown labels given by a code; None leaves them unknown."""
+        view = copy.copy(self)
+        if hidden is not None:
+            given = self._known(None)
+            view._labels = np.where(given < 0, self._read(hidden), given)
+        return view
+
+    def with_loss(self, losses: LossTable) -> Self:
+        view = copy.copy(self)
+        n = int(self.offsets[-1])
+        table, column = checked_losses(losses, self.n_labels, n, n)
+        view._losses = np.ascontiguousarray((table if column is None else table[:, column]).T)
+        return view
+
+    def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
+        """The same data, the loss measured against complete labels."""
+        if code is None:
+            raise ValueError("Regions measures losses against labels, not against a distribution of them; give a code")
+        view = copy.copy(self)
+        given = self._known(None)
+        full = np.where(given < 0, self._read(code), given)
+        view._losses = region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels)
+        return view
+
+    def known_part(self) -> KnownPart | None:
+        """See `tacit.oracle.capabilities.KnowsPart`: the images with a label for every region; where there are none,
+        the regions that have one, with the pairs between them."""
+        given = self._known(None)
+        is_open = np.logical_or.reduceat(given < 0, self.offsets[:-1])
+        if not is_open.any() or not (given >= 0).any():
+            return None
+        regions = given >= 0 if is_open.all() else np.repeat(~is_open, np.diff(self.offsets))
+        return KnownPart(*self._cut_out(regions))
+
+    def hidden_unknown(self) -> Array:
+        return np.flatnonzero(np.logical_or.reduceat(self._known(None) < 0, self.offsets[:-1]))
+
+    def sample_factors(self) -> Array:
+        """See `tacit.oracle.capabilities.WeighsSamples`."""
+        factors = np.ones(self.n_samples)
+        unknown = self.hidden_unknown()
+        n_known = self.n_samples - unknown.size
+        if unknown.size and n_known:
+            factors[unknown] = self.weak * n_known / unknown.size
+        return factors
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly; a cut takes about a hundred per pair of neighbours."""
+        return float(self.table.size * self.n_labels + 100.0 * len(self.edges) * max(1, self.n_labels - 1))
+
+    def exact(self) -> Self:
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
+
+    def digest(self) -> str:
+        return checksum(
+            *(self.table, self.pair_table, self.edges, self.offsets, self.edge_offsets),
+            *(self._labels, self._limits, self._losses),
+        )
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        tags = read_region_labels(labels, np.diff(self._graphs(rows).starts))
+        found = find_labels(self.classes, tags.values)
+        wrong = np.flatnonzero(tags.missing | (found < 0))
+        if wrong.size:
+            raise ValueError(
+                f"label {wrong[0]} of these images is missing or unknown; only complete outputs have a code"
+            )
+        return found.astype(self._code_type)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, None]:
+        return Ragged(self.classes[self._read(code, rows)], self._graphs(rows).starts), None
+
+    def regions(self, rows: Rows) -> Any:
+        """The regions of the chosen images: a slice where they are consecutive, else an array."""
+        return _places(self.offsets, rows, self.n_samples)
+
+    # parts
+
+    def _pairs(self, rows: Rows) -> Any:
+        return _places(self.edge_offsets, rows, self.n_samples)
+
+    def _graphs(self, rows: Rows) -> Graphs:
+        if rows is None:
+            return Graphs(self.offsets, self.edge_offsets, self.edges)
+        if isinstance(rows, slice):
+            first, last = span(rows, self.n_samples)
+            starts, edge_starts = (cut[first : last + 1] - cut[first] for cut in (self.offsets, self.edge_offsets))
+        else:
+            starts, edge_starts = (states_of(cut, np.asarray(rows))[1] for cut in (self.offsets, self.edge_offsets))
+        return Graphs(starts, edge_starts, np.ascontiguousarray(self.edges[self._pairs(rows)]))
+
+    def _scores(self, w: Array, rows: Rows) -> Array:
+        """(regions, K): a fresh table in double precision."""
+        views = self._views(w)
+        weights = views["unary"]
+        if "intercept" in views:
+            weights = np.hstack([weights, views["intercept"][:, None]])
+        table = self.table[self.regions(rows)].astype(self._precision, copy=False)
+        return np.ascontiguousarray(table @ weights.astype(self._precision, copy=False).T, dtype=np.float64)
+
+    def _costs(self, w: Array, rows: Rows) -> Array:
+        """What it costs if the two regions of a pair have different labels."""
+        views = self._views(w)
+        pairs = self.pair_table[self._pairs(rows)]
+        if "pairwise" not in views:
+            return np.zeros(len(pairs))
+        weights = views["pairwise"]
+        if weights.size and weights.min() < 0:
+            raise ValueError(
+                f"a weight of pairs of neighbours is {weights.min():g}; cuts need weights that are not negative: bound "
+                "them (tacit.penalties.Quadratic(lower={'pairwise': 0}))"
+            )
+        return np.asarray(pairs @ weights)
+
+    def _answer(self, code: Array, w: Array, rows: Rows) -> Assignment:
+        return Assignment(code.astype(self._code_type), self.score(w, code, rows))
+
+    def _clamped(self, scores: Array, given: Array) -> Array:
+        scores[(given[:, None] >= 0) & (given[:, None] != np.arange(self.n_labels))] = -np.inf
+        return scores
+
+    def _limits_of(self, rows: Rows) -> Array | None:
+        return None if self._limits is None else self._limits[slice(None) if rows is None else rows]
+
+    def _loss_table(self) -> Array:
+        if self._losses is None:
+            raise ValueError("these images were bound without labels, so outputs have no loss: bind with y")
+        return self._losses
+
+    def _known(self, rows: Rows, unseen: bool = False) -> Array:
+        if self._labels is None:
+            raise ValueError("these images were bound without labels: bind(X, y, ...) with y to impute or compare")
+        labels: Array = self._labels[self.regions(rows)]
+        if not unseen and (labels >= self.n_labels).any():
+            i, place = locate(self.offsets, int(np.argmax(self._labels >= self.n_labels)))
+            raise ValueError(
+                f"y[{i}][{place}] is a label that training never saw; the labels are {self.classes.tolist()}"
+            )
+        return labels
+
+    def _refuse_impossible(self, labels: Array, limits: Array) -> None:
+        """Limits that the given labels rule out."""
+        k = self.n_labels
+        given = np.where(labels >= 0, np.minimum(labels, k), k)
+        least = cover(self.shares, given, self.offsets, k + 1)
+        free = np.add.reduceat(self.shares * (labels < 0), self.offsets[:-1])
+        is_full = free == 0  # nothing is left to impute
+        low, high = limits[:, :, 0], limits[:, :, 1]
+        wrong = (least[:, :k] > high + 1e-6) | (least[:, :k] + free[:, None] < low - 1e-6)
+        wrong |= ((low.sum(axis=1) > 1 + 1e-6) | (high.sum(axis=1) < 1 - 1e-6))[:, None]
+        wrong &= ~is_full[:, None]
+        if wrong.any():
+            i, j = (int(place) for place in np.argwhere(wrong)[0])
+            raise ValueError(
+                f"nothing meets the limits of image {i}: label {self.classes[j]} must cover {low[i, j]:.1%} to "
+                f"{high[i, j]:.1%} of it, and the regions that are given leave {least[i, j]:.1%} to "
+                f"{least[i, j] + free[i]:.1%}; correct the limits, or the given regions"
+            )
+
+    def _cut_out(self, chosen: Array) -> tuple[Self, Array]:
+        """An oracle of these regions and the pairs between them, and the image that each of its samples is from."""
+        counts = np.add.reduceat(chosen, self.offsets[:-1])
+        owner = np.flatnonzero(counts)
+        a, b = Graphs(self.offsets, self.edge_offsets, self.edges).ends
+        inside = chosen[a] & chosen[b]
+        images = np.repeat(np.arange(self.n_samples), np.diff(self.edge_offsets))
+        view = copy.copy(self)
+        offsets = np.concatenate([[0], np.cumsum(counts[owner])])
+        number = np.cumsum(chosen) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(self.offsets))
+        view.n_samples, view.offsets, view.code_offsets = owner.size, offsets, offsets
+        view.edges = np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]]))
+        pairs = np.bincount(images[inside], minlength=self.n_samples)[owner]
+        view.edge_offsets = np.concatenate([[0], np.cumsum(pairs)])
+        view.table, view.shares = self.table[chosen], self.shares[chosen]
+        view.pair_table = self.pair_table[inside]
+        view._labels, view._limits = self._known(None)[chosen], None
+        if self._loss_kind == "overlap":
+            view._losses = region_losses("overlap", view._labels, view.shares, offsets, self.n_labels)
+        else:
+            view._losses = self._loss_table()[chosen]
+        return view, owner
+
+    def _read(self, code: Array, rows: Rows = None) -> Array:
+        """The labels of a code of these rows; kernels go where they say."""
+        code = np.asarray(code, dtype=np.int64)
+        n = int(self._graphs(rows).starts[-1]) if rows is not None else int(self.offsets[-1])
+        if code.shape != (n,):
+            raise ValueError(f"a code of shape {code.shape} for images of {n} regions; it has one label per region")
+        if code.size and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if code.size and code.max() >= self.n_labels:
+            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} labels")
+        return code
+
+
+MIN_FOREGROUND = 0.02
+"""The overlap loss divides by the area of a label, but by no less than this share of the image."""
+
+
+def region_losses(kind: str, labels: Array, shares: Array, offsets: Array, k: int) -> Array:
+    """(regions, K): what each label of a region adds to the loss; nothing where the truth (−1) is unknown.
+
+    "area" counts the share of the image that is wrong. "overlap" divides it by the share that the true foreground has
+    (all labels but the first): ``1 − IoU`` is at most that, and equals it where nothing beside the truth is taken.
+    """
+    is_known = labels >= 0
+    wrong = is_known[:, None] & (np.arange(k) != labels[:, None])
+    if kind == "area":
+        return np.where(wrong, shares[:, None], 0.0)
+    truth = np.where(is_known & (labels < k), labels, 0)
+    covered = np.maximum(cover(shares * is_known, truth, offsets, k), MIN_FOREGROUND)
+    images = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    one = 1 / covered[images, truth]
+    other = 1 / covered[images]
+    both = np.where(
+        (truth == 0)[:, None], other, np.where(np.arange(k) == 0, one[:, None], 0.5 * (one[:, None] + other))
+    )
+    return np.where(wrong, shares[:, None] * both, 0.0)
+
+
+def _places(offsets: Array, rows: Rows, n: int) -> Any:
+    if rows is None:
+        return slice(0, int(offsets[-1]))
+    if isinstance(rows, slice):
+        first, last = span(rows, n)
+        return slice(int(offsets[first]), int(offsets[last]))
+    return states_of(offsets, np.asarray(rows))[0]

@@ -1,0 +1,248 @@
+"""Labels of image regions: features of regions, and neighbours that prefer the same label."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.labels import check_listed, find_labels
+from tacit.data.parameters import is_not_negative, number, numbers, one_of, switch
+from tacit.data.ragged import Ragged
+from tacit.oracle import TARGET, Example, Problem, Schema
+from tacit.problems.chain.tags import read_tag_classes
+from tacit.problems.classes.blocks import check_blocks
+from tacit.vision.regions.graphs import RegionGraph, RegionGraphs
+from tacit.vision.regions.labels import read_limits, read_region_labels
+from tacit.vision.regions.oracle import RegionOracle, region_losses
+
+MAX_SCALE = 1e6
+"""By how much a feature may count more than others."""
+
+
+class Regions(Problem):
+    """Segmentation: a label for every region, ``s(y) = Σ_r a_r w_{y_r}·x_r − Σ_{(r,q)} v·f_rq [y_r ≠ y_q]``, v ≥ 0.
+
+    ``X`` is a `tacit.RegionGraphs`, as `tacit.regions` makes it of images: features x_r and share of the area a_r per
+    region, contrast features f per pair of neighbours. The weights v of pairs are never negative: neighbours prefer
+    the same label, and the best of all labellings with two labels is an exact minimum cut. With more labels it is
+    approximate (alpha-expansion), and learners say so: ``gap_`` is infinite.
+
+    ``y`` holds one label per region; −1 (or None) is an unknown one, which costs nothing and which `impute` fills in.
+    A `RegionLabels`, as `tacit.weak_labels` makes it of masks, boxes and labels of images, also says how much of an
+    image a label covers. O(regions · K · d) and one cut per image and pass.
+
+    Parameters
+    ----------
+    labels : all labels, where the training data may lack some, the background first; None takes those of y, sorted
+    pairwise : whether neighbours count; without them every region is labelled by itself
+    weak : how much all images with unknown regions weigh together, relative to all that are completely labelled; 0
+        leaves them out
+    loss : "area", the share of the image that is wrong; or "overlap", that divided by the share that the true
+        foreground has, an upper bound of 1 − IoU
+    fit_intercept : whether each label has a weight of its own, a constant feature of the region, block "intercept"
+    standardise : whether the features of regions are scaled to mean 0 and deviation 1 over all regions of the training
+        images and then bent to (−1, 1) by tanh: a few images tell little of how far a feature may go. All images count
+        alike for that, whatever their weights. The constant feature is then as large as a row of features can be long:
+        at 1 its weight costs too much, and what is rare in masks is found too often
+    scales : per feature, how much it counts once it is standardised; None for 1 each. To count twice as much makes the
+        weights of a feature cost a quarter: give larger numbers to those that you trust
+
+    >>> from tacit import RegionGraphs, StructuredSVM
+    >>> X = RegionGraphs.from_list([([[3.0], [0.1], [2.5]], [1, 1, 1], [[0, 1], [1, 2]], [[1.0], [1.0]])] * 3)
+    >>> model = StructuredSVM(Regions(), C=1000).fit(X, [[1, 0, 1]] * 3)
+    >>> model.predict(X)[0].tolist(), model.weights_["pairwise"]
+    ([1, 0, 1], array([0.]))
+    """
+
+    reads_once = True
+
+    def __init__(
+        self,
+        labels: Any = None,
+        pairwise: bool = True,
+        weak: float = 1.0,
+        loss: str = "area",
+        fit_intercept: bool = True,
+        standardise: bool = True,
+        scales: Any = None,
+    ) -> None:
+        self.labels = labels
+        self.pairwise = pairwise
+        self.weak = weak
+        self.loss = loss
+        self.fit_intercept = fit_intercept
+        self.standardise = standardise
+        self.scales = scales
+
+    def read(self, X: Any) -> RegionGraphs:
+        images = RegionGraphs.of(X)
+        if not len(images):
+            raise ValueError("no images: X holds 0 samples, a minimum of 1 is required")
+        return images
+
+    def check(self) -> None:
+        for name in ("pairwise", "fit_intercept", "standardise"):
+            switch(name, getattr(self, name))
+        one_of("loss", self.loss, ("area", "overlap"))
+        number("weak", self.weak, "a number from 0", is_not_negative)
+        check_listed(self.labels, "labels")
+        if self.scales is not None and not self.standardise:
+            raise ValueError("scales are for standardised features; multiply your own features by them")
+
+    def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
+        k, d = len(schema.classes), schema.n_features
+        n_pairs = schema.blocks.get("pairwise", (1,))
+        check_blocks(schema, {"unary": (k, d)}, {"intercept": (k,), "pairwise": n_pairs})
+        for name in ("mean", "scale", "factor") if self.standardise else ():
+            learned: Any = schema.facts.get(name)
+            if np.shape(learned) != (d,):
+                raise ValueError(f"the schema has no {name} of the {d} features; fit again")
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        self.check()
+        images = self.checked(X)
+        classes = read_tag_classes(self.labels, read_region_labels(y, images.lengths), images.offsets)
+        k, d = len(classes), images.nodes.values.shape[1]
+        read_limits(y, classes, len(images))
+        blocks: dict[str, tuple[int, ...]] = {"unary": (k, d)}
+        if self.fit_intercept:
+            blocks["intercept"] = (k,)
+        if self.pairwise:
+            blocks["pairwise"] = (images.edge_values.shape[1],)
+        facts: dict[str, Any] = {"is_exact": k <= 2 or not self.pairwise}
+        if self.standardise:
+            facts |= _standards(images.nodes.values) | {"factor": self._factors(d)}
+        return Schema(classes, d, blocks, facts)
+
+    def lower_bounds(self, schema: Schema) -> dict[str, float]:
+        """See `tacit.oracle.Problem.lower_bounds`: neighbours never prefer different labels."""
+        return {"pairwise": 0.0} if "pairwise" in schema.blocks else {}
+
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> RegionOracle:
+        images = self.checked(X)
+        self.check_schema(schema)
+        d, q = images.nodes.values.shape[1], images.edge_values.shape[1]
+        if d != schema.n_features:
+            raise ValueError(f"X has {d} features, but Regions is expecting {schema.n_features} features as input")
+        if "pairwise" in schema.blocks and len(images.edges) and schema.blocks["pairwise"] != (q,):
+            raise ValueError(
+                f"pairs of neighbours have {q} features, but Regions is expecting {schema.blocks['pairwise'][0]}"
+            )
+        if hidden is not None:
+            raise ValueError("Regions takes no hidden=: write −1 (or None) for the unknown labels of y")
+        supervision: dict[str, Any] = {}
+        if y is not None:
+            tags, k = read_region_labels(y, images.lengths), len(schema.classes)
+            found = find_labels(schema.classes, tags.values)
+            labels = np.where(tags.missing, TARGET, np.where(found < 0, k, found))
+            supervision = {
+                "labels": labels,
+                "limits": read_limits(y, schema.classes, len(images)),
+                "losses": region_losses(self.loss, labels, images.shares, images.offsets, k),
+            }
+        pairs = images.edge_values if len(images.edges) else np.zeros((0, *schema.blocks.get("pairwise", (1,))))
+        weighted = self._weighted(images, schema)
+        return RegionOracle(images, weighted, schema, pairs, loss=self.loss, weak=float(self.weak), **supervision)
+
+    def _weighted(self, images: RegionGraphs, schema: Schema) -> Array:
+        """The features of regions, a constant last where there is an intercept, times the share of the area."""
+        table, constant = images.nodes.values, 1.0
+        if self.standardise:
+            mean, scale, factor = (np.asarray(schema.facts[name]) for name in ("mean", "scale", "factor"))
+            table, constant = _standardised(table, mean, scale, factor)
+        if self.fit_intercept:
+            table = np.hstack([table, np.full((len(table), 1), constant)])
+        return np.asarray((table * images.shares[:, None]).astype(images.nodes.dtype))
+
+    def _factors(self, d: int) -> Array:
+        """How much every feature counts."""
+        if self.scales is None:
+            return np.ones(d)
+        factors = numbers("scales", self.scales, "one number from 0 per feature").astype(np.float64)
+        if factors.shape != (d,):
+            raise ValueError(f"scales have shape {factors.shape} for {d} features; give one number each")
+        wrong = np.flatnonzero(~((factors >= 0) & (factors <= MAX_SCALE)))
+        if wrong.size:
+            raise ValueError(
+                f"scales[{wrong[0]}] is {factors[wrong[0]]}; a feature counts from 0 to {MAX_SCALE:g} times"
+            )
+        return factors
+
+    def example(self, rng: np.random.Generator) -> Example:
+        classes = np.array(["ground", "horse"] if self.labels is None else self.labels)
+        k, d, q = len(classes), int(rng.integers(1, 3)), int(rng.integers(1, 3))
+        graphs = []
+        for size in rng.integers(1, 5 if k == 2 else 4, int(rng.integers(3, 5))):
+            pairs = [pair for pair in itertools.combinations(range(size), 2) if rng.random() < 0.7]
+            edges = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+            values = rng.integers(-2, 3, (size, d)).astype(np.float64)
+            areas = rng.integers(1, 4, size).astype(float)
+            graphs.append(RegionGraph(values, areas, edges, rng.integers(0, 3, (len(pairs), q)).astype(float)))
+        graphs[0] = graphs[0]._replace(edges=np.zeros((0, 2), dtype=np.int64), edge_values=np.zeros((0, q)))
+        X = RegionGraphs.from_list(graphs)
+        if len(X.edges) == 0:
+            q = 1
+        standards = _standards(X.nodes.values)
+        place = {label: j for j, label in enumerate(classes.tolist())}
+
+        def outputs(x: RegionGraph) -> list[tuple[Any, Any]]:
+            return [(classes[list(own)], None) for own in itertools.product(range(k), repeat=len(x.values))]
+
+        def joint_feature(x: RegionGraph, label: Any, h: Any) -> Array:
+            unary, intercept, pairwise = np.zeros((k, d)), np.zeros(k), np.zeros(q)
+            own = [place[name] for name in label.tolist()]
+            for row, area, j in zip(x.values, x.areas / x.areas.sum(), own, strict=True):
+                bent = np.tanh((row - standards["mean"]) / standards["scale"]) if self.standardise else row
+                unary[j] += area * bent
+                intercept[j] += area * (np.sqrt(d) if self.standardise else 1.0)
+            for (a, b), values in zip(x.edges, x.edge_values, strict=True):
+                if own[a] != own[b]:
+                    pairwise -= values
+            parts = [unary.ravel()]
+            if self.fit_intercept:
+                parts.append(intercept)
+            if self.pairwise:
+                parts.append(pairwise)
+            return np.concatenate(parts)
+
+        def loss(true: Any, label: Any, h: Any) -> float:
+            areas = next(
+                x.areas / x.areas.sum() for i, x in enumerate(X) if y[i] is true or np.shares_memory(y[i], true)
+            )
+            table = region_losses(self.loss, _codes(true, place), areas, np.array([0, len(areas)]), k)
+            return float(table[np.arange(len(areas)), _codes(label, place)].sum())
+
+        y = Ragged(classes[rng.integers(0, k, int(X.offsets[-1]))], X.offsets)
+        return Example(X, y, None, outputs, joint_feature, loss)
+
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(labels=["ground", "horse"], standardise=False),
+            cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False, standardise=False),
+            cls(labels=["ground", "horse"], loss="overlap", standardise=False),
+        ]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _codes(labels: Any, place: dict[Any, int]) -> Array:
+    return np.array([place[label] for label in labels.tolist()])
+
+
+def _standardised(values: Array, mean: Array, scale: Array, factor: Array) -> tuple[Array, float]:
+    """Features from −1 to 1 times their factor, and how long a row of them can be at the most."""
+    return np.tanh((values - mean) / scale) * factor, float(np.linalg.norm(factor))
+
+
+def _standards(values: Array) -> dict[str, Array]:
+    """Mean and deviation of every feature; 1 for the deviation of a constant one."""
+    mean, scale = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
+    return {"mean": mean, "scale": np.where(scale > 1e-9 * (1 + np.abs(mean)), scale, 1.0)}

@@ -1,0 +1,194 @@
+"""Images cut into regions, described by colour, texture, place and neighbours. Needs the extra ``vision``."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_not_negative, is_positive, number, one_of, reason, whole_number
+from tacit.data.ragged import Ragged
+from tacit.runtime import Progress
+from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.runtime.threads import check_jobs
+from tacit.vision.photos import MAX_PIXELS, read_image
+from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Described, describe_regions
+from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.window_bags import as_grey, cache_folder, image_sources
+
+KIND = 8
+"""Of the description: another number makes every cache anew. Raise it when the numbers change."""
+
+MAX_REGIONS = 20_000
+"""Regions per image at the most."""
+
+
+class _Setting(NamedTuple):
+    method: str
+    n_segments: int
+    compactness: float
+    scale: float
+    min_size: int
+
+
+def regions(
+    images: Any,
+    method: str = "felzenszwalb",
+    *,
+    n_segments: int = 200,
+    compactness: float = 30.0,
+    scale: float = 30.0,
+    min_size: int = 20,
+    cache: str | os.PathLike[str] | None = None,
+    max_pixels: int = MAX_PIXELS,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+) -> RegionGraphs:
+    """Cut images into regions of even colour, and describe each and its neighbours: graphs for `problems.Regions`.
+
+    A region is described by colour, texture, place, size and how it differs from its neighbours and from the border of
+    the image; a pair of neighbours by how alike they are (`REGION_FEATURES` and `EDGE_FEATURES` of
+    `tacit.vision.regions.features` name the columns). Grey images work, colours say more. The graphs know which pixels
+    a region has, so ``paint`` turns labels of regions into masks.
+
+    A mask of regions can be no better than the regions: look at the share of pixels that ``paint(mark(masks))`` gets
+    right before anything is learned. For SLIC, a compactness below 10 lowers it much.
+
+    Parameters
+    ----------
+    images : as in `tacit.windows`: an array, a path, a folder, or a list of arrays and paths
+    method : "felzenszwalb" (Felzenszwalb & Huttenlocher 2004), regions whose sizes follow the image, or "slic" (Achanta
+        et al. 2012), regions of about the same size
+    n_segments, compactness : of "slic": about how many regions, and how much place counts beside colour
+    scale, min_size : of "felzenszwalb": larger scales make larger regions, of at least so many pixels
+    cache : a folder in which the regions of every image are kept, under a checksum of pixels and settings; None
+        computes them anew
+    max_pixels : larger image files are refused before they are unpacked
+    n_jobs : threads that share the images; None for one
+    verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
+
+    >>> image = np.zeros((40, 60, 3)); image[10:30, 20:40] = (0.6, 0.3, 0.1)
+    >>> graphs = regions(image, "slic", n_segments=20)
+    >>> bool(graphs.lengths[0] > 10), int(graphs.paint(graphs.mark([image[:, :, 0] > 0]))[0].sum())
+    (True, 400)
+    """
+    one_of("method", method, ("slic", "felzenszwalb"))
+    setting = _Setting(
+        method,
+        whole_number("n_segments", n_segments, 1, MAX_REGIONS),
+        float(number("compactness", compactness, "a positive number", is_positive)),
+        float(number("scale", scale, "a number from 0", is_not_negative)),
+        whole_number("min_size", min_size, 1, 1 << 31),
+    )
+    check_jobs(n_jobs)
+    sources = image_sources(images)
+    folder = None if cache is None else cache_folder(cache)
+    parts = list(_all_described(sources, setting, folder, max_pixels, n_jobs, verbose))
+    offsets = np.cumsum([0] + [len(part.areas) for part in parts])
+    edge_offsets = np.cumsum([0] + [len(part.edges) for part in parts])
+    return RegionGraphs(
+        Ragged(np.concatenate([part.values for part in parts]), offsets),
+        np.concatenate([part.areas for part in parts]),
+        np.concatenate([part.edges for part in parts]),
+        np.concatenate([part.edge_values for part in parts]),
+        edge_offsets,
+        [part.regions for part in parts],
+    )
+
+
+def _all_described(
+    sources: list[Any], setting: _Setting, folder: Path | None, max_pixels: int, n_jobs: int | None, verbose: int
+) -> Iterator[Described]:
+    """The regions of every image, in order."""
+    progress, began = Progress(verbose, len(sources)), time.perf_counter()
+
+    def describe(i: int) -> Described:
+        source = sources[i]
+        name = f"image {i}" if isinstance(source, np.ndarray) else repr(str(source))
+        pixels = source if isinstance(source, np.ndarray) else read_image(source, max_pixels)
+        return _described(pixels, name, setting, folder)
+
+    try:
+        with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
+            for i, part in enumerate(pool.map(describe, range(len(sources)))):
+                progress.show(time.perf_counter() - began, i + 1, "images cut into regions")
+                yield part
+    finally:
+        progress.close()
+
+
+def _described(pixels: Array, name: str, setting: _Setting, folder: Path | None) -> Described:
+    if folder is None:
+        return _cut_and_describe(pixels, name, setting)
+    key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
+    kept = folder / f"{key}.regions"
+    if os.path.exists(kept):
+        try:
+            return _checked_cache(read_archive(kept, "regions")[1])
+        except (StorageError, KeyError) as error:
+            message = f"the cache of {name} is broken and made anew ({reason(error)})"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+    found = _cut_and_describe(pixels, name, setting)
+    write_archive(kept, "regions", {"image": name}, found._asdict())
+    return found
+
+
+def _checked_cache(arrays: dict[str, Array]) -> Described:
+    """What a file of the cache holds, refused unless it can be the regions of an image."""
+    found = Described(**{name: arrays[name] for name in Described._fields})
+    kinds = zip(found, (2, 1, 2, 2, 2), ("f", "f", "i", "f", "iu"), strict=True)
+    widths = found.values.shape[1:], found.edges.shape[1:], found.edge_values.shape[1:]
+    if not all(is_table(table, ndim, kind) for table, ndim, kind in kinds) or widths != (
+        (len(REGION_FEATURES),), (2,), (len(EDGE_FEATURES),)
+    ):  # fmt: skip
+        raise StorageError(f"it holds tables of {widths} columns, not regions")
+    return found
+
+
+def _cut_and_describe(pixels: Array, name: str, setting: _Setting) -> Described:
+    colours = as_colours(pixels, name)
+    return describe_regions(colours, _cut(colours, setting))
+
+
+def _cut(colours: Array, setting: _Setting) -> Array:
+    """The region of every pixel, numbered from 0 without gaps."""
+    try:
+        from skimage.segmentation import felzenszwalb, slic
+    except ImportError as error:
+        raise ImportError('regions need scikit-image: pip install "tacit[vision]"') from error
+    if min(colours.shape[:2]) < 3:
+        return np.zeros(colours.shape[:2], dtype=np.int32)  # too small to cut
+    if setting.method == "slic":
+        cut = slic(colours, n_segments=setting.n_segments, compactness=setting.compactness, start_label=0)
+    else:
+        cut = felzenszwalb(colours, scale=setting.scale, sigma=0.5, min_size=setting.min_size)
+    numbered = np.unique(cut, return_inverse=True)[1].reshape(cut.shape).astype(np.int32)
+    if numbered.max() >= MAX_REGIONS:
+        raise ValueError(f"{numbered.max() + 1} regions in one image; raise min_size or scale, or shrink the image")
+    return numbered
+
+
+def as_colours(image: Array, name: str = "the image") -> Array:
+    """(height, width, 3) in [0, 1], from grey or colours of 1, 8, 16 bits or floats; transparent pixels are white.
+
+    >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
+    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    grey = as_grey(image, name)  # which refuses what is no image
+    if image.ndim == 2 or image.shape[2] < 3:
+        return np.asarray(np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1))
+    pixels = image / np.iinfo(image.dtype).max if image.dtype.kind == "u" else image.astype(np.float64)
+    colours = pixels[:, :, :3]
+    if image.shape[2] == 4:
+        alpha = pixels[:, :, 3:]
+        colours = colours * alpha + (1 - alpha)
+    return np.clip(colours, 0, 1)

@@ -1,0 +1,225 @@
+"""The folder that ``tacit segment`` reads: images, masks of some, boxes and words for others."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.location import find_folder
+from tacit.data.parameters import shorten
+from tacit.vision.box_files import BoxTable, boxes_coco, boxes_csv, boxes_voc, match_rows
+from tacit.vision.photos import MAX_PIXELS, image_size, is_image, pillow, read_image
+from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.weak import MIN_INSIDE
+
+WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+"""What a row of ``labels.csv`` may say."""
+
+
+class LabelledImages(NamedTuple):
+    """Images of a folder in the order of their names, and what is known of each."""
+
+    files: list[Path]
+    masks: list[Array | None]
+    boxes: Array
+    contains: list[bool | None]
+    inputs: list[Path]
+
+
+def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> LabelledImages:
+    """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
+    or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
+
+    Pixels of a mask above half of its range are object. A mask without an image, of another size, or of a format that
+    cannot be read is an error that names it.
+    """
+    place = find_folder(folder, "images with masks")
+    files = image_files(place / "images")
+    masks = _read_masks(place / "masks", files, max_pixels)
+    table, source = _read_boxes(place)
+    boxes = np.full((len(files), 4), np.nan)
+    if table is not None:
+        table = _one_box_each(table)
+        rows = match_rows(table, files)
+        boxes = np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
+        for file, box, row in zip(files, boxes, rows, strict=True):
+            if row >= 0:
+                _check_box(file, box, table.sizes[row], max_pixels)
+    labels = place / "labels.csv"
+    contains: list[bool | None] = [None] * len(files)
+    if labels.exists():
+        contains = _read_labels(labels, files)
+        _refuse_contradictions(files, masks, boxes, contains)
+    inputs = [path for path in (source, labels) if path is not None and path.is_file()]
+    return LabelledImages(files, masks, boxes, contains, inputs)
+
+
+def image_files(folder: Path) -> list[Path]:
+    """The images of a folder, sorted by name; two with the same stem are an error, since masks go by it."""
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; put the images into it")
+    files = sorted(file for file in folder.iterdir() if is_image(file))
+    if not files:
+        raise ValueError(f"the folder {shorten(str(folder))} has no images; put some into it, as .jpg or .png, say")
+    stems: dict[str, Path] = {}
+    for file in files:
+        if file.stem in stems:
+            raise ValueError(
+                f"{stems[file.stem].name} and {file.name} have the same stem, so their masks would have the same name; "
+                "rename one"
+            )
+        stems[file.stem] = file
+    return files
+
+
+def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
+    """Masks of these images, to the pixel what is known of them: a drawn mask as it was drawn, nothing outside a box.
+
+    Regions lie across both, so labels of regions alone may differ from them by a few pixels.
+    """
+    kept = []
+    for drawn, box, mask in zip(data.masks, data.boxes, masks, strict=True):
+        if drawn is None and not np.isnan(box).any():
+            left, top, right, bottom = box
+            columns, rows = np.arange(mask.shape[1]) + 0.5, np.arange(mask.shape[0]) + 0.5
+            mask = mask & ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+        kept.append(mask if drawn is None else drawn)
+    return kept
+
+
+def write_mask(path: Path, mask: Array) -> None:
+    """Write a mask as PNG, the object 255 and all else 0."""
+    pillow().fromarray(np.where(mask, 255, 0).astype(np.uint8)).save(path, format="PNG")
+
+
+def read_mask(path: Path, max_pixels: int = MAX_PIXELS) -> Array:
+    """A mask from an image: which pixels are above half of its range."""
+    pixels = read_image(path, max_pixels)
+    half = np.iinfo(pixels.dtype).max / 2 if pixels.dtype.kind == "u" else 0.5
+    if pixels.ndim == 3:
+        colours = pixels.shape[2] - (pixels.shape[2] in (2, 4))
+        pixels = pixels[:, :, :colours].max(axis=2)
+    if pixels.dtype.kind == "u" and 0 < pixels.max(initial=0) <= 1:
+        half = 0.5  # 0 and 1 are common, too
+    return np.asarray(pixels > half)
+
+
+def _read_masks(folder: Path, files: list[Path], max_pixels: int) -> list[Array | None]:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; it holds the masks of some images, as PNG")
+    masks: list[Array | None] = [None] * len(files)
+    places = {file.stem: i for i, file in enumerate(files)}
+    for file in sorted(file for file in folder.iterdir() if is_image(file)):
+        if file.stem not in places:
+            raise ValueError(
+                f"the mask {file.name} has no image: there is no {file.stem}.* in images/; rename or remove it"
+            )
+        i = places[file.stem]
+        if masks[i] is not None:
+            raise ValueError(f"the image {files[i].name} has two masks; remove one")
+        mask = read_mask(file, max_pixels)
+        width, height = image_size(files[i], max_pixels)
+        if mask.shape != (height, width):
+            raise ValueError(
+                f"the mask {file.name} has {mask.shape[1]} × {mask.shape[0]} pixels, its image {width} × {height}; "
+                "they must be the same"
+            )
+        masks[i] = mask
+    if not any(mask is not None for mask in masks):
+        raise ValueError(f"the folder {shorten(str(folder))} has no masks; draw a few, as PNG of the image's stem")
+    return masks
+
+
+def _read_boxes(place: Path) -> tuple[BoxTable | None, Path | None]:
+    readers = {"boxes.csv": boxes_csv, "boxes.json": boxes_coco, "boxes": boxes_voc}
+    found = [name for name in readers if (place / name).exists()]
+    if len(found) > 1:
+        raise ValueError(f"{shorten(str(place))} has {' and '.join(found)}; keep one table of boxes")
+    if not found:
+        return None, None
+    return readers[found[0]](place / found[0]), place / found[0]
+
+
+def _one_box_each(table: BoxTable) -> BoxTable:
+    """The box around all boxes of an image: what lies outside of every one of them is background."""
+    kinds = sorted({str(kind) for kind in table.y} - {""})
+    if len(kinds) > 1:
+        raise ValueError(
+            f"there are boxes of {shorten(kinds[0])} and {shorten(kinds[1])}, and masks have one kind of object; keep "
+            "the rows of one class"
+        )
+    names, first, owner = np.unique(table.files, return_index=True, return_inverse=True)
+    boxes = np.asarray(table.boxes, dtype=np.float64)[first]
+    np.minimum.at(boxes[:, :2], owner, table.boxes[:, :2])
+    np.maximum.at(boxes[:, 2:], owner, table.boxes[:, 2:])
+    return BoxTable(names, table.y[first], boxes, table.sizes[first])
+
+
+def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:
+    """A box without a region inside, by the name of its image."""
+    for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(data.boxes), strict=True):
+        if mask is None and not np.isnan(box).any() and own.max() < MIN_INSIDE:
+            raise ValueError(
+                f"the box {tuple(box.tolist())} of {file.name} has no region inside: it is smaller than the parts of "
+                "even colour that the image was cut into; make it larger, or take --method slic"
+            )
+
+
+def _check_box(file: Path, box: Array, size: Array, max_pixels: int) -> None:
+    width, height = image_size(file, max_pixels)
+    if (size > 0).all() and tuple(size) != (width, height):
+        raise ValueError(
+            f"the box of {file.name} was drawn in an image of {size[0]:g} × {size[1]:g} pixels, and this one has "
+            f"{width} × {height}; take the version of the image that it was drawn in"
+        )
+    left, top, right, bottom = box.tolist()
+    if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
+        raise ValueError(
+            f"the box {(left, top, right, bottom)} of {file.name} leaves the image of {width} × {height} pixels; "
+            "correct it, or take the version of the image that it was drawn in"
+        )
+
+
+def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
+    places: dict[str, int] = {}
+    for i, file in enumerate(files):
+        places[file.name] = places[file.stem] = i
+    words: list[bool | None] = [None] * len(files)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            columns = csv.DictReader(stream)
+            rows: list[Any] = list(columns)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not a table of file,contains ({error})") from error
+    missing = {"file", "contains"} - set(columns.fieldnames or ())
+    if missing:
+        raise ValueError(f"{path.name} has no column {min(missing)}; its first line must be file,contains")
+    for line, row in enumerate(rows, start=2):
+        name, word = (str(row.get(column) or "").strip() for column in ("file", "contains"))
+        if name not in places:
+            raise ValueError(f"{path.name}, line {line}: there is no image {shorten(name)}; correct the column file")
+        if word.lower() not in WORDS:
+            raise ValueError(f"{path.name}, line {line}: contains is {shorten(word)}; write yes or no")
+        i, says = places[name], WORDS[word.lower()]
+        if words[i] is not None and words[i] != says:
+            raise ValueError(f"{path.name}, line {line}: {files[i].name} has both yes and no; remove one")
+        words[i] = says
+    return words
+
+
+def _refuse_contradictions(
+    files: list[Path], masks: list[Array | None], boxes: Array, contains: list[bool | None]
+) -> None:
+    """Images that do not contain the object and have a box or a mask of it."""
+    for file, mask, box, word in zip(files, masks, boxes, contains, strict=True):
+        what = "a mask" if mask is not None and mask.any() else "a box" if not np.isnan(box).any() else ""
+        if word is False and what:
+            raise ValueError(
+                f"labels.csv says that {file.name} does not contain the object, and it has {what}; correct one"
+            )

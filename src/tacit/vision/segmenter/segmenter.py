@@ -1,0 +1,234 @@
+"""The application: images, some with masks, some with boxes or less; masks come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import (
+    is_list,
+    is_not_negative,
+    is_positive,
+    number,
+    numbers,
+    one_of,
+    shorten,
+    whole_number,
+)
+from tacit.data.ragged import Ragged
+from tacit.learners import IterativeLatentSVM, StructuredSVM
+from tacit.learners.application import Application
+from tacit.problems import Regions
+from tacit.runtime import Status
+from tacit.vision.regions import RegionLabels
+from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.superpixels import regions
+from tacit.vision.regions.weak import weak_labels
+from tacit.vision.segmenter.choice import SEGMENTER_LABELS, choose_C, count_filled, share_right
+from tacit.vision.segmenter.fill_boxes import boxed_images, fill_more_boxes
+from tacit.vision.segmenter.learning import learn_regions
+
+
+class Segmenter(Application):
+    """Learn to find an object's pixels from images of which a few have masks, others a box, a word, or nothing.
+
+    Images are cut into regions (`tacit.regions`), weak labels become constraints on the labels of the regions
+    (`tacit.weak_labels`), and `IterativeLatentSVM` learns from both, beginning with a model of the masks alone. Boxes
+    are filled in before that, by a model that sees them (`tacit.vision.segmenter.fill_boxes`).
+
+    Parameters
+    ----------
+    method : how images are cut: "felzenszwalb" or "slic"
+    C : weight of the loss; "auto" takes as much as there are images with masks if these are one or two; from three on
+        the nearest of 1, 3, 10, 30, 100, 300 and 1000, or the one of these that cross-validation on them finds better
+        by more than chance; then, where boxes are filled in, the geometric mean of that and of how many images have a
+        mask or a box. A number is taken as it is
+    weak : how much all images without a mask weigh together, beside those with one; "auto" is the square root of how
+        many there are of them per image with a mask; 0 leaves them out
+    random_state : of the folds of the cross-validation
+    cache : a folder that keeps the regions of images, for the next fit
+    n_jobs, verbose : as in `tacit.LatentSVM`
+
+    Attributes
+    ----------
+    model_ : the fitted learner, a `StructuredSVM` where no image was left open
+    box_model_ : the learner that filled in boxes; None where there are none
+    box_limits_, box_images_ : which shares of a box it allows, and which images it learned from
+    C_, weak_ : what was chosen
+    accuracy_, iou_ : means over the images with masks, each predicted by a model of the other folds' masks alone; NaN
+        where there are too few
+    ceiling_ : (accuracy, IoU) that the best labels of regions would have on the images with masks
+    shares_ : the share of the image that the object covers in each of them
+
+    >>> rng = np.random.default_rng(0)
+    >>> images, masks = [], []
+    >>> for i in range(8):
+    ...     image, mask = rng.random((40, 50, 3)) * 0.2, np.zeros((40, 50), bool)
+    ...     mask[8:30, 10 + i : 30 + i] = True
+    ...     image[mask] += 0.6
+    ...     images.append(image)
+    ...     masks.append(mask if i < 4 else None)
+    >>> model = Segmenter(verbose=0).fit(images, masks)
+    >>> found = model.predict(images[:1])[0]
+    >>> bool((found == masks[0]).mean() > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        method: str = "felzenszwalb",
+        C: float | str = "auto",
+        weak: float | str = "auto",
+        random_state: int = 0,
+        cache: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 1,
+    ) -> None:
+        self.method = method
+        self.C = C
+        self.weak = weak
+        self.random_state = random_state
+        self.cache = cache
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def check_parameters(self) -> None:
+        one_of("method", self.method, ("felzenszwalb", "slic"))
+        if not isinstance(self.C, str) or self.C != "auto":
+            number("C", self.C, "'auto' or a positive number", is_positive)
+        if not isinstance(self.weak, str) or self.weak != "auto":
+            number("weak", self.weak, "'auto' or a number from 0", is_not_negative)
+        whole_number("random_state", self.random_state, 0, 2**32 - 1)
+
+    def check_learned(self) -> None:
+        model = getattr(self, "model_", None)
+        if not isinstance(model, StructuredSVM | IterativeLatentSVM) or not isinstance(model.problem, Regions):
+            raise ValueError("model_ is missing, or no model of regions; a fitted Segmenter has it")
+        self._check_box_model()
+        if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
+            raise ValueError(f"model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
+        for name in ("C_", "weak_", "accuracy_", "iou_"):
+            value = getattr(self, name, None)
+            if not isinstance(value, float) or np.isinf(value):
+                raise ValueError(f"{name} is {shorten(value)}; a fitted Segmenter has a number there")
+
+    def _check_box_model(self) -> None:
+        if not hasattr(self, "box_model_") or not isinstance(getattr(self, "box_limits_", None), np.ndarray):
+            raise ValueError("box_model_ or box_limits_ is missing; a fitted Segmenter has them: fit again")
+        model, limits = self.box_model_, self.box_limits_
+        if model is None:
+            return
+        if not isinstance(model, IterativeLatentSVM) or not isinstance(model.problem, Regions):
+            raise ValueError("box_model_ is no model of regions; a Segmenter fills in boxes with it")
+        if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
+            raise ValueError(f"box_model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
+        if limits.shape != (2,) or limits.dtype.kind != "f" or not 0 <= limits[0] <= limits[1] <= 1:
+            raise ValueError(f"box_limits_ are {shorten(limits)}; they are two shares of a box, the lower one first")
+
+    def fit(self, images: Any, masks: Any, boxes: Any = None, contains: Any = None) -> Segmenter:
+        """Learn from images.
+
+        Parameters
+        ----------
+        images : a list of paths or arrays
+        masks : per image a table (height, width), 1 (or True) for the object and 0 elsewhere, −1 where it is unknown;
+            or None
+        boxes : (n, 4) x_min, y_min, x_max, y_max around the object, NaN for none
+        contains : per image True or False, whether the object is there, or None
+        """
+        self.check_parameters()
+        masks = _check_masks(images, masks)
+        graphs = self.cut(images)
+        y = weak_labels(graphs, masks, boxes, contains)
+        return self.fit_regions(graphs, y, masks, boxes)
+
+    def cut(self, images: Any) -> RegionGraphs:
+        """The regions of images, as `fit` and `predict` use them."""
+        verbose = int(self.verbose)
+        return regions(images, self.method, cache=self.cache, n_jobs=self.n_jobs, verbose=verbose)
+
+    def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any], boxes: Any = None) -> Segmenter:
+        """`fit` from regions and what is known of them, for those who cut images themselves.
+
+        ``y`` is what `tacit.weak_labels` makes of masks, boxes and words. With the boxes themselves given, too, they
+        are filled in first (`tacit.vision.segmenter.fill_boxes`); without, they count by what y says of their regions.
+        """
+        self.check_parameters()
+        table = None if boxes is None else numbers("boxes", boxes, "four numbers per image").astype(np.float64)
+        if table is not None and table.shape != (len(graphs), 4):
+            raise ValueError(f"boxes have shape {table.shape} for {len(graphs)} images; give four numbers each")
+        y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+        if not len(graphs) == len(y) == len(masks):
+            raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
+        known = np.array([i for i, own in enumerate(y) if (np.asarray(own) >= 0).all() and masks[i] is not None])
+        if not known.size:
+            raise ValueError("no image has a complete mask, and a few are needed to know what to look for: draw one")
+        labels = np.concatenate([np.asarray(y[i]) for i in known])
+        if labels.min() == labels.max():
+            what = "empty" if labels.max() == 0 else "full"
+            raise ValueError(
+                f"all {known.size} masks are {what} at the size of regions: there is nothing to tell apart"
+            )
+        truths = [np.asarray(masks[i]) > 0 for i in known]
+        chosen, held_out = choose_C(self, graphs[known], y[known], truths)
+        self.C_, (self.accuracy_, self.iou_) = float(chosen), (float(share) for share in held_out)
+        painted = graphs[known].paint([np.asarray(y[i]) for i in known])
+        self.ceiling_ = np.array(share_right([own == 1 for own in painted], truths))
+        self.shares_ = np.array([truth.mean() for truth in truths])
+        n_weak = len(graphs) - known.size
+        self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
+        n_filled = 0 if table is None or not self.weak_ else int(boxed_images(masks, table).sum())
+        if isinstance(self.C, str):
+            self.C_ = count_filled(self.C_, known.size, n_filled)
+        self.model_, filled = learn_regions(
+            graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
+        )
+        self.box_model_ = None if filled is None else filled.model
+        self.box_limits_ = np.empty(0) if filled is None else filled.limits
+        self.box_images_ = np.empty(0, dtype=np.int64) if filled is None else filled.images
+        return self
+
+    def predict(self, images: Any) -> list[Array]:
+        """The mask of every image, a boolean table each."""
+        check_is_fitted(self)
+        return self.predict_regions(self.cut(images))
+
+    def predict_regions(self, graphs: RegionGraphs) -> list[Array]:
+        """The masks of images that are cut into regions already."""
+        return [own == 1 for own in graphs.paint(self.model_.predict(graphs))]
+
+    def complete(self, graphs: RegionGraphs, y: Any, boxes: Any = None) -> list[Array]:
+        """The masks of images, what is known of them kept: within their boxes, equal to what was drawn.
+
+        With ``boxes`` given, those of which y knows no region inside are filled in by ``box_model_``, where that was
+        learned: it sees the box, and so finds more than ``model_``.
+        """
+        check_is_fitted(self)
+        if boxes is not None and self.box_model_ is not None:
+            y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, y, boxes)
+        labels: Ragged = self.model_.impute(graphs, y)
+        return [own == 1 for own in graphs.paint(labels)]
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether Ctrl-C ended the fit of one of the models; what was found until then is kept."""
+        check_is_fitted(self)
+        models = [self.model_, self.box_model_]
+        return any(model is not None and model.status_ is Status.INTERRUPTED for model in models)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+
+def _check_masks(images: Any, masks: Any) -> list[Any]:
+    if not is_list(masks) or isinstance(masks, np.ndarray):
+        raise TypeError(f"masks is a list with a mask or None per image, got {shorten(masks)}")
+    own = list(masks)
+    if isinstance(images, list | tuple) and len(images) != len(own):
+        raise ValueError(f"{len(images)} images and {len(own)} masks; give one each, None where there is none")
+    return own

@@ -1,0 +1,327 @@
+"""`MotifFinder`: what was planted is found, what is not there is not, and tests are honest."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import tacit
+from tacit.apps import MotifFinder
+from tacit.datasets import planted_motif
+from tacit.dna.finder.evidence import auroc, given_p_value, split_in_halves
+from tacit.dna.finder.kmers import count_kmers, learn_kmers
+from tacit.dna.finder.known import match_known
+from tacit.dna.finder.overlaps import find_overlap
+from tacit.dna.finder.sequences import read_classes, write_letters
+from tacit.dna.finder.shapes import Sites
+from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.motif_files import Matrix
+from tacit.dna.scan import Scanner
+from tacit.dna.shuffled import shuffle_pairs
+
+WORD = "TGACTCATCC"
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return planted_motif(600, 50, WORD, noise=0.1, strands="both", seed=0)
+
+
+@pytest.fixture(scope="module")
+def finder(planted):
+    return MotifFinder(width=10, C=1000, verbose=0).fit(planted.X, planted.y)
+
+
+def test_a_planted_motif_is_found_where_it_is(planted, finder):
+    (motif,) = finder.motifs_
+    truth = Matrix("planted", np.eye(4)[["ACGT".index(letter) for letter in WORD]])
+    assert match_known(motif.probabilities, [truth])[0].correlation > 0.95
+    assert motif.p_value < 1e-10
+    assert motif.agreement > 0
+    start = finder.sites_.start[:, 0]
+    has_one = planted.y == 1
+    assert np.mean(start[has_one] == planted.hidden[has_one, 0]) > 0.9
+
+
+def test_a_file_gives_the_same_answers(planted, finder, tmp_path):
+    finder.save(tmp_path / "model.tacit")
+    again = tacit.load(tmp_path / "model.tacit")
+    X = [letters.decode() for letters in planted.X[:50]]
+    np.testing.assert_array_equal(again.decision_function(X), finder.decision_function(X))
+    assert again.predict(X).tolist() == finder.predict(X).tolist()
+    assert [motif.consensus for motif in again.motifs_] == [motif.consensus for motif in finder.motifs_]
+    assert roc_auc_score(planted.y, finder.decision_function(planted.X)) > 0.97
+
+
+def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads(planted, finder):
+    again = clone(finder).set_params(n_jobs=2).fit(planted.X, planted.y)
+    np.testing.assert_array_equal(again.coef_, finder.coef_)
+    assert again.motifs_[0].p_value == finder.motifs_[0].p_value
+
+
+def test_both_strands_are_alike(planted, finder):
+    swap = bytes.maketrans(b"ACGT", b"TGCA")
+    turned = np.array([letters[::-1].translate(swap) for letters in planted.X[:80]])
+    np.testing.assert_array_equal(finder.decision_function(turned), finder.decision_function(planted.X[:80]))
+
+
+def test_noise_has_no_significant_motif():
+    rng = np.random.default_rng(1)
+    X = ["".join(row) for row in rng.choice(list("ACGT"), (300, 40))]
+    finder = MotifFinder(width=8, C=1000, verbose=0).fit(X, np.arange(300) % 2)
+    assert finder.motifs_ == []
+    assert finder.evidence_["motifs"][0] < 0.65
+
+
+def test_composition_is_no_motif():
+    """Labels that follow the share of G and C: words tell them apart, and no motif is called significant."""
+    rng = np.random.default_rng(2)
+    gc = np.repeat([0.35, 0.65], 200)
+    strong = rng.random((400, 50)) < gc[:, None]
+    X = [
+        "".join(row)
+        for row in np.where(strong, rng.choice(["G", "C"], strong.shape), rng.choice(["A", "T"], strong.shape))
+    ]
+    finder = MotifFinder(width=8, C=1000, verbose=0).fit(X, np.repeat([0, 1], 200))
+    assert finder.evidence_["composition"][0] > 0.95
+    assert finder.motifs_ == []
+
+
+def test_two_motifs_are_two():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(0, 4, (800, 60))
+    words = [np.array(["ACGT".index(letter) for letter in word]) for word in ("TGACTCAT", "CCACGTGG")]
+    for i in range(400):
+        codes[i, 5 + i % 15 : 13 + i % 15] = words[i % 2]
+    X = ["".join("ACGT"[code] for code in row) for row in codes]
+    finder = MotifFinder(width=8, C=1000, verbose=0).fit(X, np.repeat([1, -1], 400))
+    assert len(finder.motifs_) == 2
+    truth = [Matrix(str(k), np.eye(4)[word]) for k, word in enumerate(words)]
+    best = {match_known(motif.probabilities, truth)[0].name for motif in finder.motifs_}
+    assert best == {"0", "1"}
+
+
+@pytest.mark.parametrize("word", ["TGAAGTCATACGGA", "TGACGTCATACGGA"])
+def test_two_windows_on_one_longer_site_are_told_as_such(word):
+    """A site of 14 letters and motifs of 8: the second covers what the first leaves, and says where it lies.
+
+    The other site begins with a palindrome, TGACGTCA, whose strand is arbitrary.
+    """
+    X, y, _ = planted_motif(800, 60, word, noise=0.1, strands="both", seed=1)
+    finder = MotifFinder(width=8, C=1000, n_motifs=2, verbose=0).fit(X, y)
+    first, second = finder.motifs_
+    planted = Matrix("planted", np.eye(4)[["ACGT".index(letter) for letter in word]])
+    one, two = (match_known(motif.probabilities, [planted], 0, 0)[0] for motif in finder.motifs_)
+    places = [-match.offset if match.strand == 0 else match.offset + len(word) - 8 for match in (one, two)]
+    distance = places[1] - places[0]
+    assert 0 < abs(distance) < 8
+    assert first.overlap is None
+    assert second.overlap.motif == 1
+    assert abs(second.overlap.offset) == abs(distance)
+    assert second.overlap.share > 0.7
+    if "TGACGTCA" not in word:
+        assert second.overlap.offset == (distance if one.strand == 0 else -distance)
+        assert second.overlap.is_turned == (one.strand != two.strand)
+
+
+def test_a_copy_of_a_motif_is_no_second_one():
+    """Cross-validation chooses a small C here, with which a second copy of the motif adds to the first."""
+    X, y, _ = planted_motif(400, 60, "CACGTGAC", noise=0.1, strands="both", seed=0)
+    finder = MotifFinder(width=8, verbose=0).fit(X, y)
+    assert [motif.consensus for motif in finder.motifs_] == ["CACGTGAC"]
+
+
+def test_motifs_at_places_of_their_own_do_not_overlap():
+    rng = np.random.default_rng(9)
+    start = np.column_stack([rng.integers(0, 20, 200), rng.integers(0, 20, 200)])
+    sites = Sites(start, rng.integers(0, 2, (200, 2)), np.ones((200, 2)), 8)
+    everywhere = np.ones(200, dtype=bool)
+    assert find_overlap(sites, everywhere, everywhere, 1, 0, number=1) is None
+
+
+def test_a_flank_completes_sites_at_the_end():
+    """Half of the site is in the sequence, the other half in the linker that follows all of them."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 4, (400, 30))
+    codes[:200, -5:] = ["ACGT".index(letter) for letter in WORD[:5]]
+    X = ["".join("ACGT"[code] for code in row) for row in codes]
+    y = np.repeat([1, -1], 200)
+    finder = MotifFinder(C=1000, flank=WORD[5:], n_motifs=1, verbose=0).fit(X, y)
+    assert finder.motifs_[0].consensus.count("N") < 4
+    assert (np.abs(finder.sites_.start[:200, 0] - 25) <= 2).mean() > 0.9
+
+
+def test_the_latent_svm_finds_it_too(planted):
+    finder = MotifFinder(width=10, C=300, learner="latent svm", n_motifs=1, verbose=0).fit(planted.X, planted.y)
+    assert finder.motifs_[0].p_value < 1e-10
+    assert roc_auc_score(planted.y, finder.decision_function(planted.X)) > 0.95
+
+
+def test_without_labels_shuffles_are_the_negatives(planted):
+    finder = MotifFinder(width=10, C=1000, verbose=0).fit(planted.X[planted.y == 1])
+    assert finder.motifs_[0].p_value < 1e-6
+
+
+def test_time_runs_out_and_the_best_so_far_is_kept(planted):
+    finder = MotifFinder(time_budget=1e-3, verbose=0).fit(planted.X, planted.y)
+    assert finder.status_ is tacit.solvers.Status.STOPPED
+    assert finder.predict(planted.X[:3]).shape == (3,)
+
+
+def test_ctrl_c_keeps_the_best_so_far(planted, monkeypatch):
+    from tacit.dna.finder import search as module
+
+    real, calls = module.descend, []
+
+    def interrupted(*positional, **named):
+        calls.append(1)
+        found = real(*positional, **named)
+        return found._replace(status=module.Status.INTERRUPTED) if len(calls) == 2 else found
+
+    monkeypatch.setattr(module, "descend", interrupted)
+    finder = MotifFinder(C=1000, verbose=0).fit(planted.X, planted.y)
+    assert finder.status_ is module.Status.INTERRUPTED
+    assert len(calls) == 2
+    assert finder.motifs_
+
+
+def test_a_resumed_fit_ends_at_the_same_bits_and_refuses_other_data(planted, tmp_path):
+    settings = {"C": 1000, "n_motifs": 2, "verbose": 0, "checkpoint": tmp_path / "state"}
+    whole = MotifFinder(**settings).fit(planted.X, planted.y)
+    again = MotifFinder(**settings, resume=True).fit(planted.X, planted.y)
+    np.testing.assert_array_equal(whole.coef_, again.coef_)
+    refitted = whole.set_params(resume=True).fit(planted.X, planted.y)
+    np.testing.assert_array_equal(refitted.coef_, again.coef_)
+    with pytest.raises(ValueError, match="of another run; what differs: sequences and labels"):
+        MotifFinder(**settings, resume=True).fit(planted.X[:300], planted.y[:300])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"width": 2}, "width must be a whole number from 3"),
+        ({"width": (9, 6)}, "from the shortest to the longest"),
+        ({"n_motifs": 0}, "n_motifs must be"),
+        ({"learner": "magic"}, "learner must be"),
+        ({"C": -1}, "C must be"),
+        ({"flank": "AC!"}, "flank must be letters of DNA"),
+        ({"held_out": 1.5}, "held_out must be"),
+        ({"time_budget": 0}, "time_budget must be"),
+        ({"resume": True}, "resume=True needs checkpoint"),
+    ],
+)
+def test_bad_parameters_are_refused_before_any_work(parameters, words):
+    with pytest.raises(ValueError, match=words):
+        MotifFinder(**parameters).fit(["ACGT"], [1])
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (["ACGTACGTACGT"] * 30, [1] * 30, "one class"),
+        (["ACGTACGTACGT", "GGCCGGTTAACC"] * 3, [0, 1] * 3, "there are 3 positive sequences; 10 or more"),
+        (["ACGT"] * 30, [0, 1] * 15, "sequence 0 has 4 letters"),
+        (["ACGTACGTACGTA", "GGCCGGTTAACCA"] * 15, [0, 1] * 15, "copies of one another"),
+    ],
+)
+def test_sequences_that_cannot_be_learned_from_are_refused(X, y, words):
+    with pytest.raises(ValueError, match=words):
+        MotifFinder(verbose=0).fit(X, y)
+
+
+def test_shuffles_are_not_counted_among_sequences_that_are_too_short():
+    with pytest.raises(ValueError, match="20 are too short"):
+        MotifFinder(verbose=0).fit(["ACGTAC"] * 20)
+
+
+def test_copies_of_a_sequence_are_never_on_both_sides():
+    X = [
+        "ACGTTTGACC",
+        "GGTCAAACGT",
+        "ACGTTTGACC",
+        *("".join(row) for row in np.random.default_rng(0).choice(list("ACGT"), (97, 10))),
+    ]
+    held = split_in_halves(X, np.arange(100) % 2 == 0, 0.5, 0)
+    assert held[0] == held[1] == held[2]  # the second is the reverse complement of the first
+    assert 40 < held.sum() < 60
+
+
+def test_p_values_of_chance_are_uniform():
+    rng = np.random.default_rng(5)
+    p = []
+    for _ in range(400):
+        composition = rng.standard_normal((200, 4))
+        label = rng.random(200) < 1 / (1 + np.exp(-composition[:, 0]))
+        score = composition[:, 0] + rng.standard_normal(200)  # goes with the label through composition alone
+        p.append(given_p_value(score, composition, label))
+    assert abs(np.mean(np.array(p) < 0.05) - 0.05) < 0.03
+    assert abs(np.mean(p) - 0.5) < 0.06
+
+
+def test_areas_agree_with_scikit_learn_and_intervals_hold_the_truth():
+    rng = np.random.default_rng(6)
+    label = np.arange(300) % 3 == 0
+    inside = []
+    for _ in range(200):
+        score = np.round(rng.standard_normal(300) + label, 1)
+        area = auroc(score, label)
+        assert area.value == pytest.approx(roc_auc_score(label, score))
+        inside.append(area.low <= 0.7602 <= area.high)  # Φ(1/√2)
+    assert np.mean(inside) > 0.9
+
+
+def test_the_scanner_scores_as_the_model_does_and_finds_planted_sites(planted, finder):
+    letters = [sequence.decode() for sequence in planted.X]
+    scanner = Scanner(finder, read_sequences(letters), p_value=1e-3)
+    hits = list(scanner.scan((str(i), sequence) for i, sequence in enumerate(letters)))
+    assert scanner.n_windows == 600 * 41 * 2
+    places = {(int(hit.name), hit.start) for hit in hits}
+    truth = {(i, int(start)) for i, (start, _) in enumerate(planted.hidden) if start >= 0}
+    assert len(places & truth) > 0.85 * len(truth)
+    assert len(places - truth) < 0.003 * scanner.n_windows
+    best = {
+        (i, int(s)): v
+        for i, (s, v) in enumerate(zip(finder.sites_.start[:, 0], finder.sites_.value[:, 0], strict=True))
+    }
+    for hit in hits[:50]:
+        if (int(hit.name), hit.start) in best:
+            assert hit.score == pytest.approx(best[int(hit.name), hit.start])
+    assert all(0 < hit.p_value <= 1e-3 for hit in hits)
+
+
+def test_a_long_sequence_is_scanned_in_parts_that_miss_nothing(finder, monkeypatch):
+    rng = np.random.default_rng(7)
+    text = list("".join(rng.choice(list("ACGT"), 5000)))
+    for start in (0, 995, 1990, 4990):
+        text[start : start + 10] = WORD
+    scanner = Scanner(finder, read_sequences(["".join(text)]), p_value=1e-3)
+    whole = list(scanner.scan([("x", "".join(text))]))
+    monkeypatch.setattr("tacit.dna.scan.BLOCK_LETTERS", 1000)
+    parts = list(scanner.scan([("x", "".join(text))]))
+    assert parts == whole
+    assert {0, 995, 1990, 4990} <= {hit.start for hit in whole}
+
+
+def test_matches_are_measured_against_shuffled_columns():
+    rng = np.random.default_rng(8)
+    known = [Matrix(str(k), rng.dirichlet(np.full(4, 0.2), 9)) for k in range(10)]
+    own = match_known(known[3].shares[::-1, ::-1], known, shuffles=999)
+    assert own[0].name == "3"
+    assert own[0].strand == 1
+    assert own[0].p_value <= 0.01 * 10
+    chance = [match_known(rng.dirichlet(np.full(4, 0.2), 9), known, seed, 199)[0].p_value for seed in range(40)]
+    assert np.mean(np.array(chance) < 0.05) < 0.2
+
+
+def test_words_learn_from_more_shuffles_of_the_positives():
+    rng = np.random.default_rng(0)
+    positives = read_sequences(["".join(rng.choice(list("ACGT"), 30)) for _ in range(40)])
+    sequences, is_positive, _ = read_classes(write_letters(positives), None, seed=5)
+    more = count_kmers(shuffle_pairs(positives, 6), 2)
+    table = sparse.vstack([count_kmers(sequences, 2), more])
+    plain = LogisticRegression(C=0.01, max_iter=1000, class_weight="balanced")
+    plain.fit(table, np.append(is_positive, np.zeros(40, dtype=bool)))
+    found = learn_kmers(sequences, is_positive, 2, seed=5, strengths=(0.01,), shuffles=2)
+    assert found.weights == pytest.approx(plain.coef_[0], abs=1e-9)

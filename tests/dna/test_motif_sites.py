@@ -1,0 +1,96 @@
+"""`Motif` with sites: composition apart, several motifs, no site or one, an overhang; every learner takes it."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import LatentSVM, StructuredSVM
+from tacit.datasets import planted_motif
+from tacit.dna.motif.sites import NO_SITE
+from tacit.problems import Motif
+
+
+@pytest.fixture(scope="module")
+def planted():
+    return planted_motif(200, 30, "TGACTCA", noise=0.05, strands="both", seed=0)
+
+
+def test_a_structured_svm_learns_from_given_sites(planted):
+    problem = Motif(7, features="sites", strands="both")
+    model = StructuredSVM(problem, C=100, verbose=0).fit(planted.X, planted.y, hidden=planted.hidden)
+    assert model.score(planted.X, planted.y) > 0.95
+    assert model.score_hidden(planted.X, planted.y, planted.hidden) > 0.95
+
+
+def test_a_latent_svm_finds_the_sites_and_a_file_keeps_it(planted, tmp_path):
+    problem = Motif(7, features="sites", strands="both", overhang=1)
+    model = LatentSVM(problem, C=300, tol=1e-2, verbose=0).fit(planted.X, planted.y)
+    start = model.impute(planted.X, planted.y)[:, 0] - problem.overhang
+    has_one = planted.y == 1
+    assert np.mean(start[has_one] == planted.hidden[has_one, 0]) > 0.9
+    model.save(tmp_path / "model.tacit")
+    again = tacit.load(tmp_path / "model.tacit")
+    np.testing.assert_array_equal(again.decision_function(planted.X), model.decision_function(planted.X))
+
+
+def test_a_sequence_and_its_reverse_complement_are_the_same_to_the_bit(planted):
+    problem = Motif(7, features="sites", strands="both", n_motifs=2, overhang=2)
+    swap = bytes.maketrans(b"ACGT", b"TGCA")
+    turned = np.array([letters[::-1].translate(swap) for letters in planted.X])
+    schema = problem.schema(planted.X, planted.y)
+    w = np.random.default_rng(0).standard_normal(schema.n_params)
+    oracles = [problem.bind(X, planted.y, schema) for X in (planted.X, turned)]
+    np.testing.assert_array_equal(*(oracle.label_scores(w) for oracle in oracles))
+    np.testing.assert_array_equal(*(oracle.features(oracle.impute(w).code, np.ones(200)) for oracle in oracles))
+    start, back = (oracle.decode(oracle.impute(w).code)[1] for oracle in oracles)
+    there = (start[..., 0] >= 0) & (back[..., 0] >= 0)
+    np.testing.assert_array_equal((start[..., 0] + back[..., 0])[there], 30 + 2 * 2 - 7)
+
+
+def test_a_motif_that_speaks_against_has_no_site():
+    problem = Motif(3, background=1, features="sites")
+    X, y = ["ACGTACGT", "CCCCCCCC"], [1, 0]
+    schema = problem.schema(X, y)
+    w = np.zeros(schema.n_params)
+    schema.views(w)["motif"][:] = -1.0
+    assert problem.bind(X, y, schema).decode(problem.bind(X, y, schema).impute(w).code)[1].tolist() == [NO_SITE, -1]
+
+
+def test_weights_have_names_and_shapes(planted):
+    problem = Motif(7, features="sites", n_motifs=2, strands="both")
+    assert problem.schema(planted.X, planted.y).blocks == {"motif": (2, 7, 4), "composition": (44,), "intercept": (1,)}
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (Motif(4, n_motifs=2), "n_motifs=2 needs features='sites'"),
+        (Motif(4, overhang=1), "overhang=1 needs features='sites'"),
+        (Motif(4, features="sites", overhang=4), "overhang must be a whole number from 0 to 3"),
+        (Motif(4, features="sites", n_motifs=99), "n_motifs must be a whole number from 1 to 8"),
+        (Motif(4, features="sites", background=6), "background must be a whole number from 1 to 5"),
+        (Motif(9, features="sites", overhang=0), "sequence 0 has 8 letters; width=9 and overhang=0 need 9 or more"),
+    ],
+)
+def test_bad_parameters(problem, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(problem).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=[-1, 0])
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        ([[-1, -1], [99, 0]], r"hidden\[1\] is .*99.*; sample 1 has starts 0 to 6"),
+        ([[-1, -1], [0, 2]], "each with 0 or 1 as strand"),
+        ([[0, 0], [0, 0]], "the negative class, which has no sites"),
+        ([0, 1], "hidden has shape"),
+    ],
+)
+def test_bad_hidden_values(hidden, words):
+    with pytest.raises(ValueError, match=words):
+        StructuredSVM(Motif(2, features="sites", strands="both")).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=hidden)
+
+
+def test_too_many_combinations_are_refused():
+    with pytest.raises(ValueError, match="too many combinations of 8 sites"):
+        LatentSVM(Motif(3, features="sites", n_motifs=8)).fit(["ACGT" * 100, "CCGT" * 100], [0, 1])

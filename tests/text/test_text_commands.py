@@ -1,0 +1,154 @@
+"""`tacit align` and `tacit reasons`: from files to results, with hostile text and broken inputs."""
+
+import json
+
+import pytest
+from tests.chromium import needs_chromium, open_page
+from tests.text.test_alignment import parallel_text
+
+import tacit
+from tacit.cli import main
+from tacit.text import alignment_scores, read_links
+
+HOSTILE = '<script>document.title="taken"</script>'
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Parallel text with a hostile sentence and an empty one, and gold links."""
+    folder = tmp_path_factory.mktemp("text")
+    source, target, gold = parallel_text(60)
+    lines = [f"{' '.join(s)} ||| {' '.join(t)}" for s, t in zip(source, target, strict=True)]
+    lines += [f"s0 {HOSTILE} s1 ||| t0 {HOSTILE} t1", " ||| t1"]
+    (folder / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    links = "".join(" ".join(f"{i + 1}-{j + 1}" for i, j in own.sure.tolist()) + "\n" for own in gold)
+    (folder / "gold").write_text(links, encoding="utf-8")
+    return folder / "text", folder / "gold", gold
+
+
+@pytest.fixture(scope="module")
+def aligned(text, tmp_path_factory):
+    out = tmp_path_factory.mktemp("aligned") / "links.txt"
+    assert main(["align", str(text[0]), "--out", str(out), "--seed", "1"]) == 0
+    return out
+
+
+def test_align_writes_a_line_of_links_per_sentence_pair(text, aligned):
+    found = read_links(aligned)
+    assert len(found) == 62
+    assert len(found[61].sure) == 0
+    assert alignment_scores([own.sure for own in found[:60]], text[2]).error_rate < 0.15
+    record = json.loads((aligned.parent / "links.txt.report" / "run.json").read_text())
+    assert record["links"] == sum(len(own.sure) for own in found)
+    assert record["status"] == "done"
+
+
+def test_align_gives_the_same_links_for_the_same_seed(text, aligned, tmp_path):
+    again = tmp_path / "again"
+    assert main(["align", str(text[0]), "--out", str(again), "--seed", "1", "--quiet"]) == 0
+    assert again.read_bytes() == aligned.read_bytes()
+    assert main(["align", str(text[0]), "--out", str(again), "--seed", "1", "--quiet"]) == 0  # links are replaced
+
+
+def test_align_learns_from_gold_links_of_some(text, tmp_path, capsys):
+    out, model = tmp_path / "links", tmp_path / "model.tacit"
+    code = main(
+        ["align", str(text[0]), "--out", str(out), "--gold", str(text[1]), "--model", str(model),
+         "--report", str(tmp_path / "report")]
+    )  # fmt: skip
+    assert code == 0
+    assert "held-out" in capsys.readouterr().out
+    assert alignment_scores([own.sure for own in read_links(out)[:60]], text[2]).error_rate < 0.1
+    assert len(tacit.load(model).predict(["s0"], ["t0"])[0]) == 1
+
+
+def test_align_touches_no_file_that_holds_no_links(text, tmp_path, capsys):
+    precious = tmp_path / "precious.txt"
+    precious.write_text("my only novel")
+    assert main(["align", str(text[0]), "--out", str(precious)]) == 3
+    assert precious.read_text() == "my only novel"
+    assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "gold", "told"),
+    [
+        (b"no bars\n", b"", "line 1"),
+        (b"", b"", "no lines"),
+        (b"a ||| b\n", b"", "4 or more"),
+        (b"\xff\xfe ||| b\n", b"", "UTF-8"),
+        (b"a b ||| c d\n" * 6, b"7-1\n", "links word 7"),
+        (b"a b ||| c d\n" * 6, b"1-1\n" * 7, "at most one each"),
+        (b"a b ||| c d\n" * 6, b"1=1\n", "line 1"),
+    ],
+)
+def test_align_says_in_one_line_what_is_wrong(content, gold, told, tmp_path, capsys):
+    (tmp_path / "text").write_bytes(content)
+    (tmp_path / "gold").write_bytes(gold)
+    out = tmp_path / "links"
+    given = ["--gold", str(tmp_path / "gold")] if gold else []
+    assert main(["align", str(tmp_path / "text"), "--out", str(out), *given]) == 1
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not out.exists()
+
+
+@needs_chromium
+def test_hostile_words_are_harmless_in_the_report(aligned, tmp_path):
+    document, console, asked = open_page(aligned.parent / "links.txt.report" / "report.html", tmp_path)
+    assert (console, asked) == ([], [])
+    assert "<title>Word alignment" in document
+
+
+@pytest.fixture(scope="module")
+def reasoned(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reasons")
+    documents = [
+        {"id": f"{i}", "label": "good" if i % 2 else "bad", "text": f"Plot {i}. {'Fine' if i % 2 else 'Dull'} film!"}
+        for i in range(30)
+    ]
+    documents += [{"sentences": [HOSTILE, "So fine."], "id": HOSTILE}, {"text": "", "label": "good"}]
+    path = folder / "reviews.jsonl"
+    path.write_text("\n".join(map(json.dumps, documents)), encoding="utf-8")
+    assert main(["reasons", str(path), "--share", "0.5", "--out", str(folder / "out")]) == 0
+    return folder / "out"
+
+
+def test_reasons_writes_the_decisive_sentences(reasoned):
+    lines = [json.loads(line) for line in (reasoned / "reasons.jsonl").read_text().splitlines()]
+    assert len(lines) == 32
+    assert all(line["reasons"][0]["text"].endswith("film!") for line in lines[:30])
+    assert lines[30]["predicted"] == "good"
+    assert lines[30]["label"] is None
+    assert lines[31]["reasons"] == []
+    assert tacit.load(reasoned / "model.tacit").predict(["How dull!"]).tolist() == ["bad"]
+
+
+@needs_chromium
+def test_hostile_documents_are_harmless_in_the_report(reasoned, tmp_path):
+    document, console, asked = open_page(reasoned / "report.html", tmp_path)
+    assert (console, asked) == ([], [])
+    assert "<title>Reasons" in document
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "no documents"),
+        ("{", "line 1 is no JSON"),
+        ("[1]", "line 1"),
+        ('{"text": 3, "label": "a"}', "line 1"),
+        ('{"text": "a b"}', "no line has a label"),
+        ('{"text": "a b", "label": "x"}\n{"text": "a b", "label": "x"}', "only one class"),
+        ('{"text": "a b", "label": [1]}', "a label is text"),
+    ],
+)
+def test_reasons_says_in_one_line_what_is_wrong(content, told, tmp_path, capsys):
+    path = tmp_path / "x.jsonl"
+    path.write_text(content)
+    assert main(["reasons", str(path), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()

@@ -5,13 +5,13 @@ import inspect
 
 import numpy as np
 import pytest
+
+from tacit import Ragged
+from tacit.data.parameters import whole_number
 from tests.fuzz.campaign import CRASH, HANG, Report, cases, run, run_case
 from tests.fuzz.draws import Draw
 from tests.fuzz.targets import COVERED, TARGETS
 from tests.fuzz.verdicts import CLEAN, CLEAR, RAW, judge
-
-from tacit import Ragged
-from tacit.data.parameters import whole_number
 
 INPUTS = 400
 """Of the short run: about ten for each target."""

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from tacit.images import map_shards
-from tests.tiny_network import write_network, write_photos
 
 from tacit import LatentSVM, Shards, load, window_maps
 from tacit.apps import Locator, MotifFinder
@@ -13,6 +12,7 @@ from tacit.problems import Detection
 from tacit.vision.maps import GradientMap
 from tacit.vision.maps.map_shards import MapShards
 from tacit.vision.photos import image_folder
+from tests.tiny_network import write_network, write_photos
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,8 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit import LatentSVM, SelfPaced, StructuredSVM, windows
+from tacit.data import parameters
 from tacit.datasets import planted_motif
-from tacit.inputs import parameters
 from tacit.oracle import HiddenLoss, LossTable
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample, Transforms, rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 import pytest
-from tests.chromium import needs_chromium, open_page, take_screenshot
 
 import tacit
 from tacit.cli import main
 from tacit.datasets import planted_motif
 from tacit.dna.motif_files import read_motifs
+from tests.chromium import needs_chromium, open_page, take_screenshot
 
 HOSTILE = [
     '<script>document.title="taken"</script>',

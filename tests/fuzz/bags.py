@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
 
 import tacit
 from tacit import Ragged, StructuredSVM, boxes
 from tacit.datasets import BoxTable, drawn_digits, join_boxes, planted_motif
 from tacit.problems import Candidates
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
 
 
 @target("Ragged")

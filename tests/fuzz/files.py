@@ -8,8 +8,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
 
 import tacit
 from tacit import (
@@ -30,6 +28,8 @@ from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rot
 from tacit.runtime.archive import read_archive, write_archive
 from tacit.solvers import Bundle, FrankWolfe, Subgradient
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
 
 X = np.random.default_rng(0).standard_normal((24, 2))
 Y = np.arange(24) % 3

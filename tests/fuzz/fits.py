@@ -7,9 +7,6 @@ import functools
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
-from tests.fuzz.verdicts import RAW, judge_error
 
 import tacit
 from tacit import (
@@ -29,6 +26,9 @@ from tacit.penalties import GroupNorm, Quadratic
 from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
 from tacit.problems.rotation import Rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
+from tests.fuzz.verdicts import RAW, judge_error
 
 LEARNERS = (StructuredSVM, LatentSVM, IterativeLatentSVM, DissimilaritySVM, GroupNormSVM)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from tacit import LatentPerceptron, text
+from tacit.problems import Coreference
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.readers import written
 from tests.fuzz.registry import target
-
-from tacit import LatentPerceptron, text
-from tacit.problems import Coreference
 
 CONLL = b"""#begin document (tale); part 000
 tale 0 0 Alice - - - - - - - - (0)

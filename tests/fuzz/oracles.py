@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.fits import PROBLEMS
-from tests.fuzz.registry import target
 
 from tacit.oracle import HiddenLoss, LossTable, Reference, Schema, check_hidden, read_hidden
 from tacit.problems import PerSample
 from tacit.testing.discovery import problems
+from tests.fuzz.draws import Draw
+from tests.fuzz.fits import PROBLEMS
+from tests.fuzz.registry import target
 
 EXAMPLES = [problem for problem in problems() if not isinstance(problem, PerSample)]
 """Every problem of tacit in all its variants, each with a tiny example; what a user's functions raise is theirs."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
 
 import tacit
 from tacit import LatentSVM
 from tacit.problems import Detection
 from tacit.vision.maps import ColourMap, GradientMap
 from tacit.vision.maps.window_maps import WindowMaps
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
 
 
 @target("window_maps")

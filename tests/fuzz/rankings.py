@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+
+from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, TransductiveRanker, Triplets
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.registry import target
-
-from tacit.ranking import GlobalRanker, MixtureRanker, Relevances, TransductiveRanker, Triplets
 
 
 def retrieval(draw: Draw):

@@ -8,12 +8,12 @@ import json
 
 import numpy as np
 from PIL import Image
-from tests.fuzz.bags import box_table
-from tests.fuzz.draws import LONG, Draw
-from tests.fuzz.registry import target
 
 import tacit
 from tacit import datasets
+from tests.fuzz.bags import box_table
+from tests.fuzz.draws import LONG, Draw
+from tests.fuzz.registry import target
 
 
 def written(draw: Draw, name: str, content: bytes, share: float = 0.8):

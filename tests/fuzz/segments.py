@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
 
 from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, StructuredSVM, regions, regions_in_boxes, weak_labels
 from tacit.problems import Regions
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
 
 
 def graph(draw: Draw) -> tuple:

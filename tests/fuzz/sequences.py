@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+
+from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
+from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.readers import read, written
 from tests.fuzz.registry import target
-
-from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
-from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger
 
 CONLLU = "# a\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t_\t_\n\n"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.registry import target
 
 from tacit import Ragged, Shards
+from tests.fuzz.draws import Draw
+from tests.fuzz.registry import target
 
 
 @target("Shards")

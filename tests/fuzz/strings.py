@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.fuzz.draws import Draw
-from tests.fuzz.fits import answers
-from tests.fuzz.registry import target
 
 from tacit import Ragged
 from tacit.spectral import HiddenMarkovModel, NextSymbol, SpectralAutomaton, SpectralHMM, WeightedAutomaton
+from tests.fuzz.draws import Draw
+from tests.fuzz.fits import answers
+from tests.fuzz.registry import target
 
 
 def sequences(draw: Draw):

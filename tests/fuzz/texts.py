@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from tacit import Links, text
+from tacit.apps import ReasonFinder, WordAligner
 from tests.fuzz.draws import Draw
 from tests.fuzz.readers import written
 from tests.fuzz.registry import target
-
-from tacit import Links, text
-from tacit.apps import ReasonFinder, WordAligner
 
 
 def sentence_pairs(draw: Draw):

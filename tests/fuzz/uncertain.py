@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
+from tacit import HiddenCRF, LatentPerceptron, MinEntropySVM, SelfPaced
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import PROBLEMS, THEMES, answers
 from tests.fuzz.registry import target
-
-from tacit import HiddenCRF, LatentPerceptron, MinEntropySVM, SelfPaced
 
 
 def settings(draw: Draw, kind):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tests.chromium import needs_chromium, open_page
 from tacit.apps import CoreferenceResolver
 from tacit.cli import main
 from tacit.text import Document, coreference_scores, read_conll, write_conll
 from tacit.text.coreference.page import coloured_text
+from tests.chromium import needs_chromium, open_page
 
 PEOPLE = [("Alice", "She", "her"), ("Bob", "He", "him"), ("Emma", "She", "her"), ("Tom", "He", "him")]
 HOSTILE = "<script>alert('x')</script>"

@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from tests.chromium import needs_chromium, open_page
-from tests.text.test_alignment import parallel_text
 
 import tacit
 from tacit.cli import main
 from tacit.text import alignment_scores, read_links
+from tests.chromium import needs_chromium, open_page
+from tests.text.test_alignment import parallel_text
 
 HOSTILE = '<script>document.title="taken"</script>'
 

@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 from PIL import Image
-from tests.chromium import needs_chromium, open_page
-from tests.tiny_network import photo, write_network, write_photos
 
 from tacit import load
 from tacit.apps import Locator
 from tacit.cli import main
 from tacit.datasets import boxes_coco, boxes_csv
 from tacit.vision.boxes import overlap
+from tests.chromium import needs_chromium, open_page
+from tests.tiny_network import photo, write_network, write_photos
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tests.vision.test_detection import planted
 
 from tacit import load
 from tacit.apps import Locator
@@ -15,6 +14,7 @@ from tacit.vision.locator.inputs import Photos
 from tacit.vision.locator.page import locator_page
 from tacit.vision.locator.recipe import choose_detector
 from tacit.vision.maps.window_maps import WindowMaps
+from tests.vision.test_detection import planted
 
 QUIET = {"verbose": 0, "n_jobs": 1, "random_state": 0}
 

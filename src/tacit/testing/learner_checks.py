@@ -19,8 +19,8 @@ from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError, Problem
 from tacit.runtime import Status, storage
 from tacit.runtime.blocks import smallest_blocks
-from tacit.testing.problem_checks import lower_bounds
 from tacit.testing.enumeration import assert_that, same
+from tacit.testing.problem_checks import lower_bounds
 from tacit.vision.regions.graphs import RegionGraphs
 
 

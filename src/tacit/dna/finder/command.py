@@ -76,9 +76,8 @@ def motif(
     which the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
     predictions.tsv, model.tacit and run.json.
     """
-    from tacit.dna.finder import MotifFinder
     from tacit.data.shards.folder import listed
-    from tacit.dna.finder import exports
+    from tacit.dna.finder import MotifFinder, exports
     from tacit.dna.finder.evidence import tell_lengths
     from tacit.dna.finder.inputs import read_motif_input
     from tacit.dna.finder.known import LIKENESS, match_known

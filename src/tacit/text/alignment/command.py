@@ -60,10 +60,10 @@ def align(
     only the text is learned from: sentences that belong together against sentences paired anew. A gold file has lines
     of i-j (sure) and ipj (possible). The folder of --report gets report.html and run.json.
     """
-    from tacit.text.alignment.aligner import WordAligner
     from tacit.report import render
     from tacit.runtime import Status
     from tacit.text import format_links, read_links, read_parallel
+    from tacit.text.alignment.aligner import WordAligner
     from tacit.text.alignment.page import align_page
 
     if str(run.out) == "LINKS.report":

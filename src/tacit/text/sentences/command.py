@@ -43,9 +43,9 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     gzipped. Lines without a label are not learned from, but get reasons too. Writes report.html, reasons.jsonl (what is
     predicted for each document, and the chosen sentences with their scores), model.tacit and run.json.
     """
-    from tacit.text.sentences.finder import ReasonFinder
     from tacit.report import render
     from tacit.runtime import Status
+    from tacit.text.sentences.finder import ReasonFinder
     from tacit.text.sentences.inputs import read_document_file
     from tacit.text.sentences.page import reasons_page
 

@@ -43,10 +43,9 @@ def tag(
     Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
     picture of the mistakes, and run.json. Files may be gz.
     """
-    from tacit.text.files.tagged_words import read_tagged
     from tacit.report import render
     from tacit.runtime import Status
-    from tacit.text.files.tagged_words import two_columns
+    from tacit.text.files.tagged_words import read_tagged, two_columns
     from tacit.text.tagging.tagger import Tagger
 
     inputs = [path for path in (train, wanted, test) if path is not None]

@@ -64,8 +64,8 @@ def locate(
         raise click.UsageError("--types are learned from drawn boxes: give --boxes too")
     if len(images) > 1:
         raise click.UsageError("one folder of photos, with a subfolder per class; several IMAGES only with --model")
-    from tacit.vision.locator import Locator
     from tacit.runtime import Status
+    from tacit.vision.locator import Locator
     from tacit.vision.locator.inputs import join_drawn_boxes, read_photo_folder
 
     locator = Locator(
@@ -124,9 +124,9 @@ def _files(*paths: Path | None) -> list[Path]:
 
 
 def _write(run: CommandRun, folder: Any, locator: Any, photos: Any, found: Any, truth: Any, drawn: Any) -> None:
+    from tacit.report import render
     from tacit.vision.box_files import BoxTable
     from tacit.vision.box_writers import write_boxes_coco, write_boxes_csv
-    from tacit.report import render
     from tacit.vision.locator.page import locator_page, score_boxes
 
     table = BoxTable(_strings(photos.names), _strings(found.y), found.boxes, photos.sizes)

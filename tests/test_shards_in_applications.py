@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tacit.images import map_shards
+from tacit.vision.maps import map_shards
 
 from tacit import LatentSVM, Shards, load, window_maps
 from tacit.apps import Locator, MotifFinder

@@ -11,7 +11,7 @@ from tacit.datasets import planted_motif
 from tacit.oracle import Task, read_hidden
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
-from tacit.runtime import Status, sharded, sharding
+from tacit.runtime import Status, blocks, sharded
 from tacit.solvers import Bundle, FrankWolfe, minimise
 from tacit.testing import example_task
 
@@ -212,7 +212,7 @@ def test_sums_over_missing_tags_equal_enumeration():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks so small that data for a test are cut into several."""
-    monkeypatch.setattr(sharding, "_block_operations", 200_000)
+    monkeypatch.setattr(blocks, "_block_operations", 200_000)
 
 
 def large_bags():
@@ -251,7 +251,7 @@ def test_any_number_of_threads_gives_the_same_bits(make, learner, small_blocks):
     X, y = make()
     problem = learner.problem
     oracle = problem.bind(X, y, problem.schema(X, y))
-    assert len(sharding.block_cuts(oracle, oracle.n_samples)) > 3, "too small to be shared: this would test nothing"
+    assert len(blocks.block_cuts(oracle, oracle.n_samples)) > 3, "too small to be shared: this would test nothing"
     one, *others = (learner.set_params(n_jobs=n).fit(X, y).coef_.copy() for n in (1, None, 2, 3))
     assert one.any()
     assert all(np.array_equal(one, other) for other in others)

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from tacit.vision.maps import map_shards
 
 from tacit import LatentSVM, Shards, load, window_maps
 from tacit.apps import Locator, MotifFinder
 from tacit.cli import main
 from tacit.datasets import planted_motif
 from tacit.problems import Detection
-from tacit.vision.maps import GradientMap
+from tacit.vision.maps import GradientMap, map_shards
 from tacit.vision.maps.map_shards import MapShards
 from tacit.vision.photos import image_folder
 from tests.tiny_network import write_network, write_photos

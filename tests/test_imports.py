@@ -25,7 +25,6 @@ STILL = {
     "dask/sources.py: the core imports dna",
     "data/shards/folder.py: the core imports dna",
     "oracle/task.py: oracle imports penalties, which is above it",
-    "plot/hidden_states.py: the core imports vision",
     "problems/candidates.py: the core imports vision",
     "testing/learner_checks.py: the core imports vision",
 }

@@ -10,9 +10,7 @@ from tacit.plot.certificates import gap as gap
 from tacit.plot.descents import descent as descent
 from tacit.plot.hidden_states import group_norms as group_norms
 from tacit.plot.hidden_states import norms_by_label as norms_by_label
-from tacit.plot.hidden_states import pixel_chances as pixel_chances
 from tacit.plot.hidden_states import states_path as states_path
-from tacit.plot.hidden_states import window_chances as window_chances
 from tacit.plot.uncertainty import entropies_and_losses as entropies_and_losses
 from tacit.plot.uncertainty import entropy_and_loss as entropy_and_loss
 from tacit.plot.uncertainty import order_curve as order_curve
@@ -29,5 +27,7 @@ from tacit.spectral.plots import singular_values as singular_values
 from tacit.vision.plots import box_statistics as box_statistics
 from tacit.vision.plots import found_windows as found_windows
 from tacit.vision.plots import mean_images as mean_images
+from tacit.vision.plots import pixel_chances as pixel_chances
 from tacit.vision.plots import predicted_boxes as predicted_boxes
 from tacit.vision.plots import turned_images as turned_images
+from tacit.vision.plots import window_chances as window_chances

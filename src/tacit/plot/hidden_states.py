@@ -1,16 +1,13 @@
-"""Which hidden states a model uses, how many it needs, and how sure it is of them."""
+"""Which hidden states a model uses, and how many it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.ragged import Ragged
-from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, by_name, plain_axes, pyplot, whole_numbers
-from tacit.vision.plots import outline, show_image
+from tacit.plot.canvas import BLUE, GREY, ORANGE, by_name, plain_axes, pyplot, whole_numbers
 
 
 def group_norms(model: Any, axes: Any = None) -> Any:
@@ -92,72 +89,3 @@ def states_path(paths: Any, X: Any, y: Any, axes: Any = None) -> Any:
     for ax in (left, right):
         whole_numbers(ax)
     return left, right
-
-
-def window_chances(
-    images: Sequence[Any],
-    bags: Ragged,
-    chances: Ragged,
-    samples: Sequence[int],
-    predicted: Any = None,
-    truth: Any = None,
-) -> Any:
-    """Photos with P_θ over their windows: how likely every pixel is to lie in the hidden window.
-
-    Beside each photo the same as a map, from white (0) to blue (1). The likeliest window is drawn blue, a predicted one
-    orange, a true box dotted green.
-
-    Parameters
-    ----------
-    images : one image per sample, as matplotlib shows them
-    bags : their candidates, with boxes
-    chances : one probability per candidate, such as `tacit.DissimilaritySVM.conditional_proba` gives them
-    samples : which images to show
-    predicted : (n,) the candidate that was predicted, as `predict_hidden` gives it
-    truth : (n, 4) true boxes, if there are any
-
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> bags = Ragged.from_list([[[0.0], [5.0]]]).with_boxes([[[0, 0, 4, 4], [2, 0, 6, 4]]])
-    >>> figure = window_chances(np.zeros((1, 4, 6)), bags, Ragged(np.array([0.2, 0.8]), [0, 2]), [0])
-    >>> len(figure.axes)
-    2
-    """
-    if bags.boxes is None:
-        raise ValueError("these bags carry no boxes; give them some with bags.with_boxes(...)")
-    if not np.array_equal(chances.offsets, bags.offsets):
-        raise ValueError("chances must hold one probability for every candidate of these bags")
-    wrong = [i for i in samples if not 0 <= i < len(bags)]
-    if wrong or not len(samples):
-        raise ValueError(f"samples are some of 0 to {len(bags) - 1}, at least one, got {list(samples)}")
-    heights = [0.25 + 2.6 * np.shape(images[i])[0] / np.shape(images[i])[1] for i in samples]
-    figure, axes = pyplot().subplots(
-        len(samples), 2, figsize=(5.6, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
-    )
-    for i, (left, right) in zip(samples, axes, strict=True):
-        own = slice(int(bags.offsets[i]), int(bags.offsets[i + 1]))
-        boxes, shares = bags.boxes[own], np.asarray(chances.values[own], dtype=np.float64)
-        outlines = [(boxes[int(np.argmax(shares))], BLUE, "-")]
-        if predicted is not None and int(predicted[i]) >= 0:
-            outlines.append((boxes[int(predicted[i])], ORANGE, "-"))
-        if truth is not None and np.isfinite(truth[i]).all():
-            outlines.append((np.asarray(truth[i]), GREEN, ":"))
-        show_image(left, images[i])
-        outline(left, outlines)
-        covered = pixel_chances(np.shape(images[i])[:2], boxes, shares)
-        height, width = covered.shape
-        right.imshow(covered, cmap="Blues", vmin=0, vmax=1, extent=(0, width, height, 0))
-        right.set_axis_off()
-        right.set_title(f"likeliest window: {shares.max():.0%}", fontsize=9, color=INK)
-    return figure
-
-
-def pixel_chances(shape: tuple[int, ...], boxes: Array, shares: Array) -> Array:
-    """(height, width) the probability of every pixel to lie in a box that is drawn with these shares.
-
-    >>> pixel_chances((1, 3), np.array([[0, 0, 2, 1], [1, 0, 3, 1]]), np.array([0.25, 0.75]))
-    array([[0.25, 1.  , 0.75]])
-    """
-    total = np.zeros(shape)
-    for (x0, y0, x1, y1), share in zip(np.round(boxes).astype(int).tolist(), shares.tolist(), strict=True):
-        total[max(y0, 0) : y1, max(x0, 0) : x1] += share
-    return total

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array, as_csr, check_offsets, find_uneven, locate
+from tacit.data.arrays import Array, Rows, as_csr, check_offsets, find_uneven, locate, span
 from tacit.data.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
 from tacit.data.parameters import is_hashable, is_list, is_whole, numbers, reason, shorten
 
@@ -353,6 +353,34 @@ def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
     cuts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     rows = np.arange(cuts[-1]) + np.repeat(offsets[index] - cuts[:-1], lengths)
     return rows, cuts
+
+
+def places_of(offsets: Array, samples: Rows) -> Any:
+    """The rows of the chosen samples: a slice where the samples are consecutive, else an array.
+
+    >>> places_of(np.array([0, 2, 5]), slice(1, 2)), places_of(np.array([0, 2, 5]), np.array([1]))
+    (slice(2, 5, None), array([2, 3, 4]))
+    """
+    if samples is None:
+        return slice(0, int(offsets[-1]))
+    if isinstance(samples, slice):
+        first, last = span(samples, offsets.size - 1)
+        return slice(int(offsets[first]), int(offsets[last]))
+    return states_of(offsets, np.asarray(samples))[0]
+
+
+def starts_of(offsets: Array, samples: Rows) -> Array:
+    """The offsets that cut the rows of the chosen samples.
+
+    >>> starts_of(np.array([0, 2, 5, 6]), slice(1, 3))
+    array([0, 3, 4])
+    """
+    if samples is None:
+        return offsets
+    if isinstance(samples, slice):
+        first, last = span(samples, offsets.size - 1)
+        return np.asarray(offsets[first : last + 1] - offsets[first])
+    return states_of(offsets, np.asarray(samples))[1]
 
 
 def _only_key(key: tuple[Any, ...]) -> Any:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.data.arrays import Array, Rows, span
+from tacit.data.arrays import Array, Rows
 from tacit.data.parameters import shorten, whole_number
-from tacit.data.ragged import states_of
+from tacit.data.ragged import places_of
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -169,10 +169,7 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     offsets = getattr(oracle, "code_offsets", None)
     if offsets is None:
         return np.asarray(code[rows])
-    if isinstance(rows, slice):
-        first, last = span(rows, oracle.n_samples)
-        return code[offsets[first] : offsets[last]]
-    return np.asarray(code[states_of(offsets, np.asarray(rows))[0]])
+    return np.asarray(code[places_of(offsets, rows)])
 
 
 class Read(NamedTuple):

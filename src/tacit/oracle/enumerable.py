@@ -13,7 +13,7 @@ import numpy as np
 from tacit.data.arrays import Array, Rows, smallest_integers, span
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import even_table, shorten
-from tacit.data.ragged import states_of
+from tacit.data.ragged import places_of, states_of
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums
@@ -351,12 +351,7 @@ class EnumerableOracle(CellSums):
 
     def states(self, rows: Rows) -> Any:
         """The states of the chosen samples: a slice where the samples are consecutive, else an array."""
-        if rows is None:
-            return slice(0, int(self.offsets[-1]))
-        if isinstance(rows, slice):
-            first, last = span(rows, self.n_samples)
-            return slice(int(self.offsets[first]), int(self.offsets[last]))
-        return states_of(self.offsets, np.asarray(rows))[0]
+        return places_of(self.offsets, rows)
 
     @property
     def operations(self) -> float:

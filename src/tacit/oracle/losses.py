@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,11 @@ class LossTable(NamedTuple):
 
     table: Array
     column: Array | None
+
+    def cut(self, states: Any, samples: Any) -> LossTable:
+        """The losses of some samples, which have these states."""
+        table, column = self
+        return LossTable(table[:, states], None) if column is None else LossTable(table, column[samples])
 
 
 def checked_losses(losses: LossTable, n_labels: int, n_rows: int, n_states: int) -> LossTable:

@@ -9,7 +9,6 @@ from tacit.oracle import TARGET, Assignment, LossTable
 from tacit.problems.chain.best_few import best_paths, best_taggings
 from tacit.problems.chain.packed import PackedChains
 from tacit.problems.chain.viterbi import viterbi
-from tacit.problems.shared.margins import require_margins
 
 MAX_WAYS = 1 << 26
 """Numbers that the search for the best few taggings may keep (0.5 GB)."""
@@ -21,16 +20,7 @@ class ChainMaxima(PackedChains):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._viterbi(w, rows)
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        require_margins("Chain", rescaling, rivals)
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
         return self._viterbi(w, rows, losses=self._loss_table())
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
@@ -40,11 +30,9 @@ class ChainMaxima(PackedChains):
             return best
         prefer = np.asarray(prefer)
         value = self.score(w, np.maximum(prefer, 0), rows)
-        starts = self._starts(rows)
         agrees = (given < 0) | self.states.possible[given, np.maximum(prefer, 0)]
-        fits = np.logical_and.reduceat((prefer >= 0) & agrees, starts[:-1])
-        keep = np.repeat(fits & (value >= best.value), np.diff(starts))
-        return Assignment(np.where(keep, prefer, best.code).astype(self._code_type), best.value)
+        fits = np.logical_and.reduceat((prefer >= 0) & agrees, self._starts(rows)[:-1])
+        return Assignment(self._pick(fits & (value >= best.value), prefer, best.code, rows), best.value)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The known tags, missing tags and unknown states at random among those that are allowed."""

@@ -37,8 +37,6 @@ class ChainOracle(ChainMaxima, ChainSums):
     The parameters are those of `PackedChains`. Labels that no allowed tagging has are refused.
     """
 
-    rescalings: tuple[str, ...] = ("margin",)
-
     def __init__(
         self, sequences: Ragged, schema: Schema, *, allowed: Array, labels: Array | None = None, **supervision: Any
     ) -> None:
@@ -61,19 +59,11 @@ class ChainOracle(ChainMaxima, ChainSums):
         viterbi(sure, starts, ways, nothing, column, *free, tags, value)
         return self._viterbi(w, rows, given=states.known(tags)).code
 
-    def accepts(self, code: Array) -> bool:
-        code = np.asarray(code)
-        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
-            return False
-        if not bool(((code >= TARGET) & (code < self.n_states)).all()):
-            return False
-        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # a sequence stands for its target as a whole or not
-        if not bool(((own == 0) | (own == np.diff(self.offsets))).all()):
-            return False
+    def _has_outputs(self, code: Array, rows: Rows) -> bool:
+        code = self._read(code, rows)
         inside = np.ones(code.size, dtype=bool)
-        inside[self.offsets[:-1]] = False
-        known = inside[1:] & (code[:-1] >= 0) & (code[1:] >= 0)
-        return bool(self.allowed[code[:-1][known], code[1:][known]].all())
+        inside[self._starts(rows)[:-1]] = False
+        return bool(self.allowed[code[:-1][inside[1:]], code[1:][inside[1:]]].all())
 
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same data, the missing tags given by a code; None leaves them missing."""
@@ -87,9 +77,7 @@ class ChainOracle(ChainMaxima, ChainSums):
         return view
 
     def with_loss(self, losses: LossTable) -> Self:
-        view = copy.copy(self)
-        view._losses = self._checked(losses)
-        return view
+        return self._changed(_losses=self._checked(losses))
 
     @property
     def operations(self) -> float:
@@ -108,14 +96,13 @@ class ChainOracle(ChainMaxima, ChainSums):
         begins[1:] &= ~is_known[:-1]
         begins[self.offsets[:-1]] = is_known[self.offsets[:-1]]
         tokens = np.flatnonzero(is_known)
-        table, column = self._loss_table()
-        view = copy.copy(self)
-        view.table = self.table[tokens]
-        view.offsets = view.code_offsets = np.append(np.flatnonzero(begins[tokens]), tokens.size)
-        view.n_samples = view.offsets.size - 1
-        view._labels = self.states.tag_of[labels[tokens]]
-        view._known_states = None if self.states.are_tags else labels[tokens]
-        view._losses = LossTable(table[:, tokens], None) if column is None else LossTable(table, column[tokens])
+        view = self._recut(
+            np.append(np.flatnonzero(begins[tokens]), tokens.size),
+            table=self.table[tokens],
+            _labels=self.states.tag_of[labels[tokens]],
+            _known_states=None if self.states.are_tags else labels[tokens],
+            _losses=self._loss_table().cut(tokens, tokens),
+        )
         owner = np.repeat(np.arange(self.n_samples), np.diff(self.offsets))[tokens]
         return KnownPart(view, owner[view.offsets[:-1]])
 
@@ -146,13 +133,6 @@ class ChainOracle(ChainMaxima, ChainSums):
         missing = weights.lacking_emission, weights.lacking_transition
         sums = self.flat((total * columns - missing[0]).T, total * weights.transition - missing[1])
         return OnlinePass(last, sums, lost, int(mistakes))
-
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
 
     def digest(self) -> str:
         below = () if self.states.are_tags else (self.states.counts, self._known_states)

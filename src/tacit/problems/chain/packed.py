@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows, locate, smallest_integers, span
-from tacit.data.ragged import Ragged, states_of
+from tacit.data.arrays import Array, Rows
+from tacit.data.ragged import Ragged
 from tacit.oracle import LossTable, Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
+from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.chain.states import States
 from tacit.problems.chain.viterbi import add_pairs, path_scores
 from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
@@ -21,7 +22,7 @@ EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
 
 
-class PackedChains:
+class PackedChains(PartsOracle):
     """What inference reads: scores of tokens and pairs for any rows, and what is known of their tags and states.
 
     Parameters
@@ -35,6 +36,7 @@ class PackedChains:
     known_states : (tokens,) the true states, −1 where unknown; None where all are
     """
 
+    nouns = Nouns("Chain", "sequences", "token", "tag")
     block_cells = 1 << 18
     """Scores computed at a time: a table of this size stays in a core's cache while it is searched."""
 
@@ -49,26 +51,17 @@ class PackedChains:
         states: States | None = None,
         known_states: Array | None = None,
     ) -> None:
-        self.classes = schema.classes
-        self.n_labels = len(schema.classes)
-        self.states = States(np.ones(self.n_labels, dtype=np.int64)) if states is None else states
+        self.states = States(np.ones(len(schema.classes), dtype=np.int64)) if states is None else states
         self.n_states = self.states.n
         self.completes_labels = self.states.are_tags
-        self.n_samples = len(sequences)
-        self.n_params = schema.n_params
-        self.code_offsets: Array | None = sequences.offsets
-        self.offsets = sequences.offsets
         self._schema = schema
         self.table: Any = self._keep(sequences, schema)
+        super().__init__(schema, sequences.offsets, self.n_states, labels=labels, precision=self.table.dtype)
         self._sparse = sparse.issparse(self.table)
         self._turned: dict[str, tuple[Array, Array]] = {}
-        self._precision = self.table.dtype
-        self._views = schema.views
         self.allowed = allowed
-        self._labels = labels
         self._known_states = known_states
         self._losses = None if losses is None else self._checked(losses)
-        self._code_type = smallest_integers(self.n_states)
 
     def _keep(self, sequences: Any, schema: Schema) -> Any:
         """The token features in the layout that passes read."""
@@ -100,7 +93,7 @@ class PackedChains:
         """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""
         starts = self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
-        tokens = self.tokens(rows)
+        tokens = self._places(rows)
         places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
         weights = np.repeat(coef, np.diff(starts))
         if self._sparse:
@@ -109,16 +102,6 @@ class PackedChains:
         else:
             add_rows(self.table, code, places, weights, emission)
         add_pairs(code, starts, coef, transition)
-
-    def tokens(self, rows: Rows) -> Any:
-        """The tokens of the chosen sequences: a slice where they are consecutive, else an array."""
-        if rows is None:
-            return slice(0, int(self.offsets[-1]))
-        if isinstance(rows, slice):
-            first, last = span(rows, self.n_samples)
-            return slice(int(self.offsets[first]), int(self.offsets[last]))
-        chosen: Array = states_of(self.offsets, np.asarray(rows))[0]
-        return chosen
 
     def parts(self, w: Array) -> tuple[Array, Array]:
         """(K, features) weights of tokens, constant and boundary features last, and (K, K) of pairs."""
@@ -140,16 +123,11 @@ class PackedChains:
     def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
         """Losses by rows: ``table[column[token], tag]``, the column of each token of these rows."""
         table, column = self._loss_table()
-        tokens = self.tokens(rows)
+        tokens = self._places(rows)
         if column is None:
             table = np.ascontiguousarray(table[:, tokens].T)
             return table, np.arange(table.shape[0])
         return np.ascontiguousarray(table.T), column[tokens]
-
-    def _loss_table(self) -> LossTable:
-        if self._losses is None:
-            raise ValueError("these sequences were bound without tags, so outputs have no loss: bind with y")
-        return self._losses
 
     def _checked(self, losses: LossTable) -> LossTable:
         tokens = int(self.offsets[-1])
@@ -158,7 +136,7 @@ class PackedChains:
     def _unary(self, w: Array, rows: Rows) -> Array:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
         weights = self._columns(w)
-        tokens = self.tokens(rows)
+        tokens = self._places(rows)
         table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
         return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
 
@@ -180,15 +158,6 @@ class PackedChains:
     def _transition(self, w: Array) -> Array:
         return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
 
-    def _starts(self, rows: Rows) -> Array:
-        """Where the sequences begin in a code of these rows, and its length."""
-        if rows is None:
-            return np.asarray(self.offsets)
-        if isinstance(rows, slice):
-            first, last = span(rows, self.n_samples)
-            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
-        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
-
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
         """Consecutive sequences of about `block_cells` scores: their places in an answer, in a code, rows and cuts."""
         starts = self._starts(rows)
@@ -202,21 +171,11 @@ class PackedChains:
             yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
             i = stop
 
-    def _known(self, rows: Rows, unseen: bool = False) -> Array:
-        if self._labels is None:
-            raise ValueError("these sequences were bound without tags: bind(X, y, ...) with y to impute or compare")
-        labels: Array = self._labels[self.tokens(rows)]
-        if not unseen and (labels >= self.n_labels).any():
-            t = int(np.argmax(self._labels >= self.n_labels))
-            i, place = locate(self.offsets, t)
-            raise ValueError(f"y[{i}][{place}] is a tag that training never saw; the tags are {self.classes.tolist()}")
-        return labels
-
     def _given(self, rows: Rows, states: bool = True) -> Array:
         """What is known of every token, as `States.known` writes it; without what is known of states, if so asked."""
         labels = self._known(rows)
         known = self._known_states if states else None
-        return self.states.known(labels, None if known is None else known[self.tokens(rows)])
+        return self.states.known(labels, None if known is None else known[self._places(rows)])
 
     def _is_single(self, given: Array) -> Array:
         """Whether only one state is left of a token of which this is known."""
@@ -225,19 +184,6 @@ class PackedChains:
     def _clamp(self, unary: Array, given: Array) -> None:
         """Rule out the states other than those that are possible."""
         unary[(given[:, None] >= 0) & ~self.states.possible[given]] = -np.inf
-
-    def _read(self, code: Array, rows: Rows = None) -> Array:
-        """The tags of a code of these rows; kernels go where they say."""
-        code = np.asarray(code, dtype=np.int64)
-        tokens = self._starts(rows)[-1]
-        if code.shape != (tokens,):
-            raise ValueError(f"a code of shape {code.shape} for {tokens} tokens in all; it has one number per token")
-        if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        if code.size and code.max() >= self.n_states:
-            what = "tags" if self.states.are_tags else "states"
-            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_states} {what}")
-        return code
 
 
 def extended(sequences: Ragged, schema: Schema) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.shards import ShardedTable, Shards
-from tacit.oracle import LossTable, Schema
+from tacit.oracle import Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.packed import extra_columns
@@ -44,29 +43,23 @@ class ShardedChainOracle(ChainOracle):
 
     def part(self, first: int, last: int) -> Self:
         """The same oracle of the sequences from first to last (exclusive), to be sent to where their rows are."""
-        part = copy.copy(self)
-        tokens = self.tokens(slice(first, last))
-        part.table = None
-        part.n_samples = last - first
-        part.offsets = part.code_offsets = self.offsets[first : last + 1] - self.offsets[first]
+        tokens = self._places(slice(first, last))
+        part = self._recut(self._starts(slice(first, last)), table=None)
         part._labels = None if self._labels is None else self._labels[tokens]
         part._known_states = None if self._known_states is None else self._known_states[tokens]
         if self._losses is not None:
-            table, column = self._losses
-            part._losses = LossTable(table[:, tokens], None) if column is None else LossTable(table, column[tokens])
+            part._losses = self._losses.cut(tokens, tokens)
         return part
 
     def on_rows(self, rows: Any) -> Self:
         """The same oracle with these rows."""
-        view = copy.copy(self)
-        view.table = TokenTable(rows, self.offsets, self._schema)
-        return view
+        return self._changed(table=TokenTable(rows, self.offsets, self._schema))
 
     def _digested(self) -> Any:
         return self.table.rows
 
     def _unary(self, w: Array, rows: Rows) -> Array:
-        tokens = self.tokens(rows)
+        tokens = self._places(rows)
         if not w.any():  # every fit asks there: no rows are needed, wherever they are
             return np.zeros((int(self._starts(rows)[-1]), self.n_states))
         if isinstance(tokens, slice):
@@ -78,7 +71,7 @@ class ShardedChainOracle(ChainOracle):
     def _add_features(self, code: Array, coef: Array, rows: Rows, emission: Array, transition: Array) -> None:
         starts = self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
-        tokens = self.tokens(rows)
+        tokens = self._places(rows)
         weights = np.repeat(coef, np.diff(starts))
         for start in range(0, code.size, TOKENS_AT_A_TIME):
             own = slice(start, min(start + TOKENS_AT_A_TIME, code.size))
@@ -93,7 +86,7 @@ class ShardedChainOracle(ChainOracle):
 
     def _add_expected(self, w: Array, rows: Rows, *more: Any) -> Array:
         log = super()._add_expected(w, rows, *more)
-        self.table.rows.give_back_rows(self.tokens(rows))
+        self.table.rows.give_back_rows(self._places(rows))
         return log
 
 

@@ -116,7 +116,7 @@ class ChainSums(PackedChains):
                 if has_features:
                     nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
             if has_features:
-                states = self.tokens(part)
+                states = self._places(part)
                 table = cut_rows(self.table, states) if self._sparse else self.table[states]
                 emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
         return log

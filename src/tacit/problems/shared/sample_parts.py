@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, TypeVar
 
-from tacit.oracle import EnumerableOracle, LossTable
+from tacit.oracle import EnumerableOracle
 
 Listed = TypeVar("Listed", bound=EnumerableOracle)
 
@@ -25,9 +25,7 @@ def cut_samples(oracle: Listed, first: int, last: int) -> Listed:
     part._allowed = None if whole._allowed is None else whole._allowed[states]
     part._hidden_loss = None
     if whole._losses is not None:
-        table, column = whole._losses
-        own = LossTable(table[:, states], None) if column is None else LossTable(table, column[first:last])
-        part._losses = part._checked(own)
+        part._losses = part._checked(whole._losses.cut(states, slice(first, last)))
     part._whole = list(part._cut(slice(0, part.n_samples)))
     cut: Listed = part
     return cut

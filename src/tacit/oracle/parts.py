@@ -1,0 +1,178 @@
+"""The base of oracles whose outputs have several parts: a tag per token, a link per mention, a label per region."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from tacit.data.arrays import Array, Rows, locate, smallest_integers
+from tacit.data.ragged import places_of, starts_of
+from tacit.oracle.contracts import TARGET, Assignment, Schema
+
+
+class Nouns(NamedTuple):
+    """What errors call things: the problem, its samples, a part of an output, a label."""
+
+    problem: str
+    samples: str
+    part: str
+    label: str = "label"
+
+
+class PartsOracle(ABC):
+    """What oracles share whose codes have one integer per part, sample after sample, cut by ``code_offsets``.
+
+    A subclass writes `predict`, `impute`, `score`, `loss`, `features` and what else of `tacit.oracle.Oracle` is not
+    here; its outputs cannot be listed, so there is no slack rescaling. Views are copies: see `_changed`.
+
+    Parameters
+    ----------
+    schema : classes and dimensions
+    offsets : where the parts of each sample begin, and where the last end
+    n_values : how many values an integer of a code may have
+    labels : the true labels, one per part or (``labels_parts`` False) one per sample: −1 where missing, the number of
+        classes for one that training never saw; None when predicting
+    losses : of every output, as the subclass keeps them; None where there are none
+    precision : what scores are computed in
+    """
+
+    nouns: ClassVar[Nouns]
+    labels_parts: ClassVar[bool] = True
+    completes_labels: bool = False
+    rescalings: tuple[str, ...] = ("margin",)
+
+    def __init__(
+        self,
+        schema: Schema,
+        offsets: Array,
+        n_values: int,
+        *,
+        labels: Array | None = None,
+        losses: Any = None,
+        precision: Any = np.float64,
+    ) -> None:
+        self.classes = schema.classes
+        self.n_labels = len(schema.classes)
+        self.n_samples = offsets.size - 1
+        self.n_params = schema.n_params
+        self.offsets = offsets
+        self.code_offsets: Array | None = offsets
+        self._views = schema.views
+        self._n_values = n_values
+        self._code_type = smallest_integers(n_values)
+        self._labels = labels
+        self._losses = losses
+        self._precision = np.dtype(precision)
+
+    def augmented(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        target: Array | None = None,
+        rescaling: str = "margin",
+        rivals: bool = False,
+    ) -> Assignment:
+        if rescaling != "margin" or rivals:
+            asked = "rivals" if rivals else f"{rescaling} rescaling"
+            raise ValueError(
+                f"{self.nouns.problem} has no exact inference for {asked}: its outputs cannot be listed; use margin "
+                "rescaling"
+            )
+        return self._augmented(w, rows)
+
+    @abstractmethod
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+        """The best outputs by score plus loss."""
+
+    def accepts(self, code: Array) -> bool:
+        code = np.asarray(code)
+        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i" or (code < TARGET).any():
+            return False
+        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # a sample stands for its target as a whole or not
+        if not bool(((own == 0) | (own == np.diff(self.offsets))).all()):
+            return False
+        rows = np.flatnonzero(own == 0)
+        try:
+            return not rows.size or self._has_outputs(code[places_of(self.offsets, rows)], rows)
+        except ValueError:
+            return False
+
+    def _has_outputs(self, code: Array, rows: Rows) -> bool:
+        """Whether these rows have the outputs of a code; an error of `_read` says no, too."""
+        self._read(code, rows)
+        return True
+
+    def exact(self) -> Self:
+        double = np.dtype(np.float64)
+        return self if self._precision == double else self._changed(_precision=double)
+
+    def _changed(self, **attributes: Any) -> Self:
+        """The same oracle with other values of some attributes."""
+        view = copy.copy(self)
+        vars(view).update(attributes)
+        return view
+
+    def _recut(self, offsets: Array, **attributes: Any) -> Self:
+        """An oracle of other samples, cut by these offsets."""
+        return self._changed(n_samples=offsets.size - 1, offsets=offsets, code_offsets=offsets, **attributes)
+
+    def _starts(self, rows: Rows) -> Array:
+        """Where the samples begin in a code of these rows, and its length."""
+        return starts_of(self.offsets, rows)
+
+    def _places(self, rows: Rows) -> Any:
+        """The parts of these rows among those of all samples: a slice where they are consecutive, else an array."""
+        return places_of(self.offsets, rows)
+
+    def _read(self, code: Array, rows: Rows = None) -> Array:
+        """A code of these rows as int64, checked: kernels go where it says."""
+        code, length = np.asarray(code), int(self._starts(rows)[-1])
+        nouns = self.nouns
+        if code.shape != (length,) or (length and code.dtype.kind not in "iu"):
+            raise ValueError(
+                f"a code of shape {code.shape} and type {code.dtype} for {nouns.samples} of {length} {nouns.part}s; it "
+                f"has one whole number per {nouns.part}"
+            )
+        if length and code.min() < 0:
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+        if length and code.max() >= self._n_values:
+            raise ValueError(
+                f"code[{np.argmax(code)}] is {code.max()}, and a {nouns.part} has one of {self._n_values} values"
+            )
+        return code.astype(np.int64, copy=False)
+
+    def _pick(self, is_first: Array, first: Array, second: Array, rows: Rows) -> Array:
+        """The first code in the rows where that is so, the second elsewhere."""
+        chosen = np.where(np.repeat(is_first, np.diff(self._starts(rows))), first, second)
+        return np.asarray(chosen.astype(self._code_type, copy=False))
+
+    def _known(self, rows: Rows, unseen: bool = False) -> Array:
+        """The true labels of these rows; where ``unseen``, labels that training never saw may be among them."""
+        nouns, labels = self.nouns, self._labels
+        if labels is None:
+            raise ValueError(
+                f"these {nouns.samples} were bound without {nouns.label}s: bind(X, y, ...) with y to impute or compare"
+            )
+        if self.labels_parts:
+            found = labels[self._places(rows)]
+        else:
+            found = labels if rows is None else labels[rows]
+        if not unseen and (found >= self.n_labels).any():
+            first = int(np.argmax(labels >= self.n_labels))
+            where = "[{}][{}]".format(*locate(self.offsets, first)) if self.labels_parts else f"[{first}]"
+            raise ValueError(
+                f"y{where} is a {nouns.label} that training never saw; the {nouns.label}s are {self.classes.tolist()}"
+            )
+        return np.asarray(found)
+
+    def _loss_table(self) -> Any:
+        if self._losses is None:
+            nouns = self.nouns
+            raise ValueError(
+                f"these {nouns.samples} were bound without {nouns.label}s, so outputs have no loss: bind with y"
+            )
+        return self._losses

@@ -12,11 +12,9 @@ import click
 import pytest
 
 from tacit.cli import main
-from tacit.commands import group
-from tacit.commands.failures import OutputError, explain
-from tacit.commands.folder import OutputFolder
-from tacit.commands.options import INPUT_FILE, run_options
-from tacit.commands.run import INTERRUPTED, describe_file
+from tacit.commands import INPUT_FILE, INTERRUPTED, OutputError, OutputFolder, group, run_options
+from tacit.commands.failures import explain
+from tacit.commands.run import describe_file
 
 
 @pytest.fixture

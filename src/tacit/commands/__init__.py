@@ -1,6 +1,11 @@
-"""The commands of ``tacit``: one file each, imported only when it is called.
+"""What the commands of ``tacit`` share, and what a command outside of the package is written with.
 
-A command is a thin shell: it reads options, calls a class of `tacit.apps`, and writes files. What all of them share is
-here too: the options (`options`), one run with its record (`run`), the folder that appears whole or not at all
-(`folder`), and what an error becomes (`failures`).
+A command is a thin shell: it reads options, calls an application, and writes files. The shared options and one run
+with its record are in `run`, the folder that appears whole or not at all in `folder`, what an error becomes in
+`failures`, and how a command is found in `group`: by the table there, or by an entry point ``tacit.commands`` of
+another distribution.
 """
+
+from tacit.exports import export
+
+__getattr__, __dir__, __all__ = export(__name__, __file__)

@@ -1,4 +1,7 @@
-"""The group ``tacit``: the list of its commands, and how one of them is found, run, and ended."""
+"""The group ``tacit``: the list of its commands, and how one of them is found, run, and ended.
+
+Other distributions add commands with an entry point of the group ``tacit.commands`` (docs/own_command.md).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,11 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from tacit import __version__
 from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
@@ -31,28 +36,70 @@ COMMANDS = {
     "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
     "tag": ("tacit.text.tagging.command", "Learn the tags of words from TRAIN, and tag other words."),
     "completion": (
-        "tacit.commands.completion",
+        "tacit.commands.group",
         "Print the script that completes commands and options in your shell.",
     ),
 }
-"""Every command, the module that has it under its name, and its line in ``tacit --help``."""
+"""Every command of tacit's own, the module that has it under its name, and its line in ``tacit --help``."""
+
+ENTRY_POINTS = "tacit.commands"
+"""The group of entry points by which other distributions add commands."""
 
 
 class LazyGroup(click.Group):
     """A group that imports a command when it is called, so that ``tacit --help`` takes no longer than click."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *find_added_commands()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
-        return command
+        if cmd_name in COMMANDS:
+            command: click.Command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+            return command
+        entries = find_added_commands().get(cmd_name)
+        return None if entries is None else _load_added(entries)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        lines = [(name, line) for name, (_, line) in COMMANDS.items()]
+        added = [(name, f"Of {_distribution(entry)}.") for name, (entry, *_) in find_added_commands().items()]
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl([*lines, *added])
+
+
+def find_added_commands() -> dict[str, list[EntryPoint]]:
+    """The commands of other distributions by name; tacit's own names cannot be taken."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        if entry.name not in COMMANDS:
+            found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def _load_added(entries: list[EntryPoint]) -> click.Command:
+    """Import a command of another distribution; what is wrong with it is told with the name of that distribution."""
+    entry, *others = entries
+    name, owner = entry.name, _distribution(entry)
+    if others:
+        owners = " and ".join(_distribution(entry) for entry in entries)
+        raise ImportError(f"the command {name!r} is offered by {owners}; uninstall all but one of them")
+    try:
+        command = entry.load()
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise ImportError(
+            f"the command {name!r} of {owner} cannot be loaded from {entry.value} ({told}); mend or uninstall {owner}"
+        ) from error
+    if not isinstance(command, click.Command):
+        raise ImportError(
+            f"{entry.value} of {owner} is of type {type(command).__name__}, and the command {name!r} must be a "
+            f"click.Command; mend or uninstall {owner}"
+        )
+    return command
+
+
+def _distribution(entry: EntryPoint) -> str:
+    """Name and version of the distribution that an entry point comes from."""
+    return "an unknown distribution" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -68,11 +115,20 @@ def tacit() -> None:
     """
 
 
+@click.command(epilog="Example: tacit completion bash >> ~/.bashrc")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands and options in your shell."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(tacit, {}, "tacit", "_TACIT_COMPLETE").source())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code, after one line on stderr if that is not 0."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = next((argument for argument in given if not argument.startswith("-")), "")
-    shown = f"tacit {name}" if name in COMMANDS else "tacit"
+    shown = f"tacit {name}" if name in COMMANDS or name in find_added_commands() else "tacit"
     interrupts: list[int] = []
     try:
         with warnings.catch_warnings(), _noting_interrupts(interrupts):

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.commands.options import run_options
-from tacit.commands.run import CommandRun, draw_to_files
+from tacit.commands import CommandRun, draw_to_files, run_options
 
 if TYPE_CHECKING:
     from tacit.report import Page

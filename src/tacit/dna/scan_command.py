@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import INPUT_FILE, run_options
-from tacit.commands.run import CommandRun
+from tacit.commands import INPUT_FILE, CommandRun, run_options
 
 EXAMPLE_RECORDS = 20_000
 """Sequences at the beginning of the file, of which shuffles are made."""

@@ -8,8 +8,15 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import INPUT_FILE, INPUT_FILE_OR_FOLDER, run_options
-from tacit.commands.run import INTERRUPTED, OUT_OF_TIME, CommandRun, draw_to_files
+from tacit.commands import (
+    INPUT_FILE,
+    INPUT_FILE_OR_FOLDER,
+    INTERRUPTED,
+    OUT_OF_TIME,
+    CommandRun,
+    draw_to_files,
+    run_options,
+)
 
 
 class Widths(click.ParamType[Any]):

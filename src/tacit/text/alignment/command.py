@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import INPUT_FILE, run_options
-from tacit.commands.run import INTERRUPTED, CommandRun
+from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
 
 EXAMPLES = """\b
 Examples:
@@ -107,7 +106,7 @@ def _fill(links: list[Any], n: int, path: Path) -> list[Any]:
 
 def _refuse_other_files(path: Path, force: bool) -> None:
     """Links of a former run are replaced; any other file only with --force."""
-    from tacit.commands.failures import OutputError
+    from tacit.commands import OutputError
     from tacit.text import read_links
 
     if force or not path.exists():
@@ -122,7 +121,7 @@ def _refuse_other_files(path: Path, force: bool) -> None:
 
 def _write_whole(path: Path, text: str) -> None:
     """Write a file that is there whole or not at all."""
-    from tacit.commands.failures import OutputError
+    from tacit.commands import OutputError
 
     part = path.with_name(f".{path.name}.part")
     try:

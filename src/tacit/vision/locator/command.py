@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import INPUT_FILE, run_options
-from tacit.commands.run import INTERRUPTED, CommandRun
+from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
 
 EXAMPLES = """\b
 Examples:

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from tacit.commands.options import run_options
-from tacit.commands.run import INTERRUPTED, CommandRun
+from tacit.commands import INTERRUPTED, CommandRun, run_options
 
 FOLDER = click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
 

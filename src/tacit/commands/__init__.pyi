@@ -1,0 +1,11 @@
+from tacit.commands.failures import OutputError as OutputError
+from tacit.commands.folder import RECORD as RECORD
+from tacit.commands.folder import OutputFolder as OutputFolder
+from tacit.commands.run import DONE as DONE
+from tacit.commands.run import INPUT_FILE as INPUT_FILE
+from tacit.commands.run import INPUT_FILE_OR_FOLDER as INPUT_FILE_OR_FOLDER
+from tacit.commands.run import INTERRUPTED as INTERRUPTED
+from tacit.commands.run import OUT_OF_TIME as OUT_OF_TIME
+from tacit.commands.run import CommandRun as CommandRun
+from tacit.commands.run import draw_to_files as draw_to_files
+from tacit.commands.run import run_options as run_options

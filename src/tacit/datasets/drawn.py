@@ -21,7 +21,7 @@ ROOM = 1.25
 class DrawnDigits(NamedTuple):
     """Images (n, side, side) of grey values from 0 to 1, digits 0 to 9, and degrees by which each image was turned.
 
-    Angles count counter-clockwise, as `scipy.ndimage.rotate` and `tacit.problems.rotation` count them: turning image
+    Angles count counter-clockwise, as `scipy.ndimage.rotate` and `tacit.problems.rotations` count them: turning image
     i by ``−angles[i]`` brings it upright.
     """
 

@@ -210,7 +210,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     ----------
     images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     hidden : (n,) the hidden value of each: the position of its angle
-    rotations : the angles, `tacit.problems.rotation(...)`
+    rotations : the angles, `tacit.problems.rotations(...)`
     titles : one an image; None writes the angle
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -241,7 +241,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     y : (n,) labels
     hidden : (n,) the hidden value of each image: the position of its angle
-    rotations : the angles, `tacit.problems.rotation(...)`
+    rotations : the angles, `tacit.problems.rotations(...)`
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.problems import rotations

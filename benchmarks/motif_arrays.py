@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.words_baseline import paired_bootstrap, words_scores
 from tacit.apps import MotifFinder
-from tacit.dna.finder.known import match_known
-from tacit.dna.motif_files import read_motifs
+from tacit.dna.files import read_motifs
+from tacit.dna.finder.evidence import match_known
 
 LINKER = "GTCTGTGTTCCGTTGTCCGTGCTG"
 

@@ -9,8 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page
 from tacit.apps import MotifFinder
-from tacit.dna.motif.sequences import read_sequences
-from tacit.dna.shuffled import shuffle_pairs
+from tacit.dna.sequences import read_sequences, shuffle_pairs
 
 RUNS, SEQUENCES, LENGTH = 100, 600, 60
 

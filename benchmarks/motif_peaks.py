@@ -14,9 +14,10 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, real_data
 from benchmarks.words_baseline import paired_bootstrap, words_scores
 from tacit.apps import MotifFinder
-from tacit.dna.finder.known import match_known
-from tacit.dna.finder.sequences import read_classes, write_letters
-from tacit.dna.motif_files import read_motifs
+from tacit.dna.files import read_motifs
+from tacit.dna.finder.evidence import match_known
+from tacit.dna.finder.finder import read_classes
+from tacit.dna.sequences import write_letters
 
 PEAKS = 2000
 

@@ -7,8 +7,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.harness import Page
 from tacit.apps import MotifFinder
-from tacit.dna.finder.known import match_known
-from tacit.dna.motif_files import Matrix
+from tacit.dna.files import Matrix
+from tacit.dna.finder.evidence import match_known
 
 SEQUENCES, LENGTH, NOISE, RUNS = 500, 200, 0.15, 3
 

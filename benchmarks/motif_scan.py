@@ -6,7 +6,7 @@ import numpy as np
 
 from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit.datasets import planted_motif
-from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.sequences import read_sequences
 from tacit.oracle import EnumerableOracle, Oracle
 from tacit.problems import Motif
 from tacit.runtime import sharded

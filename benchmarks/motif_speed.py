@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.harness import Page, interleave, ratio
 from tacit.apps import MotifFinder
 from tacit.datasets import planted_motif
-from tacit.dna.motif.sequences import read_sequences
 from tacit.dna.scan import Scanner
+from tacit.dna.sequences import read_sequences
 
 POSITIONS = 1_000_000
 

@@ -23,8 +23,7 @@ from tacit import (
 )
 from tacit.datasets import planted_motif
 from tacit.dna.motif import sharded
-from tacit.dna.motif.sequences import read_sequences
-from tacit.dna.motif.strands import orient
+from tacit.dna.sequences import orient, read_sequences
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Regions, Transforms
 from tacit.problems.shared.principal_components import sum_moments

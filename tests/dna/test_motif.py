@@ -12,9 +12,8 @@ import pytest
 from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
 from tacit.dna.letters import MEANING
-from tacit.dna.motif.pieces import Pieces
-from tacit.dna.motif.sequences import read_sequences
-from tacit.dna.motif.words import find_words
+from tacit.dna.sequences import read_sequences
+from tacit.dna.words import Pieces, find_words
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
 from tacit.solvers import Bundle, FrankWolfe

@@ -10,7 +10,7 @@ import pytest
 import tacit
 from tacit.cli import main
 from tacit.datasets import planted_motif
-from tacit.dna.motif_files import read_motifs
+from tacit.dna.files import read_motifs
 from tests.chromium import needs_chromium, open_page, take_screenshot
 
 HOSTILE = [

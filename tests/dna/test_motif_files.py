@@ -5,10 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from tacit.dna.motif.sequences import read_sequences
-from tacit.dna.motif_files import Matrix, read_motifs, write_jaspar, write_meme
-from tacit.dna.sequence_files import read_sequence_table, read_sequences_file
-from tacit.dna.shuffled import shuffle_pairs
+from tacit.dna.files import Matrix, read_motifs, read_sequence_table, read_sequences_file, write_jaspar, write_meme
+from tacit.dna.sequences import read_sequences, shuffle_pairs
 
 FASTA = ">one\nACGTACGT\nAC\n>two words\nggttnnaa\n"
 

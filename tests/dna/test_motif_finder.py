@@ -10,16 +10,13 @@ from sklearn.metrics import roc_auc_score
 import tacit
 from tacit.apps import MotifFinder
 from tacit.datasets import planted_motif
-from tacit.dna.finder.evidence import auroc, given_p_value, split_in_halves
+from tacit.dna.files import Matrix
+from tacit.dna.finder.evidence import auroc, given_p_value, match_known, split_in_halves
+from tacit.dna.finder.finder import read_classes
 from tacit.dna.finder.kmers import count_kmers, learn_kmers
-from tacit.dna.finder.known import match_known
-from tacit.dna.finder.overlaps import find_overlap
-from tacit.dna.finder.sequences import read_classes, write_letters
-from tacit.dna.finder.shapes import Sites
-from tacit.dna.motif.sequences import read_sequences
-from tacit.dna.motif_files import Matrix
+from tacit.dna.finder.shapes import Sites, find_overlap
 from tacit.dna.scan import Scanner
-from tacit.dna.shuffled import shuffle_pairs
+from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
 
 WORD = "TGACTCATCC"
 

@@ -10,8 +10,9 @@ from sklearn.datasets import load_iris
 
 from tacit import LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
-from tacit.dna.letters import MEANING
-from tacit.dna.motif.windows import COMPLEMENT, count_letters, effective_weights, mean_distance, window_letters
+from tacit.dna.letters import COMPLEMENT, MEANING
+from tacit.dna.logos import effective_weights
+from tacit.dna.plots import count_letters, mean_distance, window_letters
 from tacit.problems import Motif, Multiclass
 
 LETTERS = "".join(MEANING)

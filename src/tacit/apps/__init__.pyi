@@ -1,4 +1,4 @@
-from tacit.dna.finder import MotifFinder as MotifFinder
+from tacit.dna.finder.finder import MotifFinder as MotifFinder
 from tacit.learners.application import Application as Application
 from tacit.text.alignment.aligner import WordAligner as WordAligner
 from tacit.text.coreference.resolver import CoreferenceResolver as CoreferenceResolver

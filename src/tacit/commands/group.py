@@ -24,7 +24,7 @@ from tacit.data.lines import one_line
 
 COMMANDS = {
     "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
-    "scan": ("tacit.dna.scan_command", "Look for the motifs of MODEL in SEQUENCES."),
+    "scan": ("tacit.dna.scan", "Look for the motifs of MODEL in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
     "locate": ("tacit.vision.locator.command", "Find the object in every photo, from labels and a few boxes."),
     "segment": (

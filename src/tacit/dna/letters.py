@@ -19,9 +19,24 @@ UNKNOWN = 255
 """The code of what is no letter of DNA."""
 
 _CODE = np.full(256, UNKNOWN, np.uint8)
+
 for _code, _letter in enumerate(MEANING):
     _CODE[[ord(_letter), ord(_letter.lower())]] = _code
+
 _CODE[[ord("U"), ord("u")]] = _CODE[ord("T")]
+
+SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases in MEANING.values()])
+"""``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is as likely."""
+
+COMPLEMENT = np.array(
+    [
+        next(code for code, other in enumerate(MEANING.values()) if set(other) == set(bases.translate(swap)))
+        for swap in [str.maketrans("ACGT", "TGCA")]
+        for bases in MEANING.values()
+    ],
+    dtype=np.uint8,
+)
+"""``COMPLEMENT[code]``: the letter on the other strand, for all letters of the IUPAC code."""
 
 
 def known_codes(letters: Array, offsets: Array, X: Any) -> Array:

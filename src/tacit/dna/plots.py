@@ -1,4 +1,4 @@
-"""DNA motifs: what was found, as a sequence logo, and how alike the windows are."""
+"""DNA motifs: what was found, sequence by sequence, and how alike the windows are."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.letters import MEANING
-from tacit.dna.motif.sequences import SHARES, read_sequences
-from tacit.dna.motif.windows import count_letters, effective_weights, mean_distance, window_letters
+from tacit.dna.letters import COMPLEMENT, MEANING, SHARES
+from tacit.dna.sequences import read_sequences
 from tacit.plot.canvas import (
     BASES,
     BLUE,
@@ -24,89 +23,6 @@ from tacit.plot.canvas import (
     whole_numbers,
 )
 from tacit.problems import Motif
-
-
-def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: Any = None) -> Any:
-    """A motif as a sequence logo (Schneider & Stephens 1990): letters stacked at each position, the strongest outside.
-
-    ``logo(model, X, y)`` shows what a model finds: the letters in the windows that it chooses, in bits.
-    ``logo(model, heights="weights")`` shows what it looks for: the effective weights of letters in a window.
-    ``model.weights_["motif"]`` alone is neither: choosing a window also takes out of the score the background words
-    that start in it, and where those carry weight, the motif's own weights look like another motif.
-
-    Parameters
-    ----------
-    motif : a fitted model of `tacit.problems.Motif`; or a table (width, 4) for A, C, G, T, of counts or of weights
-    X, y : sequences in whose windows the model's letters are counted, the training data or others; y may be None, then
-        the sequences that are predicted to have a motif count
-    heights : "bits": with p the shares of the letters at a position, a letter is p · Σ p log2(p / q) high, q being the
-        shares of letters in all of X, a quarter each for a table. "weights": the effective weights (see
-        `tacit.dna.motif.windows.effective_weights`) or those of the table, less the mean of their position;
-        letters above the line speak for the motif, those below against it
-    ax : matplotlib axes; None makes new ones
-
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> logo([[7, 1, 1, 1], [3, 2, 2, 3]]).get_ylabel()
-    'information (bits)'
-    """
-    table, shares, title = _table(motif, X, y, heights)
-    values = letter_heights(table, heights, shares)
-    if ax is None:
-        size = (max(3.0, 0.55 * len(values) + 1.0), 2.4)
-        ax = pyplot().subplots(figsize=size, layout="constrained")[1]
-    ax = plain_axes(ax)
-    _stack_letters(values, ax)
-    ax.set_xlim(0.4, len(values) + 0.6)
-    ax.set_xticks(range(1, len(values) + 1))
-    ax.set(xlabel="position in the motif", title=title)
-    if heights == "bits":
-        ax.set(ylim=(0, max(2.0, 1.02 * values.sum(axis=1).max())), ylabel="information (bits)")
-        return ax
-    low, high = (np.clip(values, *side).sum(axis=1) for side in ((None, 0.0), (0.0, None)))
-    ax.set(ylim=(1.05 * low.min(), 1.05 * high.max() or 1.0), ylabel="weight less the mean")
-    ax.axhline(0, color=INK, lw=0.8)
-    return ax
-
-
-def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Array:
-    """(width, 4): how high `logo` draws A, C, G, T at every position; below zero for letters below the line.
-
-    Parameters
-    ----------
-    table : (width, 4) counts, for "bits", or weights
-    heights : "bits" or "weights", as in `logo`
-    shares : of A, C, G, T where there is no motif; None is a quarter each
-
-    >>> letter_heights([[8, 0, 0, 0], [2, 2, 2, 2], [4, 4, 0, 0]])
-    array([[2. , 0. , 0. , 0. ],
-           [0. , 0. , 0. , 0. ],
-           [0.5, 0.5, 0. , 0. ]])
-    >>> letter_heights([[3.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]], "weights")
-    array([[ 2.,  0., -1., -1.],
-           [ 0.,  0.,  0.,  0.]])
-    """
-    if heights not in ("bits", "weights"):
-        raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
-    numbers = np.asarray(table, dtype=np.float64)
-    if numbers.ndim != 2 or numbers.shape[1] != 4:
-        raise ValueError(
-            f"a motif is a fitted model or a table (width, 4) for A, C, G and T, got shape {numbers.shape}"
-        )
-    if not np.isfinite(numbers).all():
-        raise ValueError("the table of the motif holds NaN or infinity; a letter that never occurs has the count 0")
-    if heights == "weights":
-        return np.asarray(numbers - numbers.mean(axis=1, keepdims=True))
-    if (numbers < 0).any() or not numbers.any(axis=1).all():
-        raise ValueError(
-            f"bits are for counts, and the table has {numbers.min():g} or a position without any; "
-            "for weights use heights='weights', for a fitted model logo(model, X, y)"
-        )
-    p = numbers / numbers.sum(axis=1, keepdims=True)
-    q = _read_shares(shares)
-    if p[:, q == 0].any():
-        raise ValueError(f"a letter that occurs in the motif has the share 0 among {q.tolist()} (A, C, G, T)")
-    odds = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return np.asarray(p * np.maximum((p * np.log2(odds)).sum(axis=1, keepdims=True), 0.0))
 
 
 def found_letters(model: Any, X: Any, y: Any = None) -> Array:
@@ -241,26 +157,6 @@ def hamming_distances(model: Any, X: Any) -> Array:
     return np.array(distances)
 
 
-def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
-    """Counts or weights, the shares of letters to compare counts with, and a title."""
-    if not hasattr(motif, "problem"):
-        if X is not None:
-            raise ValueError(f"X goes with a fitted model, and {type(motif).__name__} is a table: leave X out")
-        return motif, None, ""
-    _motif_problem(motif)
-    if heights == "weights":
-        weights = motif.weights_
-        return effective_weights(weights["motif"], weights["background"]), None, "What a letter adds to the score"
-    if X is None:
-        raise ValueError(
-            "the logo of a model counts the letters of the windows that it finds: pass sequences, logo(model, X, y), "
-            "or ask for what it looks for, logo(model, heights='weights')"
-        )
-    counts = found_letters(motif, X, y)
-    shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
-    return counts, shares, f"The motif found: letters in {counts[0].sum():.0f} chosen windows"
-
-
 def _motif_problem(model: Any) -> Motif:
     problem = getattr(model, "problem", None)
     if not isinstance(problem, Motif) or not hasattr(model, "coef_"):
@@ -268,29 +164,70 @@ def _motif_problem(model: Any) -> Motif:
     return problem
 
 
-def _read_shares(shares: Any) -> Array:
-    q = np.full(4, 0.25) if shares is None else np.asarray(shares, dtype=np.float64)
-    if q.shape != (4,) or not np.isfinite(q).all() or (q < 0).any() or not q.any():
-        raise ValueError(f"shares are four numbers, of A, C, G and T, none below zero and one above, got {shares!r}")
-    return np.asarray(q / q.sum())
+def window_letters(X: Any, hidden: Any, width: int) -> Array:
+    """(windows, width): the letter codes of the windows at the starts in ``hidden``, samples without one (−1) left out.
+
+    Parameters
+    ----------
+    X : sequences, as `tacit.problems.Motif` takes them
+    hidden : (n,) starts, or (n, 2) starts and strands; windows on strand 1 are read as their reverse complement
+
+    >>> window_letters(["TTACGA", "CCCCCC", "TTACGA"], [2, -1, 3], 3)
+    array([[0, 1, 2],
+           [1, 2, 0]], dtype=uint8)
+    >>> window_letters(["TTACGA"], [(2, 1)], 3)  # CGT
+    array([[1, 2, 3]], dtype=uint8)
+    """
+    sequences = read_sequences(X)
+    places = np.asarray(hidden)
+    if places.shape not in ((len(sequences),), (len(sequences), 2)):
+        raise ValueError(
+            f"hidden has shape {places.shape} for {len(sequences)} sequences; give a start each, or a start and a "
+            "strand, -1 where there is no motif: the X of the fit goes with its hidden values"
+        )
+    start, strand = (places, np.zeros(places.size)) if places.ndim == 1 else places.T
+    has_one = np.flatnonzero(start >= 0)
+    past = has_one[start[has_one] + width > sequences.lengths[has_one]]
+    if past.size:
+        i = int(past[0])
+        raise ValueError(
+            f"hidden[{i}] is {start[i]}, and sequence {i} has {sequences.lengths[i]} letters: no window of {width} "
+            "starts there; pass the sequences that the hidden values belong to"
+        )
+    first = sequences.offsets[:-1][has_one] + start[has_one].astype(np.int64)
+    letters: Array = sequences.values[first[:, None] + np.arange(width)]
+    is_reverse = strand[has_one] == 1
+    letters[is_reverse] = COMPLEMENT[letters[is_reverse][:, ::-1]]
+    return letters
 
 
-def _stack_letters(values: Array, ax: Any) -> None:
-    """Letters of these heights at the positions 1, 2, ...; the smallest next to the line."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.patches import PathPatch
-    from matplotlib.textpath import TextPath
-    from matplotlib.transforms import Affine2D
+def count_letters(letters: Array) -> Array:
+    """(width, 4): how often A, C, G and T stand at each position of aligned windows; N counts a quarter for each.
 
-    font = FontProperties(family="DejaVu Sans", weight="bold")
-    glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
-    for position, column in enumerate(values):
-        top = bottom = 0.0
-        for i in np.argsort(np.abs(column), kind="stable"):
-            height, letter = float(column[i]), "ACGT"[i]
-            bottom += min(height, 0.0)
-            box = glyphs[letter].get_extents()
-            shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
-            shape.translate(position + 0.54, top if height > 0 else bottom)
-            ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
-            top += max(height, 0.0)
+    >>> count_letters(np.array([[0, 1], [0, 14]]))
+    array([[2.  , 0.  , 0.  , 0.  ],
+           [0.25, 1.25, 0.25, 0.25]])
+    """
+    return np.asarray(_count_codes(letters) @ SHARES)
+
+
+def mean_distance(letters: Array) -> float:
+    """The mean Hamming distance over all pairs of aligned windows, as a share of their letters; NaN for less than two.
+
+    0 where all windows are alike, 0.75 for random letters. Letters that stand for several bases differ with the
+    probability that bases drawn from them do. O(windows · width): pairs are counted by letter, column by column.
+
+    >>> mean_distance(np.array([[0, 1, 2], [0, 1, 3], [0, 2, 2]]))  # 1, 1 and 2 of three letters differ
+    0.4444444444444444
+    """
+    n, width = letters.shape
+    if n < 2 or width < 1:
+        return float("nan")
+    counts = _count_codes(letters)
+    alike = ((counts @ SHARES) ** 2).sum() - (counts @ (SHARES**2).sum(axis=1)).sum()
+    return float(1 - alike / (n * (n - 1.0) * width))
+
+
+def _count_codes(letters: Array) -> Array:
+    """(width, letters of the code): how often each stands at each position."""
+    return np.stack([np.bincount(column, minlength=len(SHARES)) for column in letters.T]).astype(np.float64)

@@ -1,9 +1,9 @@
+from tacit.dna.logos import letter_heights as letter_heights
+from tacit.dna.logos import logo as logo
 from tacit.dna.plots import found_letters as found_letters
 from tacit.dna.plots import found_motifs as found_motifs
 from tacit.dna.plots import hamming as hamming
 from tacit.dna.plots import hamming_distances as hamming_distances
-from tacit.dna.plots import letter_heights as letter_heights
-from tacit.dna.plots import logo as logo
 from tacit.plot.canvas import pyplot as pyplot
 from tacit.plot.certificates import convergence as convergence
 from tacit.plot.certificates import gap as gap

@@ -1,4 +1,4 @@
-from tacit.dna.motif import Motif as Motif
+from tacit.dna.motif.problem import Motif as Motif
 from tacit.problems.candidates import Candidates as Candidates
 from tacit.problems.chain import Chain as Chain
 from tacit.problems.multiclass import Multiclass as Multiclass

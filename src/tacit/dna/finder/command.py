@@ -84,12 +84,12 @@ def motif(
     predictions.tsv, model.tacit and run.json.
     """
     from tacit.data.shards.folder import listed
-    from tacit.dna.finder import MotifFinder, exports
-    from tacit.dna.finder.evidence import tell_lengths
-    from tacit.dna.finder.inputs import read_motif_input
-    from tacit.dna.finder.known import LIKENESS, match_known
-    from tacit.dna.finder.overlaps import tell_overlap
-    from tacit.dna.motif_files import read_motifs
+    from tacit.dna.files import read_motifs
+    from tacit.dna.finder import files
+    from tacit.dna.finder.evidence import LIKENESS, match_known, tell_lengths
+    from tacit.dna.finder.files import read_motif_input
+    from tacit.dna.finder.finder import MotifFinder
+    from tacit.dna.finder.shapes import tell_overlap
     from tacit.runtime import Status
 
     options["C"] = "auto" if options["C"] is None else options["C"]
@@ -102,7 +102,7 @@ def motif(
         finder.fit(data.letters, data.labels)
         run.status = {Status.INTERRUPTED: INTERRUPTED, Status.STOPPED: OUT_OF_TIME}.get(finder.status_, run.status)
         matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
-        sites = exports.list_sites(finder, data)
+        sites = files.list_sites(finder, data)
         _write(folder, finder, data, sites, matches)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
@@ -124,15 +124,15 @@ def motif(
 
 def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> None:
     """All files but the record."""
-    from tacit.dna.finder import exports
-    from tacit.dna.finder.logos import logo_svg
+    from tacit.dna.finder import files
     from tacit.dna.finder.page import motif_page
+    from tacit.dna.logos import logo_svg
     from tacit.report import render
 
-    folder.write_text("motifs.meme", exports.meme_text(finder))
-    folder.write_text("motifs.jaspar", exports.jaspar_text(finder))
-    folder.write_text("sites.tsv", exports.sites_tsv(sites))
-    folder.write_text("sites.bed", exports.sites_bed(sites, exports.motif_names(finder)))
+    folder.write_text("motifs.meme", files.meme_text(finder))
+    folder.write_text("motifs.jaspar", files.jaspar_text(finder))
+    folder.write_text("sites.tsv", files.sites_tsv(sites))
+    folder.write_text("sites.bed", files.sites_bed(sites, files.motif_names(finder)))
     draw_to_files()
     for number, one in enumerate(finder.motifs_):
         svg = logo_svg(one.probabilities, one.background, standalone=True)
@@ -146,7 +146,7 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> Non
             for number, one in enumerate(finder.motifs_)
             for m in matches[number]
         ]
-        folder.write_text("matches.tsv", exports.tsv(header, rows))
+        folder.write_text("matches.tsv", files.tsv(header, rows))
     finder.save(folder.path("model.tacit"))
     command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
     folder.write_text("report.html", render(motif_page(finder, data, sites, matches=matches, command=command)))
@@ -163,7 +163,7 @@ def _write_png(path: Path, one: Any) -> None:
 
 def _predictions(finder: Any, data: Any) -> str:
     """Held-out sequences with their labels and scores."""
-    from tacit.dna.finder import exports
+    from tacit.dna.finder import files
 
     held = finder.held_out_
     scores = [name for name in ("motifs and words", "motifs", "words", "composition") if name in held]
@@ -173,7 +173,7 @@ def _predictions(finder: Any, data: Any) -> str:
         name = data.names[i] if i < n else f"shuffle of {data.names[i - n]}"
         label = finder.classes_[int(held["is_positive"][place])]
         rows.append((name, label, *(float(held[kind][place]) for kind in scores)))
-    return exports.tsv(("sequence", "label", *(name.replace(" ", "_") for name in scores)), rows)
+    return files.tsv(("sequence", "label", *(name.replace(" ", "_") for name in scores)), rows)
 
 
 def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:

@@ -7,20 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array
-from tacit.data.parameters import random_numbers
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_positive, number, one_of, random_numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
 from tacit.dna.finder import evidence
-from tacit.dna.finder.blending import blend, score_composition
-from tacit.dna.finder.checks import check_fitted, check_settings
-from tacit.dna.finder.kmers import SHUFFLES, KmerModel, count_words, learn_kmers
-from tacit.dna.finder.overlaps import mark_overlaps
-from tacit.dna.finder.search import MotifSearch
-from tacit.dna.finder.sequences import append_flank, check_enough, read_classes, write_letters
-from tacit.dna.finder.settings import count_strands, make_problem, read_widths
-from tacit.dna.finder.shapes import describe_motif, find_best_sites
-from tacit.dna.motif.sequences import read_sequences
+from tacit.dna.finder.kmers import SHUFFLES, KmerModel, blend, count_words, learn_kmers, score_composition
+from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch, count_strands, make_problem, read_widths
+from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
+from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters
 from tacit.learners.application import Application
+from tacit.oracle import Schema
 from tacit.problems import Motif
 from tacit.runtime import Progress, Status
 from tacit.runtime.deadline import Deadline
@@ -28,6 +25,9 @@ from tacit.runtime.deadline import Deadline
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
 """Letters of the words of the composition. Shuffles have the same pairs: longer words would tell how they were made,
 and not how negatives look."""
+
+LEAST_SEQUENCES = 10
+"""Sequences of each class without which nothing can be learned and tested."""
 
 
 class MotifFinder(Application):
@@ -255,3 +255,102 @@ class MotifFinder(Application):
 
     def check_learned(self) -> None:
         check_fitted(self)
+
+
+def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
+    """Letter codes, which sequences are positive, and the two labels. Shards are read into memory, a byte per letter.
+
+    Without labels all are positive, and a shuffle of each, pairs of letters preserved, follows them as a negative.
+
+    >>> sequences, is_positive, classes = read_classes(["ACGTTG", "CCAGTA"], None, seed=0)
+    >>> len(sequences), is_positive.tolist(), classes.tolist()
+    (4, [True, True, False, False], [-1, 1])
+    """
+    sequences = read_sequences(load_letters(X) if isinstance(X, Shards) else X)
+    if y is None:
+        shuffled = shuffle_pairs(sequences, seed)
+        offsets = np.concatenate([sequences.offsets, sequences.offsets[-1] + shuffled.offsets[1:]])
+        both = Ragged(np.concatenate([sequences.values, shuffled.values]), offsets)
+        return both, np.arange(len(both)) < len(sequences), np.array([-1, 1])
+    classes = Motif(1, 1, "one", "sites", n_motifs=1, overhang=0).schema(sequences, y).classes
+    return sequences, np.asarray(y) == classes[1], classes
+
+
+def check_enough(is_positive: Array, is_held_out: Array) -> None:
+    """Refuse classes that are too small to learn from one part and to test on the other."""
+    for kind, name in ((True, "positive"), (False, "negative")):
+        n = int((is_positive == kind).sum())
+        if n < LEAST_SEQUENCES:
+            raise ValueError(f"there are {n} {name} sequences; {LEAST_SEQUENCES} or more are needed to learn and test")
+        both = {bool(held) for held in is_held_out[is_positive == kind]}
+        if len(both) < 2:
+            raise ValueError(f"the {name} sequences are copies of one another; nothing is left to test on")
+
+
+def check_settings(finder: Any) -> None:
+    """Refuse invalid parameters of a finder."""
+    longest = read_widths(finder.width)[1]
+    if not isinstance(finder.n_motifs, str) or finder.n_motifs != "auto":
+        whole_number("n_motifs", finder.n_motifs, 1, MOST_MOTIFS, remedy='or "auto"')
+    one_of("learner", finder.learner, ("logistic", "latent svm"))
+    if not isinstance(finder.C, str) or finder.C != "auto":
+        number("C", finder.C, "a number above 0 or 'auto'", is_positive)
+    one_of("strands", finder.strands, ("both", "one"))
+    whole_number("overhang", finder.overhang, 0, longest - 1)
+    check_flank(finder.flank)
+    switch("motif_only", finder.motif_only)
+    number("held_out", finder.held_out, "a share between 0.1 and 0.9", lambda share: 0.1 <= share <= 0.9)
+    number("alpha", finder.alpha, "a probability above 0", lambda alpha: 0 < alpha < 1)
+    if switch("resume", finder.resume) and finder.checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+    Deadline(finder.time_budget)
+
+
+def check_fitted(finder: Any) -> None:
+    """Refuse a finder, read from a file, whose learned attributes are missing or do not fit each other."""
+    model = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
+    words = ("kmer_weights_", "kmer_intercept_", "length_area_", "motif_order_", "status_")
+    missing = [name for name in (*model, *words) if not hasattr(finder, name)]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
+    whole_number("width_", finder.width_, 1, 100)
+    whole_number("composition_", finder.composition_, 1, 5)
+    if not isinstance(finder.schema_, Schema):
+        raise ValueError(f"schema_ is {shorten(finder.schema_)}, no Schema")
+    finder.schema_.check()
+    n = finder.schema_.blocks.get("motif", (0,))[0]
+    make_problem(finder, whole_number("n_motifs", n, 1, MOST_MOTIFS), finder.width_).check_schema(finder.schema_)
+    n_words = count_words(count_strands(finder))
+    for name, size in (("coef_", finder.schema_.n_params), ("kmer_weights_", n_words), ("blend_", 3)):
+        values = getattr(finder, name)
+        if not is_table(values, 1, "f") or values.shape != (size,):
+            raise ValueError(f"{name} is {shorten(values)}, not {size} finite numbers")
+    number("kmer_intercept_", finder.kmer_intercept_, "a number")
+    number("length_area_", finder.length_area_, "a number from 0 to 1", lambda area: 0 <= area <= 1)
+    if not isinstance(finder.classes_, np.ndarray) or finder.classes_.shape != (2,):
+        raise ValueError(f"classes_ is {shorten(finder.classes_)}, not two labels")
+    _check_motifs(finder, n)
+    if not isinstance(finder.status_, Status):
+        raise ValueError(f"status_ is {shorten(finder.status_)}, no Status")
+
+
+def _check_motifs(finder: Any, n_motifs: int) -> None:
+    """Refuse descriptions that are none, and an order that is none of theirs."""
+    if not isinstance(finder.motifs_, list) or not all(isinstance(motif, FoundMotif) for motif in finder.motifs_):
+        raise ValueError("motifs_ is no list of motifs")
+    order, n = finder.motif_order_, len(finder.motifs_)
+    if not is_table(order, 1, "iu") or order.size != n or not ((order >= 0) & (order < n_motifs)).all():
+        raise ValueError(f"motif_order_ is {shorten(order)}, not the places of {n} motifs")
+    for motif in finder.motifs_:
+        motif.check()
+
+
+def check_flank(flank: Any) -> None:
+    """Refuse a flank that is no DNA."""
+    if not isinstance(flank, str):
+        raise ValueError(f"flank must be letters of DNA, got flank={shorten(flank)}")
+    if flank:
+        try:
+            read_sequences([flank])
+        except ValueError as error:
+            raise ValueError(f"flank must be letters of DNA, got flank={shorten(flank)}: {error}") from error

@@ -10,14 +10,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.dna.motif.composition import kept_words
-from tacit.dna.motif.words import find_words
-from tacit.dna.shuffled import shuffle_pairs
+from tacit.dna.sequences import shuffle_pairs
+from tacit.dna.words import find_words, kept_words, word_shares
 
 LENGTHS = (3, 4, 5, 6)
+
 STRENGTHS = (1e-3, 1e-2, 1e-1)
 """C of the logistic regression that are tried."""
 
@@ -88,7 +90,7 @@ def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
 
     Words with ambiguous letters do not count.
 
-    >>> from tacit.dna.motif.sequences import read_sequences
+    >>> from tacit.dna.sequences import read_sequences
     >>> count_kmers(read_sequences(["AAAA", "TTTT"]), 2).toarray()[:, 0]
     array([2., 2.])
     """
@@ -125,3 +127,36 @@ def _blocks(sequences: Ragged) -> list[slice]:
     if cuts[-1] != len(sequences):
         cuts = np.append(cuts, len(sequences))
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+def blend(motifs: Array, words: Array, labels: Array, seed: int) -> tuple[Array, Array]:
+    """Scores of both, weighted so that they predict the held-out labels best: each fold with weights from the others.
+
+    Returns these scores, and the weights from all: intercept, motifs, words. None is negative.
+    """
+    fold = np.random.default_rng(seed).permutation(labels.size) % 5
+    scores = np.empty(labels.size)
+    for k in range(5):
+        own = fold == k
+        weights = _blend_weights(motifs[~own], words[~own], labels[~own])
+        scores[own] = weights[0] + weights[1] * motifs[own] + weights[2] * words[own]
+    return scores, _blend_weights(motifs, words, labels)
+
+
+def _blend_weights(motifs: Array, words: Array, labels: Array) -> Array:
+    for columns in ((1, 2), (1,), (2,)):
+        table = np.column_stack([np.ones(labels.size), motifs, words])[:, columns]
+        model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=500).fit(table, labels)
+        if (model.coef_[0] >= 0).all():
+            weights = np.zeros(3)
+            weights[list(columns)] = model.coef_[0]
+            weights[0] = model.intercept_[0]
+            return weights
+    return np.array([0.0, 1.0, 0.0])
+
+
+def score_composition(sequences: Ragged, is_positive: Array, train: Array, test: Array, strands: int) -> Array:
+    """The score of held-out sequences by what they are made of, learned from the others."""
+    shares = word_shares(sequences, 3, strands)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced", max_iter=500))
+    return np.asarray(model.fit(shares[train], is_positive[train]).decision_function(shares[test]))

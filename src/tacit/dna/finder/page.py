@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.finder.evidence import tell_lengths
-from tacit.dna.finder.inputs import MotifInput
-from tacit.dna.finder.known import LIKENESS, Match
-from tacit.dna.finder.logos import logo_svg
-from tacit.dna.finder.overlaps import tell_overlap
+from tacit.dna.finder.evidence import LIKENESS, Match, tell_lengths
+from tacit.dna.finder.files import MotifInput
+from tacit.dna.finder.shapes import tell_overlap
+from tacit.dna.logos import logo_svg
 from tacit.report import (
     Code,
     Column,

@@ -10,25 +10,17 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import is_positive, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.finder.descent import Descended, descend, polish
 from tacit.dna.finder.evidence import motif_p_value
-from tacit.dna.finder.overlaps import find_copies
-from tacit.dna.finder.resuming import keep_motifs, open_checkpoint, restore_motifs
-from tacit.dna.finder.seeds import unexplained_words, with_word
-from tacit.dna.finder.settings import (
-    MOST_MOTIFS,
-    STRENGTHS,
-    choose_settings,
-    count_strands,
-    make_problem,
-    middle_settings,
-)
-from tacit.dna.finder.shapes import describe_motif, find_best_sites
-from tacit.dna.motif.starts import enriched_words
+from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
+from tacit.dna.words import enriched_words, unexplained_words
 from tacit.oracle import Schema
+from tacit.oracle.digests import checksum
 from tacit.problems import Motif
 from tacit.runtime import Progress, Status
+from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 from tacit.runtime.deadline import Deadline
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
@@ -44,6 +36,24 @@ SAME_OBJECTIVE = 0.01
 """Starts within this share of the best objective ended at the same motif."""
 
 _ENDED_EARLY = (Status.INTERRUPTED, Status.STOPPED)
+
+MOST_MOTIFS = 5
+"""Motifs that ``n_motifs="auto"`` looks for."""
+
+STRENGTHS = (300.0, 1000.0, 3000.0)
+"""C that are tried."""
+
+FOLDS, STARTS, STEPS = 3, 1, 40
+"""Of cross-validation: folds, words that a motif is begun from, and steps of a descent."""
+
+MAX_LEARNED_FROM = 2000
+"""Sequences that cross-validation uses."""
+
+WIDTH_STEP = 2
+"""Letters between widths of a range that are tried."""
+
+COMPARED = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
+"""Settings of a finder that must be the same for a search to be resumed."""
 
 
 class MotifSearch:
@@ -285,3 +295,154 @@ def _grown(w: Array | None, schema: Schema) -> Array:
         motifs[:-1] = w[:size].reshape(motifs[:-1].shape)
         grown[motifs.size :] = w[size:]
     return grown
+
+
+def read_widths(width: Any) -> tuple[int, int]:
+    """The shortest and the longest width, of a number or a pair.
+
+    >>> read_widths(10), read_widths((6, 14))
+    ((10, 10), (6, 14))
+    """
+    if isinstance(width, tuple | list) and len(width) == 2:
+        low = whole_number("width", width[0], 3, LONGEST_MOTIF)
+        high = whole_number("width", width[1], 3, LONGEST_MOTIF)
+        if low > high:
+            raise ValueError(f"a range of widths goes from the shortest to the longest, got {shorten(width)}")
+        return low, high
+    one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="or a pair such as (6, 14)")
+    return one, one
+
+
+def make_problem(finder: Any, n_motifs: int, width: int) -> Motif:
+    """What a finder learns: a model of so many motifs."""
+    overhang = min(int(finder.overhang), width - 1)
+    return Motif(width, int(finder.composition_), finder.strands, "sites", n_motifs=n_motifs, overhang=overhang)
+
+
+def count_strands(finder: Any) -> int:
+    """Strands that a finder reads: 1 or 2."""
+    return 1 if finder.strands == "one" else 2
+
+
+def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, deadline: Deadline) -> tuple[int, float]:
+    """C at the middle width, then the width, by the loss of one motif on sequences that it was not learned from."""
+    widths, strengths = _choices(finder)
+    if len(widths) == len(strengths) == 1:
+        return widths[0], strengths[0]
+    rng = np.random.default_rng(seed)
+    if len(sequences) > MAX_LEARNED_FROM:
+        rows = np.sort(rng.choice(len(sequences), MAX_LEARNED_FROM, replace=False))
+        sequences, labels = sequences[rows], labels[rows]
+    fold = rng.permutation(len(sequences)) % FOLDS
+    width, C = middle_settings(finder)
+
+    def loss(width: int, C: float) -> float:
+        losses = [_fold_loss(finder, width, C, sequences, labels, fold == k, deadline) for k in range(FOLDS)]
+        return float(np.mean(losses))
+
+    if len(strengths) > 1:
+        C = min(strengths, key=lambda C: loss(width, C))
+    if len(widths) > 1:
+        width = min(widths, key=lambda width: loss(width, C))
+    return width, C
+
+
+def middle_settings(finder: Any) -> tuple[int, float]:
+    """Width and C in the middle of what is allowed."""
+    widths, strengths = _choices(finder)
+    return widths[len(widths) // 2], strengths[len(strengths) // 2]
+
+
+def _choices(finder: Any) -> tuple[list[int], tuple[float, ...]]:
+    low, high = read_widths(finder.width)
+    widths = list(range(low, high + 1, WIDTH_STEP))
+    return widths, STRENGTHS if finder.C == "auto" else (float(finder.C),)
+
+
+def _fold_loss(
+    finder: Any, width: int, C: float, sequences: Ragged, labels: Array, is_out: Array, deadline: Deadline
+) -> float:
+    """The mean loss on a fold of a motif learned from the others; infinite if there was no time."""
+    train, test = np.flatnonzero(~is_out), np.flatnonzero(is_out)
+    problem = make_problem(finder, 1, width)
+    own, own_labels = sequences[train], labels[train]
+    schema = problem.schema(own, own_labels)
+    oracle = problem.bind(own, own_labels, schema)
+    found = []
+    for letters in enriched_words(own, own_labels, width, count_strands(finder), STARTS):
+        w = np.zeros(schema.n_params)
+        begin = with_word(w, letters, schema.views(w), 0)
+        found.append(descend(oracle, own_labels, begin, C, max_iter=STEPS, deadline=deadline, n_jobs=finder.n_jobs))
+        if found[-1].status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if found[-1].status is Status.STOPPED:
+            return np.inf
+    if not found:
+        return np.inf
+    w = min(found, key=lambda one: one.objective).w
+    score = problem.bind(sequences[test], None, schema).label_scores(w)[:, 1]
+    held = labels[test]
+    loss = np.logaddexp(0.0, np.where(held, -score, score))
+    return float(sum(loss[held == kind].mean() for kind in (True, False) if (held == kind).any()))
+
+
+def with_word(w: Array, letters: Array, blocks: dict[str, Array], motif: int, height: float = 0.5) -> Array:
+    """The weights with a word in the middle of a motif: its letters speak for a site, all others against."""
+    table = blocks["motif"][motif]
+    places = (len(table) - letters.size) // 2 + np.arange(letters.size)
+    table[:] = 0.0
+    table[places] = -height
+    table[places, letters] = height
+    return w
+
+
+def open_checkpoint(search: Any) -> Checkpoint | None:
+    """The file that the finder of a search asks for, if it does."""
+    finder = search.finder
+    if finder.checkpoint is None:
+        return None
+    fingerprint = {
+        "sequences and labels": checksum(search.sequences.values, search.sequences.offsets, search.is_positive),
+        "seed": search.seed,
+        **{name: repr(getattr(finder, name)) for name in COMPARED},
+    }
+    return Checkpoint(finder.checkpoint, fingerprint, bool(finder.resume), every_step=True)
+
+
+def keep_motifs(keeper: Checkpoint, search: Any) -> None:
+    """Write the motifs of a search."""
+    keeper.write(
+        {
+            "width": search.width,
+            "C": search.C,
+            "w": search.w,
+            "before": np.zeros(0) if search.before is None else search.before,
+            "p_values": np.array(search.p_values),
+            "agreement": np.array(search.agreement),
+            "n_tested": search.n_tested,
+        }
+    )
+
+
+def restore_motifs(keeper: Checkpoint, search: Any, own: Ragged, labels: Any) -> bool:
+    """Give a search the motifs of the file; False if there are none to resume from."""
+    saved = keeper.read()
+    if saved is None:
+        return False
+    with keeper.restoring():
+        n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
+        search.p_values = stored(saved, "p_values", (n,)).tolist()
+        search.agreement = stored(saved, "agreement", (n,)).tolist()
+        low, high = read_widths(search.finder.width)
+        search.width = int(stored_number(saved, "width", low))
+        search.C = stored_number(saved, "C", 0.0)
+        if not (search.width <= high and is_positive(search.C)):
+            raise ValueError(f"width {search.width} and C {search.C} are none that were asked for")
+        search.schema = make_problem(search.finder, n, search.width).schema(own, labels)
+        search.w = stored(saved, "w", (search.schema.n_params,))
+        if n > 1:
+            schema = make_problem(search.finder, n - 1, search.width).schema(own, labels)
+            search.before = stored(saved, "before", (schema.n_params,))
+        search.n_tested = int(stored_number(saved, "n_tested", n))
+        search.history = [[] for _ in search.p_values]
+    return True

@@ -1,5 +1,1 @@
-"""DNA motifs: the problem, its inference, its compiled loops, where to start, and sequences as users write them."""
-
-from tacit.dna.motif.problem import Motif
-
-__all__ = ["Motif"]
+"""DNA motifs: the problems, their inference, and their compiled loops."""

@@ -15,10 +15,8 @@ from tacit.data.ragged import Ragged
 from tacit.dna.letters import letters_of
 from tacit.dna.motif import kernels
 from tacit.dna.motif.known_windows import read_windows
-from tacit.dna.motif.pieces import Pieces
-from tacit.dna.motif.starts import enriched_words
-from tacit.dna.motif.strands import orient, turn
-from tacit.dna.motif.words import find_words
+from tacit.dna.sequences import orient, turn
+from tacit.dna.words import Pieces, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each

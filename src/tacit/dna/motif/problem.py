@@ -13,13 +13,13 @@ from tacit.data.labels import check_listed, find_labels, read_classes, read_labe
 from tacit.data.parameters import one_of, shorten, whole_number
 from tacit.data.shards import Shards
 from tacit.dna.letters import MEANING
-from tacit.dna.motif.composition import count_shares
 from tacit.dna.motif.known_windows import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
-from tacit.dna.motif.sequences import check_letters, read_sequences
 from tacit.dna.motif.sharded import ShardedMotifOracle
 from tacit.dna.motif.site_example import site_example
 from tacit.dna.motif.sites import SiteLayout, SiteOracle, read_sites
+from tacit.dna.sequences import check_shard_letters, read_sequences
+from tacit.dna.words import count_shares
 from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.shared.costs import class_losses, read_costs
@@ -52,7 +52,7 @@ class Motif(Problem):
     With ``features="sites"`` a model has up to ``n_motifs`` motifs, each with at most one site per sequence, and the
     composition of the sequence beside them: ``Ψ(x, positive, h)`` has the letters of every site (nothing for a motif
     without one), the shares of all words of 1 to ``background`` letters among the words of their length, in standard
-    deviations from what chance gives (`tacit.dna.motif.composition.standard_shares`), and a 1 for the intercept;
+    deviations from what chance gives (`tacit.dna.words.standard_shares`), and a 1 for the intercept;
     ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a sequence is made of
     then need not be disguised as a motif, and a motif need not be in every positive. This is what
     `tacit.apps.MotifFinder` learns.
@@ -169,7 +169,7 @@ class Motif(Problem):
             raise ValueError(f"these shards hold {held}, and sequences are needed: Shards.write(folder, X)")
         shards.verify()
         if shards.is_here:
-            check_letters(shards)
+            check_shard_letters(shards)
         return shards
 
     def schema(self, X: Any, y: Any) -> Schema:

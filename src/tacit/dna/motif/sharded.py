@@ -12,7 +12,7 @@ from tacit.data.ragged import Ragged, states_of
 from tacit.data.shards import Shards
 from tacit.dna.letters import letter_codes
 from tacit.dna.motif.oracle import MotifOracle
-from tacit.dna.motif.strands import orient
+from tacit.dna.sequences import orient
 from tacit.oracle import CapabilityError
 from tacit.oracle.digests import checksum
 from tacit.problems.shared.sample_parts import cut_samples

@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.dna.letters import MEANING
-from tacit.dna.motif.composition import COMPOSITION_SCALE
 from tacit.dna.motif.sites import NO_SITE, SiteLayout
+from tacit.dna.words import COMPOSITION_SCALE
 from tacit.oracle import Example, Schema
 from tacit.problems.shared.costs import read_costs
 

@@ -13,12 +13,9 @@ from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.dna.letters import MEANING
-from tacit.dna.motif import site_kernels
-from tacit.dna.motif.composition import standard_shares
-from tacit.dna.motif.pieces import Pieces
-from tacit.dna.motif.starts import enriched_words
-from tacit.dna.motif.strands import orient
-from tacit.dna.motif.words import find_words
+from tacit.dna.motif import kernels
+from tacit.dna.sequences import orient
+from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.digests import checksum
@@ -161,7 +158,7 @@ class SiteOracle:
         is_positive, states = self.split(code, rows)
         coef = one_coef_each(coef, is_positive.size) * is_positive
         sums = self._zeros()
-        site_kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, coef, sums)
+        kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, coef, sums)
         return self._fold(sums, coef, rows)
 
     def expectations(
@@ -339,7 +336,7 @@ class SiteOracle:
         value = np.empty((starts.size, self._layout.n_motifs))
         state = np.empty(value.shape, np.int64)
         free = self._free(rows)
-        site_kernels.best_sites(
+        kernels.best_sites(
             self._parts.ids,
             starts,
             _take(self._stops, rows),
@@ -357,7 +354,7 @@ class SiteOracle:
         """``log Σ exp(power · score)`` of the positive class, and Σ coef · E[Ψ] under it (zeros for None)."""
         starts = _take(self._starts, rows)
         logs, sums = np.empty((starts.size, self._layout.n_motifs)), self._zeros()
-        site_kernels.sum_sites(
+        kernels.sum_sites(
             self._parts.ids,
             starts,
             _take(self._stops, rows),

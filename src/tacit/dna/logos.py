@@ -1,0 +1,243 @@
+"""Sequence logos, by matplotlib and as SVG."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from tacit.data.arrays import Array
+from tacit.dna.letters import SHARES
+from tacit.dna.plots import _motif_problem, found_letters
+from tacit.dna.sequences import read_sequences
+from tacit.plot.canvas import (
+    BASES,
+    INK,
+    plain_axes,
+    pyplot,
+)
+
+GLYPHS = {
+    "A": "M0 0L.38 1H.62L1 0H.8L.71 .25H.29L.2 0ZM.35 .41H.65L.5 .84Z",
+    "C": (
+        "M1 .32C.97 .1 .8 0 .53 0C.2 0 0 .2 0 .5C0 .8 .2 1 .53 1C.8 1 .97 .9 1 .68L.79 .65C.76 .78 .67 .84 .53 .84"
+        "C.32 .84 .21 .72 .21 .5C.21 .28 .32 .16 .53 .16C.67 .16 .76 .22 .79 .35Z"
+    ),
+    "G": (
+        "M1 .13C.9 .05 .75 0 .55 0C.2 0 0 .2 0 .5C0 .8 .2 1 .55 1C.8 1 .95 .9 .99 .7L.78 .66C.75 .78 .67 .84 .55 .84"
+        "C.33 .84 .21 .72 .21 .5C.21 .28 .33 .16 .56 .16C.65 .16 .73 .18 .79 .22V.36H.55V.52H1Z"
+    ),
+    "T": "M0 1H1V.84H.61V0H.39V.84H0Z",
+}
+"""Letters in a box of one by one, its origin at the lower left."""
+
+COLOURS = {"A": "#009e73", "C": "#0072b2", "G": "#c98500", "T": "#d55e00"}
+
+_WIDTH, _HEIGHT, _LEFT, _BELOW, _TOP = 26, 100, 40, 24, 8
+
+
+def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: Any = None) -> Any:
+    """A motif as a sequence logo (Schneider & Stephens 1990): letters stacked at each position, the strongest outside.
+
+    ``logo(model, X, y)`` shows what a model finds: the letters in the windows that it chooses, in bits.
+    ``logo(model, heights="weights")`` shows what it looks for: the effective weights of letters in a window.
+    ``model.weights_["motif"]`` alone is neither: choosing a window also takes out of the score the background words
+    that start in it, and where those carry weight, the motif's own weights look like another motif.
+
+    Parameters
+    ----------
+    motif : a fitted model of `tacit.problems.Motif`; or a table (width, 4) for A, C, G, T, of counts or of weights
+    X, y : sequences in whose windows the model's letters are counted, the training data or others; y may be None, then
+        the sequences that are predicted to have a motif count
+    heights : "bits": with p the shares of the letters at a position, a letter is p · Σ p log2(p / q) high, q being the
+        shares of letters in all of X, a quarter each for a table. "weights": the effective weights (see
+        `tacit.dna.logos.effective_weights`) or those of the table, less the mean of their position;
+        letters above the line speak for the motif, those below against it
+    ax : matplotlib axes; None makes new ones
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> logo([[7, 1, 1, 1], [3, 2, 2, 3]]).get_ylabel()
+    'information (bits)'
+    """
+    table, shares, title = _table(motif, X, y, heights)
+    values = letter_heights(table, heights, shares)
+    if ax is None:
+        size = (max(3.0, 0.55 * len(values) + 1.0), 2.4)
+        ax = pyplot().subplots(figsize=size, layout="constrained")[1]
+    ax = plain_axes(ax)
+    _stack_letters(values, ax)
+    ax.set_xlim(0.4, len(values) + 0.6)
+    ax.set_xticks(range(1, len(values) + 1))
+    ax.set(xlabel="position in the motif", title=title)
+    if heights == "bits":
+        ax.set(ylim=(0, max(2.0, 1.02 * values.sum(axis=1).max())), ylabel="information (bits)")
+        return ax
+    low, high = (np.clip(values, *side).sum(axis=1) for side in ((None, 0.0), (0.0, None)))
+    ax.set(ylim=(1.05 * low.min(), 1.05 * high.max() or 1.0), ylabel="weight less the mean")
+    ax.axhline(0, color=INK, lw=0.8)
+    return ax
+
+
+def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Array:
+    """(width, 4): how high `logo` draws A, C, G, T at every position; below zero for letters below the line.
+
+    Parameters
+    ----------
+    table : (width, 4) counts, for "bits", or weights
+    heights : "bits" or "weights", as in `logo`
+    shares : of A, C, G, T where there is no motif; None is a quarter each
+
+    >>> letter_heights([[8, 0, 0, 0], [2, 2, 2, 2], [4, 4, 0, 0]])
+    array([[2. , 0. , 0. , 0. ],
+           [0. , 0. , 0. , 0. ],
+           [0.5, 0.5, 0. , 0. ]])
+    >>> letter_heights([[3.0, 1.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]], "weights")
+    array([[ 2.,  0., -1., -1.],
+           [ 0.,  0.,  0.,  0.]])
+    """
+    if heights not in ("bits", "weights"):
+        raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
+    numbers = np.asarray(table, dtype=np.float64)
+    if numbers.ndim != 2 or numbers.shape[1] != 4:
+        raise ValueError(
+            f"a motif is a fitted model or a table (width, 4) for A, C, G and T, got shape {numbers.shape}"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError("the table of the motif holds NaN or infinity; a letter that never occurs has the count 0")
+    if heights == "weights":
+        return np.asarray(numbers - numbers.mean(axis=1, keepdims=True))
+    if (numbers < 0).any() or not numbers.any(axis=1).all():
+        raise ValueError(
+            f"bits are for counts, and the table has {numbers.min():g} or a position without any; "
+            "for weights use heights='weights', for a fitted model logo(model, X, y)"
+        )
+    p = numbers / numbers.sum(axis=1, keepdims=True)
+    q = _read_shares(shares)
+    if p[:, q == 0].any():
+        raise ValueError(f"a letter that occurs in the motif has the share 0 among {q.tolist()} (A, C, G, T)")
+    odds = np.divide(p, q, out=np.ones_like(p), where=p > 0)
+    return np.asarray(p * np.maximum((p * np.log2(odds)).sum(axis=1, keepdims=True), 0.0))
+
+
+def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
+    """Counts or weights, the shares of letters to compare counts with, and a title."""
+    if not hasattr(motif, "problem"):
+        if X is not None:
+            raise ValueError(f"X goes with a fitted model, and {type(motif).__name__} is a table: leave X out")
+        return motif, None, ""
+    _motif_problem(motif)
+    if heights == "weights":
+        weights = motif.weights_
+        return effective_weights(weights["motif"], weights["background"]), None, "What a letter adds to the score"
+    if X is None:
+        raise ValueError(
+            "the logo of a model counts the letters of the windows that it finds: pass sequences, logo(model, X, y), "
+            "or ask for what it looks for, logo(model, heights='weights')"
+        )
+    counts = found_letters(motif, X, y)
+    shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
+    return counts, shares, f"The motif found: letters in {counts[0].sum():.0f} chosen windows"
+
+
+def _read_shares(shares: Any) -> Array:
+    q = np.full(4, 0.25) if shares is None else np.asarray(shares, dtype=np.float64)
+    if q.shape != (4,) or not np.isfinite(q).all() or (q < 0).any() or not q.any():
+        raise ValueError(f"shares are four numbers, of A, C, G and T, none below zero and one above, got {shares!r}")
+    return np.asarray(q / q.sum())
+
+
+def _stack_letters(values: Array, ax: Any) -> None:
+    """Letters of these heights at the positions 1, 2, ...; the smallest next to the line."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.patches import PathPatch
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    font = FontProperties(family="DejaVu Sans", weight="bold")
+    glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
+    for position, column in enumerate(values):
+        top = bottom = 0.0
+        for i in np.argsort(np.abs(column), kind="stable"):
+            height, letter = float(column[i]), "ACGT"[i]
+            bottom += min(height, 0.0)
+            box = glyphs[letter].get_extents()
+            shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
+            shape.translate(position + 0.54, top if height > 0 else bottom)
+            ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
+            top += max(height, 0.0)
+
+
+def effective_weights(motif: Array, background: Array) -> Array:
+    """(width, 4): what a letter in the window adds to the score, less the background words that the window takes out.
+
+    A window adds the motif's weights of its letters and takes out the weights of the words that start in it. Words join
+    several letters, so what one letter adds depends on the others: this is the mean over all they could be, every base
+    as likely, which is also the additive score that is nearest to the true one in the mean square.
+
+    Parameters
+    ----------
+    motif : (width, 4), ``model.weights_["motif"]``
+    background : (4^k,), ``model.weights_["background"]``
+
+    >>> effective_weights(np.zeros((2, 4)), np.array([0.0, 0.0, 0.0, 4.0]))  # words of one letter
+    array([[ 0.,  0.,  0., -4.],
+           [ 0.,  0.,  0., -4.]])
+    """
+    k = round(np.log2(background.size) / 2)
+    words = background.reshape((4,) * k)
+    letters = np.stack([words.mean(axis=tuple(j for j in range(k) if j != offset)) for offset in range(k)])
+    letters[1:] -= words.mean()  # each word has one mean weight to take out, not k
+    taken = np.cumsum(letters, axis=0)
+    return np.asarray(motif - taken[np.minimum(np.arange(len(motif)), k - 1)])
+
+
+def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str = "sequence logo") -> Markup:
+    """A logo to scale in bits: at each position the information of its letters against the background.
+
+    Parameters
+    ----------
+    shares : (width, 4) of A, C, G, T
+    background : (4,)
+    standalone : for a file of its own, with colours in it; otherwise they follow the style of the page
+    title : plain words of tacit's own
+
+    >>> logo_svg(np.eye(4), np.full(4, 0.25), standalone=True).count("<path")
+    4
+    """
+    p = shares / shares.sum(axis=1, keepdims=True)
+    odds = np.divide(p, background, out=np.ones_like(p), where=p > 0)
+    bits = np.maximum((p * np.log2(odds)).sum(axis=1), 0.0)
+    most = max(2.0, float(np.ceil(bits.max() * 2) / 2))
+    ink = ' fill="#444"' if standalone else ' class="soft"'
+    line = ' stroke="#888"' if standalone else ' class="axis"'
+    font = ' font-family="sans-serif" font-size="12"' if standalone else ""
+    width = _LEFT + _WIDTH * len(p) + 6
+    height = _TOP + _HEIGHT + _BELOW
+    parts = [f'<line{line} x1="{_LEFT - 3}" x2="{_LEFT - 3}" y1="{_TOP}" y2="{_TOP + _HEIGHT}"/>']
+    for tick in range(int(most) + 1):
+        y = _TOP + _HEIGHT * (1 - tick / most)
+        parts.append(f'<text{ink}{font} x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
+    turned = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
+    parts.append(f"<text{ink}{font} {turned}>bits</text>")
+    for position, column in enumerate(p):
+        base = float(_TOP + _HEIGHT)
+        for i in np.argsort(column, kind="stable"):
+            tall = float(column[i] * bits[position]) * _HEIGHT / most
+            if tall < 0.3:
+                continue
+            letter = "ACGT"[int(i)]
+            colour = f'fill="{COLOURS[letter]}"' if standalone else f'style="fill:var(--base-{letter.lower()})"'
+            x = _LEFT + _WIDTH * position + 1
+            parts.append(
+                f'<path {colour} fill-rule="evenodd" d="{GLYPHS[letter]}" '
+                f'transform="translate({x} {base:.2f}) scale({_WIDTH - 2} {-tall:.2f})"/>'
+            )
+            base -= tall
+        middle = _LEFT + _WIDTH * (position + 0.5)
+        parts.append(f'<text{ink}{font} x="{middle}" y="{height - 8}" text-anchor="middle">{position + 1}</text>')
+    size = f' width="{2 * width}" height="{2 * height}"' if standalone else f' style="max-width:{1.4 * width:.0f}px"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"{size} role="img">'
+    if not standalone:
+        head = head.replace(' xmlns="http://www.w3.org/2000/svg"', "")
+    return Markup(f"{head}<title>{title}</title>{''.join(parts)}</svg>")

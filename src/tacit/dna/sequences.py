@@ -1,0 +1,249 @@
+"""Sequences of DNA: read as users write them, written, turned to the other strand, with a flank, shuffled."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tacit.data.arrays import Array, locate
+from tacit.data.kernels import kernel
+from tacit.data.parameters import is_list, shorten
+from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.dna.letters import COMPLEMENT, MEANING, UNKNOWN, first_unknown, known_codes
+
+
+def read_sequences(X: Any) -> Ragged:
+    """Letter codes of all sequences, one byte a letter; the error names sequence, position and letter.
+
+    Takes a list, tuple, pandas or Arrow column of str or bytes, a NumPy array of fixed-width strings ('S' or 'U',
+    read through their buffer, without a Python object for any sequence), or a `Ragged` of ASCII bytes. Case does not
+    matter, and U is T. What comes back can be read again.
+
+    >>> read_sequences(["ACGT", b"nu"]).values
+    array([ 0,  1,  2,  3, 14,  3], dtype=uint8)
+    """
+    if isinstance(X, Ragged):
+        if X.values.dtype != np.uint8 or X.values.ndim != 1:
+            raise ValueError(f"a Ragged of sequences holds one byte (uint8) a letter, this one holds {X!r}")
+        if X.values.size and X.values.max() < len(MEANING):
+            return X
+        letters, offsets = X.values, X.offsets
+    else:
+        X = _plain(X)
+        letters, lengths = _fixed(X) if isinstance(X, np.ndarray) else _joined(X)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+    if offsets.size == 1:
+        raise ValueError("no sequences: X holds 0 samples, a minimum of 1 is required")
+    return Ragged(known_codes(letters, offsets, X), offsets)
+
+
+def _plain(X: Any) -> Any:
+    """A list of str or bytes, or a 1-D array of fixed-width strings."""
+    if isinstance(X, (str, bytes)):
+        raise ValueError(f"X is a single string, {X[:20]!r}; for one sequence pass [sequence]")
+    if type(X).__module__.split(".")[0] == "pyarrow":
+        return X.to_pylist()
+    if isinstance(X, dict | set) or not is_list(X):
+        raise TypeError(f"X is a list of sequences, got {shorten(X)}")
+    if hasattr(X, "to_numpy"):
+        X = X.to_numpy()
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1:
+            raise ValueError(f"X has shape {X.shape}; sequences are strings, one per sample: pass X[:, 0] for a column")
+        return X if X.dtype.kind in "SU" else X.tolist()
+    return list(X)
+
+
+def _fixed(X: Array) -> tuple[Array, Array]:
+    """Bytes and lengths of fixed-width strings, through their buffer."""
+    lengths = np.strings.str_len(X).astype(np.int64)
+    width = X.dtype.itemsize // (4 if X.dtype.kind == "U" else 1)
+    if X.size == 0 or width == 0:
+        return np.zeros(0, np.uint8), lengths
+    X = np.ascontiguousarray(X, dtype=X.dtype.newbyteorder("="))
+    if X.dtype.kind == "U":
+        points = X.view(np.uint32).reshape(X.size, width)
+        letters = np.minimum(points, UNKNOWN).astype(np.uint8)
+    else:
+        letters = X.view(np.uint8).reshape(X.size, width)
+    if (lengths == width).all():
+        return letters.reshape(-1), lengths
+    return letters[np.arange(width) < lengths[:, None]], lengths
+
+
+def _joined(X: list[Any]) -> tuple[Array, Array]:
+    """Bytes and lengths of a list of strings."""
+    if not all(isinstance(sequence, (str, bytes)) for sequence in X):
+        i = next(i for i, sequence in enumerate(X) if not isinstance(sequence, (str, bytes)))
+        raise ValueError(f"X[{i}] is {shorten(X[i])}, not a sequence; drop it or write it as a string of letters")
+    lengths = np.fromiter(map(len, X), np.int64, len(X))
+    if all(isinstance(sequence, str) for sequence in X):
+        text = "".join(X).encode("latin-1", "replace")
+    else:
+        text = b"".join(s.encode("latin-1", "replace") if isinstance(s, str) else s for s in X)
+    return np.frombuffer(text, np.uint8), lengths
+
+
+def check_shard_letters(shards: Any) -> None:
+    """Refuse shards that hold what is no letter of DNA; the error names the shard."""
+    before = 0
+    for rows in shards.values.chunks():
+        place = first_unknown(rows)
+        if place is not None:
+            i, position = locate(shards.offsets, before + place)
+            raise ValueError(
+                f"{shards.name_of(i)} has {chr(rows.ravel()[place])!r} at position {position} of sequence {i}, "
+                f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N, and "
+                "write the shards again"
+            )
+        before += len(rows)
+
+
+def load_letters(shards: Shards) -> Ragged:
+    """The letters of shards of sequences, which are compared with their checksums first."""
+    if shards.manifest.kind != "letters":
+        raise ValueError(f"motifs are found in sequences, and {shards!r} holds numbers; write shards of sequences")
+    shards.verify()
+    letters: Ragged = shards.in_memory()
+    return letters
+
+
+def write_letters(sequences: Ragged) -> list[str]:
+    """Letter codes as text.
+
+    >>> write_letters(read_sequences(["acgu", "NN"]))
+    ['ACGT', 'NN']
+    """
+    letters = np.frombuffer(b"ACGTRYSWKMBDHVN", np.uint8)[sequences.values].tobytes().decode("ascii")
+    return [letters[a:b] for a, b in pairwise(sequences.offsets.tolist())]
+
+
+def append_flank(sequences: Ragged, flank: str) -> Ragged:
+    """Every sequence with the flank behind it.
+
+    >>> write_letters(append_flank(read_sequences(["AC", "G"]), "TT"))
+    ['ACTT', 'GTT']
+    """
+    if not flank:
+        return sequences
+    codes = read_sequences([flank]).values
+    offsets = sequences.offsets + codes.size * np.arange(len(sequences) + 1)
+    values = np.empty(int(offsets[-1]), np.uint8)
+    is_flank = np.zeros(values.size, dtype=bool)
+    is_flank[(offsets[1:, None] - codes.size + np.arange(codes.size)).ravel()] = True
+    values[~is_flank] = sequences.values
+    values[is_flank] = np.tile(codes, len(sequences))
+    return Ragged(values, offsets)
+
+
+def orient(sequences: Ragged) -> tuple[Ragged, Array]:
+    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were turned around.
+
+    A sequence and its reverse complement are then the same data, and whatever is computed of them has the same bits.
+    """
+    values, offsets = sequences.values, sequences.offsets
+    places, mirrored = np.arange(values.size), _mirrored(sequences)
+    first = np.minimum.reduceat(np.where(values != mirrored, places, values.size), offsets[:-1])
+    at = np.minimum(first, values.size - 1)
+    is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
+    return sequences.with_values(np.where(np.repeat(is_flipped, sequences.lengths), mirrored, values)), is_flipped
+
+
+def turn(sequences: Ragged, which: Array) -> Ragged:
+    """These sequences with their reverse complements in the place of some."""
+    values = np.where(np.repeat(which, sequences.lengths), _mirrored(sequences), sequences.values)
+    return sequences.with_values(values)
+
+
+def _mirrored(sequences: Ragged) -> Array:
+    """The letters of the reverse complement of every sequence."""
+    values, offsets = sequences.values, sequences.offsets
+    places = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
+    mirrored: Array = COMPLEMENT[values[places]]
+    return mirrored
+
+
+def shuffle_pairs(sequences: Ragged, seed: int = 0) -> Ragged:
+    """Every sequence in a random order of its letters with the same first and last letter and the same pairs.
+
+    All such orders are as likely (Altschul & Erickson 1985): a random spanning tree into the last letter, by the walk
+    of Wilson (1996), then a random Eulerian path that leaves every letter by its tree edge last. O(letters).
+
+    Parameters
+    ----------
+    sequences : letter codes, from `tacit.dna.sequences.read_sequences`
+    seed : of the random numbers
+
+    >>> codes = np.array([0, 0, 1, 1, 0, 2, 0, 1, 3], np.uint8)
+    >>> shuffled = shuffle_pairs(Ragged(codes, np.array([0, 9])), seed=1).values
+    >>> pairs = lambda codes: sorted(zip(codes[:-1].tolist(), codes[1:].tolist()))
+    >>> pairs(shuffled) == pairs(codes)
+    True
+    """
+    values = np.ascontiguousarray(sequences.values)
+    out = values.copy()
+    rng = np.random.default_rng(seed)
+    _shuffle(values, sequences.offsets, rng.random(values.size + 1), int(rng.integers(1, 2**62)), out)
+    return sequences.with_values(out)
+
+
+@kernel
+def _shuffle(values: Array, offsets: Array, draws: Array, state: int, out: Array) -> None:
+    """One sequence after the other; ``draws`` has a random number per letter, ``state`` seeds those of the walks."""
+    letters = 16
+    order = np.empty(values.size, np.int64)
+    begin = np.empty(letters + 1, np.int64)
+    tree = np.empty(letters, np.int64)
+    is_in = np.empty(letters, np.bool_)
+    for i in range(offsets.size - 1):
+        first, last = offsets[i], offsets[i + 1]
+        n = last - first - 1
+        if n < 2:
+            continue
+        begin[:] = 0
+        for p in range(first, last - 1):
+            begin[values[p] + 1] += 1
+        for c in range(letters):
+            begin[c + 1] += begin[c]
+        fill = begin[:letters].copy()
+        for p in range(first, last - 1):
+            order[fill[values[p]]] = values[p + 1]
+            fill[values[p]] += 1
+        end = values[last - 1]
+        is_in[:] = False
+        is_in[end] = True
+        for c in range(letters):
+            if begin[c + 1] == begin[c]:
+                is_in[c] = True
+        for c in range(letters):  # loop-erased random walks into the tree
+            at = c
+            while not is_in[at]:
+                state = (state * 6364136223846793005 + 1442695040888963407) & 0x7FFFFFFFFFFFFFFF
+                size = begin[at + 1] - begin[at]
+                tree[at] = begin[at] + (state >> 20) % size
+                at = order[tree[at]]
+            at = c
+            while not is_in[at]:
+                is_in[at] = True
+                at = order[tree[at]]
+        for c in range(letters):
+            low, high = begin[c], begin[c + 1]
+            if high - low < 1:
+                continue
+            if c != end:  # the edge of the tree is the last that leaves the letter
+                order[tree[c]], order[high - 1] = order[high - 1], order[tree[c]]
+                high -= 1
+            for k in range(high - 1, low, -1):
+                j = low + int(draws[first + k] * (k - low + 1))
+                order[k], order[j] = order[j], order[k]
+        fill = begin[:letters].copy()
+        at = values[first]
+        out[first] = at
+        for p in range(first + 1, last):
+            following = order[fill[at]]
+            fill[at] += 1
+            out[p] = following
+            at = following

@@ -15,8 +15,8 @@ import numpy as np
 from benchmarks.harness import Page
 from benchmarks.spectral_hmm import STATES, SYMBOLS, Splearn, padded, strings
 from tacit import Ragged
-from tacit.spectral.strings.hankel import count
-from tacit.spectral.strings.symbols import encode
+from tacit.spectral.hankel import count
+from tacit.spectral.symbols import encode
 
 SIZE, LENGTH, SHORT = 5_000, 4, 3
 

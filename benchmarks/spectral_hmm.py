@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.harness import Page, interleave
 from tacit import Ragged
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
-from tacit.spectral.strings.symbols import encode
+from tacit.spectral.symbols import encode
 
 STATES, SYMBOLS, STRINGS, TEST = 10, 20, 20_000, 5_000
 SEED = 5  # of the first twelve, the one whose truth has the test perplexity nearest to 13.44

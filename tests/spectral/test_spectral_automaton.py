@@ -9,8 +9,8 @@ from scipy.special import logsumexp
 import tacit
 from tacit.data.ragged import Ragged
 from tacit.spectral import WeightedAutomaton
-from tacit.spectral.strings.hankel import count
-from tacit.spectral.strings.prefix_tree import grow
+from tacit.spectral.hankel import count
+from tacit.spectral.prefix_tree import grow
 
 
 def strings(k, longest):

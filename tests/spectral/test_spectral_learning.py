@@ -11,11 +11,11 @@ import tacit
 from tacit import Ragged
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
 from tacit.spectral.em import Parameters, expect, improve, smoothed, softened
-from tacit.spectral.hmm.hidden_states import best_paths
-from tacit.spectral.hmm.recovery import recover
-from tacit.spectral.strings.moments import Counting, Moments
-from tacit.spectral.strings.prefix_tree import grow
-from tacit.spectral.strings.symbols import encode
+from tacit.spectral.prefix_tree import grow
+from tacit.spectral.recovery import recover
+from tacit.spectral.selection import Counting, Moments
+from tacit.spectral.spectral_hmm import best_paths
+from tacit.spectral.symbols import encode
 
 MODELS = {
     "ngram": SpectralAutomaton(4, smoothing="ngram", verbose=0),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.spectral import SpectralHMM, WeightedAutomaton
-from tacit.spectral.hmm.moment_matching import _expected, _expected_values, count_windows, is_small, match
-from tacit.spectral.strings.symbols import encode
+from tacit.spectral.recovery import _expected, _expected_values, count_windows, is_small, match
+from tacit.spectral.symbols import encode
 
 N, K = 3, 4
 
@@ -93,12 +93,12 @@ def test_without_em_the_model_is_nearly_as_good_as_the_truth():
 
 
 def test_models_too_large_to_match_are_still_learned(monkeypatch):
-    import tacit.spectral.hmm.moment_matching as moment_matching
+    import tacit.spectral.recovery as recovery
 
     truth = WeightedAutomaton.from_hmm(*hidden_markov(3, 5, 8))
     train, test = truth.sample(5000, random_state=0), truth.sample(2000, random_state=1)
     matched = SpectralHMM(5, refine=None, verbose=0).fit(train).perplexity(test)
-    monkeypatch.setattr(moment_matching, "MAX_PRODUCTS", 1)
+    monkeypatch.setattr(recovery, "MAX_PRODUCTS", 1)
     assert not is_small(5, 8)
     alone = SpectralHMM(5, refine=None, verbose=0).fit(train).perplexity(test)
     assert matched < alone < 8

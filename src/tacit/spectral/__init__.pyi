@@ -1,9 +1,9 @@
-from tacit.spectral.automata.automaton import WeightedAutomaton as WeightedAutomaton
-from tacit.spectral.automata.spectral_automaton import SpectralAutomaton as SpectralAutomaton
+from tacit.spectral.automaton import WeightedAutomaton as WeightedAutomaton
 from tacit.spectral.em import EMStep as EMStep
-from tacit.spectral.hmm.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
-from tacit.spectral.hmm.spectral_hmm import SpectralHMM as SpectralHMM
-from tacit.spectral.strings.next_symbol import NextSymbol as NextSymbol
+from tacit.spectral.hidden_markov import HiddenMarkovModel as HiddenMarkovModel
+from tacit.spectral.next_symbol import NextSymbol as NextSymbol
+from tacit.spectral.spectral_automaton import SpectralAutomaton as SpectralAutomaton
+from tacit.spectral.spectral_hmm import SpectralHMM as SpectralHMM
 from tacit.spectral.tagger.spectral_tagger import SpectralTagger as SpectralTagger
 from tacit.text.vocabulary import FeatureClusters as FeatureClusters
 from tacit.text.vocabulary import HashedSymbols as HashedSymbols

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number, shorten, whole_number
-from tacit.runtime import Status, run
-from tacit.spectral.strings.prefix_tree import PrefixTree
+from tacit.runtime import Progress, Status, run
+from tacit.spectral.prefix_tree import PrefixTree
 
 MIN_PROBABILITY = 1e-13
 """Probabilities below this become zero: they would only slow the walk down."""
@@ -27,6 +27,20 @@ STRETCH_GROWTH, MAX_STRETCH = 1.3, 10.0
 """A step that pays is followed by one stretched by so much more, up to a limit."""
 STATE_MULTIPLE = 4
 """States come in multiples of this inside, as processors take them."""
+
+P = TypeVar("P")
+"""The parameters of a model."""
+
+
+class Counts(Protocol):
+    """Expected counts under some parameters, and their log-likelihood."""
+
+    @property
+    def log_likelihood(self) -> float:
+        """Of all strings."""
+
+
+C = TypeVar("C", bound=Counts)
 
 
 class Parameters(NamedTuple):
@@ -71,7 +85,7 @@ def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expec
     log-likelihood is then that of the other paths, a lower bound.
 
     >>> from tacit.data.ragged import Ragged
-    >>> from tacit.spectral.strings.prefix_tree import grow
+    >>> from tacit.spectral.prefix_tree import grow
     >>> coin = Parameters(np.ones(1), np.array([[[0.3]], [[0.5]]]), np.array([0.2]))
     >>> counts = expect(grow(Ragged([0, 1, 1], [0, 2, 3])), coin)
     >>> counts.moves.ravel().round(6), counts.final.round(6), round(counts.log_likelihood, 6)
@@ -150,6 +164,10 @@ def _average_state(counts: Expected) -> tuple[Array, Array]:
     return shares[:-1, None] * target / target.sum(axis=1, keepdims=True), shares[-1]
 
 
+Watch: TypeAlias = Callable[[EMStep, Expected], bool]
+"""Sees every step and its counts before it is taken; True stops."""
+
+
 class Fit(NamedTuple):
     """What `improve` returns: the last parameters, the counts that they were made of, and how the steps went."""
 
@@ -168,82 +186,104 @@ def improve(
     max_iter: int,
     tol: float,
     skip: float = 0.0,
-    watch: Callable[[EMStep, Expected], bool] = lambda line, counts: False,
+    watch: Watch | None = None,
+    verbose: int = 0,
 ) -> Fit:
-    """EM until the log-likelihood of a symbol rises by less than ``tol`` in a step.
-
-    Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
-    likelihood is taken back, so it never falls. Ctrl-C ends with the best parameters so far. ``watch`` sees every step
-    and its counts before it is taken; True stops.
-    """
-    process = _Expectation(tree, step, max_iter, tol, skip)
-    now, status = run(process, process.begin(parameters), callbacks=[lambda now: watch(process.line(now), now.counts)])
-    history = [*now.history, process.line(now)]
+    """EM on a prefix tree, see `Climb`."""
+    process = Climb(
+        lambda now: expect(tree, now, skip),
+        step,
+        _stretched,
+        (float(tree.passing[0]), float(tree.passing.sum())),
+        max_iter,
+        tol,
+    )
+    last, status = run(
+        process,
+        process.begin(parameters),
+        callbacks=[] if watch is None else [lambda now: watch(now.history[-1], now.counts)],
+        progress=Progress(verbose, None),
+    )
+    history = list(last.history)
+    history[-1] = history[-1]._replace(log_likelihood=last.counts.log_likelihood / process.n_strings)
     if status is Status.STOPPED:  # the step that was not taken is a line too
-        history.append(process.line(now)._replace(iteration=len(history) + 1))
-    return Fit(now.parameters, now.counts, history, now.is_still, status is Status.INTERRUPTED)
+        history.append(history[-1]._replace(iteration=len(history) + 1))
+    return Fit(last.parameters, last.counts, history, last.is_still, status is Status.INTERRUPTED)
 
 
-class _Climb(NamedTuple):
-    """Where EM is: the best parameters, their counts, how far the next step is stretched, and the steps so far."""
+class EMState(NamedTuple, Generic[P, C]):
+    """Where EM is: the best parameters, their counts, how far the next step is stretched, and a line per step."""
 
-    parameters: Parameters
-    counts: Expected
+    parameters: P
+    counts: C
     stretch: float
     history: tuple[EMStep, ...]
     is_still: bool  # whether the last step gained too little
 
 
-class _Expectation:
-    """EM as a `tacit.runtime.Process`."""
+class Climb(Generic[P, C]):
+    """EM as a `tacit.runtime.Process`, until the log-likelihood of a symbol rises by less than ``tol`` in a step.
+
+    Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
+    likelihood is taken back, so it never falls. The first line of the history is that of the start.
+
+    Parameters
+    ----------
+    expect, maximise : the E and the M step
+    stretched : parameters beyond the second ones, as seen from the first: ``new·(new / old)^(stretch − 1)``
+    sizes : how many strings there are, and how many symbols
+    """
 
     def __init__(
-        self, tree: PrefixTree, maximise: Callable[[Expected], Parameters], max_iter: int, tol: float, skip: float
+        self,
+        expect: Callable[[P], C],
+        maximise: Callable[[C], P],
+        stretched: Callable[[P, P, float], P],
+        sizes: tuple[float, float],
+        max_iter: int,
+        tol: float,
     ) -> None:
-        self.tree, self.maximise = tree, maximise
-        self.max_iter, self.tol, self.skip = max_iter, tol, skip
-        self._strings, self._units = float(tree.passing[0]), float(tree.passing.sum())
+        self.expect, self.maximise, self.stretched = expect, maximise, stretched
+        self.n_strings, self.n_symbols = sizes
+        self.max_iter, self.tol = max_iter, tol
         self._began = time.perf_counter()
 
-    def begin(self, parameters: Parameters) -> _Climb:
-        return _Climb(parameters, expect(self.tree, parameters, self.skip), 1.0, (), False)
+    def begin(self, parameters: P) -> EMState[P, C]:
+        counts = self.expect(parameters)
+        return EMState(parameters, counts, 1.0, (self._line(1, counts),), False)
 
-    def line(self, now: _Climb) -> EMStep:
-        """The step that is about to be taken."""
-        seconds = time.perf_counter() - self._began
-        return EMStep(len(now.history) + 1, seconds, now.counts.log_likelihood / self._strings)
-
-    def report(self, now: _Climb) -> _Climb | None:
-        return None if self.verdict(now) else now
-
-    def describe(self, now: _Climb) -> tuple[int, str]:
-        return len(now.history), ""
-
-    def verdict(self, now: _Climb) -> Status | None:
-        if now.is_still:
-            return Status.CONVERGED
-        return Status.MAX_ITER if len(now.history) >= self.max_iter else None
-
-    def step(self, now: _Climb) -> _Climb:
-        line, stretch = self.line(now), now.stretch
-        plain = self.maximise(now.counts)
-        following = _stretched(now.parameters, plain, stretch)
-        counts = expect(self.tree, following, self.skip)
+    def step(self, now: EMState[P, C]) -> EMState[P, C]:
+        plain, stretch = self.maximise(now.counts), now.stretch
+        following = plain if stretch == 1 else self.stretched(now.parameters, plain, stretch)
+        counts = self.expect(following)
         if stretch > 1 and not counts.log_likelihood > now.counts.log_likelihood:
             stretch, following = 1.0, plain
-            counts = expect(self.tree, following, self.skip)
-        rise = (counts.log_likelihood - now.counts.log_likelihood) / self._units
+            counts = self.expect(following)
+        rise = (counts.log_likelihood - now.counts.log_likelihood) / self.n_symbols
         best = (following, counts) if rise > 0 else (now.parameters, now.counts)
-        return _Climb(*best, min(stretch * STRETCH_GROWTH, MAX_STRETCH), (*now.history, line), rise < self.tol)
+        history = (*now.history, self._line(len(now.history) + 1, counts))
+        return EMState(*best, min(stretch * STRETCH_GROWTH, MAX_STRETCH), history, rise < self.tol)
 
-    def snapshot(self, now: _Climb) -> dict[str, Any]:
-        return {**now.parameters._asdict(), "stretch": now.stretch}
+    def report(self, now: EMState[P, C]) -> EMState[P, C] | None:
+        return None if self.verdict(now) else now
+
+    def describe(self, now: EMState[P, C]) -> tuple[int, str]:
+        return len(now.history) - 1, f"log-likelihood per string {now.history[-1].log_likelihood:.6g}"
+
+    def verdict(self, now: EMState[P, C]) -> Status | None:
+        if now.is_still:
+            return Status.CONVERGED
+        return Status.MAX_ITER if len(now.history) > self.max_iter else None
+
+    def snapshot(self, now: EMState[P, C]) -> dict[str, Any]:
+        return {"stretch": now.stretch}
+
+    def _line(self, iteration: int, counts: C) -> EMStep:
+        return EMStep(iteration, time.perf_counter() - self._began, counts.log_likelihood / self.n_strings)
 
 
 def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:
-    """``new·(new / old)^(stretch − 1)``, scaled to probabilities; of an HMM it is an HMM again."""
-    if stretch == 1:
-        return new
+    """Of an HMM it is an HMM again."""
     initial, moves, final = (
         b * np.divide(b, a, out=np.ones_like(a), where=a > 0) ** (stretch - 1) for a, b in zip(old, new, strict=True)
     )

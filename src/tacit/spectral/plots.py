@@ -8,9 +8,9 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.plot.canvas import BLUE, GREY, INK, ORANGE, plain_axes, whole_numbers
-from tacit.spectral.automata.automaton import WeightedAutomaton
-from tacit.spectral.strings.hankel import Hankel, count
-from tacit.spectral.strings.symbols import encode, read_alphabet, read_sequences
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.hankel import Hankel, count
+from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 MAX_STATES = 12
 """Above this a graph is a tangle."""

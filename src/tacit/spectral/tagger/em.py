@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -12,9 +11,9 @@ from sklearn.cluster import KMeans
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.runtime import Progress, Status, run
-from tacit.spectral.em import MAX_STRETCH, STRETCH_GROWTH, EMStep
-from tacit.spectral.hmm.joint_diagonal import decompose
-from tacit.spectral.tagger.operators import PairedAutomaton
+from tacit.spectral.em import Climb, EMStep
+from tacit.spectral.recovery import decompose
+from tacit.spectral.tagger.estimate import PairedAutomaton
 
 MAX_CLUSTERED = 20_000
 """Tokens that the first states are found from."""
@@ -63,13 +62,13 @@ def first_model(
     grouped = count_model(states, automaton.rank, pairs, n_pairs, starts, smoothing)
     shared = decompose_operators(automaton, np.bincount(pairs, minlength=n_pairs), rng)
     candidates = [grouped] if shared is None else [grouped, shared]
-    return max(candidates, key=lambda model: expect_pairs(model, pairs, starts)[1])
+    return max(candidates, key=lambda model: expect_pairs(model, pairs, starts).log_likelihood)
 
 
 def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random.Generator) -> PairedHMM | None:
     """The HMM whose operators these are up to a change of basis: ``A_c = M·diag(o_c)·T·M⁻¹`` for all pairs c.
 
-    M and T come from the most frequent pairs by alternating least squares (`tacit.spectral.hmm.joint_diagonal`), the
+    M and T come from the most frequent pairs by alternating least squares (`tacit.spectral.recovery`), the
     emissions o_c of all pairs from M and T. What noise makes negative becomes a little. None where the operators of so
     few data share nothing.
     """
@@ -139,87 +138,47 @@ def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts
 def improve_pairs(
     model: PairedHMM, pairs: Array, starts: Array, *, max_iter: int, tol: float, smoothing: float, verbose: int
 ) -> Refined:
-    """EM until the log-likelihood per token rises by less than ``tol``; steps are stretched as long as that pays
-    (Salakhutdinov & Roweis 2003)."""
-    process = _PairedEM(pairs, starts, max_iter, tol, smoothing, model.emissionprob.shape[1])
+    """EM until the log-likelihood per token rises by less than ``tol``, see `Climb`."""
+    shares = np.bincount(pairs, minlength=model.emissionprob.shape[1])
+    process = Climb(
+        lambda now: expect_pairs(now, pairs, starts),
+        lambda counts: _normalised(*counts[:3], smoothing, shares),
+        _stretched,
+        (starts.size - 1, pairs.size),
+        max_iter,
+        tol,
+    )
     last, status = run(process, process.begin(model), progress=Progress(verbose, max_iter))
-    return Refined(last.model, list(last.history), status)
-
-
-class _Climb(NamedTuple):
-    model: PairedHMM
-    counts: tuple[Array, Array, Array]
-    log_likelihood: float
-    history: tuple[EMStep, ...]
-    is_still: bool
-    stretch: float = 1.0
-
-
-class _PairedEM:
-    """EM as a `tacit.runtime.Process`."""
-
-    def __init__(self, pairs: Array, starts: Array, max_iter: int, tol: float, smoothing: float, n_pairs: int) -> None:
-        self.pairs, self.starts = pairs, starts
-        self.max_iter, self.tol, self.smoothing = max_iter, tol, smoothing
-        self.shares = np.bincount(pairs, minlength=n_pairs)
-        self._began = time.perf_counter()
-
-    def begin(self, model: PairedHMM) -> _Climb:
-        counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
-        return _Climb(model, counts, log_likelihood, (), False)
-
-    def step(self, now: _Climb) -> _Climb:
-        plain, stretch = _normalised(*now.counts, self.smoothing, self.shares), now.stretch
-        model = _stretched(now.model, plain, stretch)
-        counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
-        if stretch > 1 and not log_likelihood > now.log_likelihood:
-            model, stretch = plain, 1.0
-            counts, log_likelihood = expect_pairs(model, self.pairs, self.starts)
-        rise = (log_likelihood - now.log_likelihood) / self.pairs.size
-        line = EMStep(len(now.history) + 1, time.perf_counter() - self._began, log_likelihood / (self.starts.size - 1))
-        if rise < 0:  # smoothing alone can do that: the model before is the better one
-            return now._replace(history=(*now.history, line), is_still=True)
-        history = (*now.history, line)
-        return _Climb(
-            model, counts, log_likelihood, history, rise < self.tol, min(STRETCH_GROWTH * stretch, MAX_STRETCH)
-        )
-
-    def report(self, now: _Climb) -> _Climb:
-        return now
-
-    def describe(self, now: _Climb) -> tuple[int, str]:
-        return len(now.history), f"log-likelihood per token {now.log_likelihood / self.pairs.size:.5g}"
-
-    def verdict(self, now: _Climb) -> Status | None:
-        if now.is_still:
-            return Status.CONVERGED
-        return Status.MAX_ITER if len(now.history) >= self.max_iter else None
-
-    def snapshot(self, now: _Climb) -> dict[str, Any]:
-        return now.model._asdict()
+    return Refined(last.parameters, [step._replace(iteration=step.iteration - 1) for step in last.history[1:]], status)
 
 
 def _stretched(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
-    """``new·(new / old)^(stretch − 1)``, scaled to probabilities."""
-    if stretch == 1:
-        return new
     parts = [b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)]
     return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
 
 
-def expect_pairs(model: PairedHMM, pairs: Array, starts: Array) -> tuple[tuple[Array, Array, Array], float]:
-    """The E step: expected starts, moves and emissions, and the log-likelihood.
+class Expected(NamedTuple):
+    """Expected numbers of starts, moves and emissions, and the log-likelihood."""
+
+    start: Array
+    moves: Array
+    emission: Array
+    log_likelihood: float
+
+
+def expect_pairs(model: PairedHMM, pairs: Array, starts: Array) -> Expected:
+    """The E step.
 
     >>> coin = PairedHMM(np.ones(1), np.ones((1, 1)), np.array([[0.25, 0.75]]))
-    >>> counts, log_likelihood = expect_pairs(coin, np.array([0, 1]), np.array([0, 2]))
-    >>> counts[2], bool(np.isclose(log_likelihood, np.log(0.25 * 0.75)))
+    >>> counts = expect_pairs(coin, np.array([0, 1]), np.array([0, 2]))
+    >>> counts.emission, bool(np.isclose(counts.log_likelihood, np.log(0.25 * 0.75)))
     (array([[1., 1.]]), True)
     """
     start, moves = np.zeros_like(model.startprob), np.zeros_like(model.transmat)
     emission = np.zeros((model.emissionprob.shape[1], model.startprob.size))
     columns = np.ascontiguousarray(model.emissionprob.T)
     log = _expect(pairs, starts, model.startprob, model.transmat, columns, start, moves, emission)
-    return (start, moves * model.transmat, emission.T.copy()), float(log)
+    return Expected(start, moves * model.transmat, emission.T.copy(), float(log))
 
 
 def _normalised(start: Array, moves: Array, emission: Array, smoothing: float, shares: Array) -> PairedHMM:

@@ -1,9 +1,17 @@
-"""Operators of pairs from counts, and their smoothing: what few data leave open, coarser counts decide.
+"""Weighted automata over pairs (x, y) from counts of three neighbouring pairs, and their smoothing.
 
-With a strength of s, every pair is given s visits more in which it behaves like its tag, and every tag s visits more in
-which it forgets how it was reached: what follows then depends on the tag alone, as in a Markov chain of tags. At last
-everything is given one visit more that goes on from the average state, so that nothing becomes impossible. With growing
-data all three vanish; with s without bounds the model is the hidden Markov model whose states are the contexts of tags.
+With contexts p before a pair c and q behind it: ``H[p, q] = P(p_{t−1}, q_t)`` and ``H_c[p, q] = P(p_{t−1}, c_t = c,
+q_{t+1})`` over the same windows with the same denominator. With the top n singular vectors V of H:
+``A_c = (HV)⁺ H_c V``, ``α_1ᵀ = h_1ᵀ V`` with the contexts h_1 of first pairs, ``α_∞ = (HV)⁺ h_P`` with h_P the row sums
+of H. The matrices H_c are never written down: every window adds one outer product of two vectors of length n to the
+operator of its pair. Rows and columns of H are divided by the roots of their sums first, which changes nothing for
+exact values and weights rare contexts as their noise deserves.
+
+Smoothing: what few data leave open, coarser counts decide. With a strength of s, every pair is given s visits more in
+which it behaves like its tag, and every tag s visits more in which it forgets how it was reached: what follows then
+depends on the tag alone, as in a Markov chain of tags. At last everything is given one visit more that goes on from the
+average state, so that nothing becomes impossible. With growing data all three vanish; with s without bounds the model
+is the hidden Markov model whose states are the contexts of tags.
 """
 
 from __future__ import annotations
@@ -11,10 +19,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
+from sklearn.utils.extmath import randomized_svd
 
 from tacit.data.arrays import Array
-from tacit.spectral.tagger.counts import PairCounts, count_pairs, find_windows
-from tacit.spectral.tagger.operators import PairedAutomaton, build_operators, find_basis
+from tacit.data.kernels import kernel
+
+MAX_DENSE = 400
+"""Contexts up to which the whole SVD is taken; beyond it a randomised one of the top few vectors."""
+
+NEGLIGIBLE = 1e-10
+"""Singular values below this share of the largest are noise of rounding: the rank stops before them."""
 
 AVERAGE_VISITS = 1.0
 """Visits of the average state that are counted behind every tag besides the data."""
@@ -92,3 +107,275 @@ def estimate(
     automaton = build_operators(found.windows, basis, counts.n_pairs, found.first)
     behind = None if conditional else np.asarray(found.following @ basis.right)
     return Estimate(counts, automaton, behind, basis.singular_values)
+
+
+class PairCounts(NamedTuple):
+    """The pairs that occur.
+
+    Attributes
+    ----------
+    pair : (tokens,) which pair every token is
+    symbol, tag, times : (pairs,) and how often each occurs
+    n_symbols, n_tags : sizes of the alphabets
+    """
+
+    pair: Array
+    symbol: Array
+    tag: Array
+    times: Array
+    n_symbols: int
+    n_tags: int
+
+    @property
+    def n_pairs(self) -> int:
+        return int(self.symbol.size)
+
+    def table(self) -> Array:
+        """(pairs, 3): symbol, tag, count."""
+        return np.column_stack([self.symbol, self.tag, self.times]).astype(np.int64)
+
+    def with_unknown(self, automaton: PairedAutomaton, is_conditional: bool) -> PairedAutomaton:
+        """The operators of an unknown symbol behind the others, one per tag: the sum over the rarest symbols.
+
+        A symbol that training never saw is most like those that it saw once; where there are none, like all.
+        """
+        times = np.bincount(self.symbol, self.times, minlength=self.n_symbols)
+        rare = times[self.symbol] <= 1
+        rare = rare if rare.any() else np.ones(self.n_pairs, dtype=bool)
+        weight = times[self.symbol][rare] / times[self.symbol][rare].sum() if is_conditional else np.ones(rare.sum())
+        unknown = _sum_by(automaton.operators[rare] * weight[:, None, None], self.tag[rare], self.n_tags)
+        return automaton._replace(operators=np.concatenate([automaton.operators, unknown]))
+
+
+class Found(NamedTuple):
+    """Windows, the context of every pair, how many contexts there are, the shares of those of first pairs, and
+    ``following[tag, context]``, the shares of those behind a tag."""
+
+    windows: Windows
+    context: Array
+    n_contexts: int
+    first: Array
+    following: Any
+
+
+def count_pairs(codes: Array, labels: Array, n_symbols: int, n_tags: int) -> PairCounts:
+    """Number the pairs of symbols and tags that occur.
+
+    >>> count_pairs(np.array([0, 1, 0]), np.array([1, 0, 1]), 2, 2).table().tolist()
+    [[0, 1, 2], [1, 0, 1]]
+    """
+    both = codes * n_tags + labels
+    times = np.bincount(both, minlength=n_symbols * n_tags)
+    present = np.flatnonzero(times)
+    number = np.full(times.size, -1, dtype=np.int64)
+    number[present] = np.arange(present.size)
+    return PairCounts(number[both], present // n_tags, present % n_tags, times[present], n_symbols, n_tags)
+
+
+def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, conditional: Any) -> Found:
+    """The windows of all sequences of three pairs or more, with their weights.
+
+    Parameters
+    ----------
+    counts : the pairs of the tokens
+    offsets : where the sequences begin
+    context : "tags", or "pairs": the ``size`` most frequent pairs, others by their tag
+    conditional : False, True, or "markov"
+    """
+    of_pair, n_contexts = _contexts(counts, context, size)
+    pair = counts.pair
+    is_middle = np.ones(pair.size, dtype=bool)
+    is_middle[offsets[:-1]] = False
+    is_middle[offsets[1:] - 1] = False
+    middle = np.flatnonzero(is_middle)
+    if not middle.size:
+        raise ValueError(
+            "no sequence has three symbols or more, so nothing shows how they follow each other; add longer ones, or "
+            "use a classifier of single symbols"
+        )
+    at = of_pair[pair]
+    first = np.bincount(at[offsets[:-1]], minlength=n_contexts) / (offsets.size - 1)
+    flat = np.full(middle.size, 1 / middle.size)
+    weight, of_three = flat, flat
+    if conditional:
+        x = counts.symbol[pair]
+        weight, of_three, start = _weights_given_symbols(x, offsets, middle, counts.n_symbols, conditional == "markov")
+        first = np.bincount(at[offsets[:-1]], start, minlength=n_contexts) / start.sum()
+    windows = Windows(at[middle - 1], pair[middle], at[middle + 1], weight, of_three)
+    return Found(windows, of_pair, n_contexts, first, _find_following(counts, offsets, at, n_contexts))
+
+
+def _find_following(counts: PairCounts, offsets: Array, at: Array, n_contexts: int) -> Any:
+    """(tags, contexts) shares of what follows each tag, from all neighbours: the first ones too, which no window has
+    in its second half. Behind a tag that only ends sequences anything may follow."""
+    has_next = np.ones(at.size, dtype=bool)
+    has_next[offsets[1:] - 1] = False
+    here = np.flatnonzero(has_next)
+    tag = counts.tag[counts.pair[here]]
+    times = np.bincount(tag, minlength=counts.n_tags)
+    shares = 1 / np.maximum(times, 1)[tag]
+    following = sparse.coo_array((shares, (tag, at[here + 1])), shape=(counts.n_tags, n_contexts)).tocsr()
+    if times.all():
+        return following
+    average = np.bincount(at, minlength=n_contexts) / at.size
+    return following + sparse.csr_array((times == 0)[:, None] * average)
+
+
+def _contexts(counts: PairCounts, context: str, size: int) -> tuple[Array, int]:
+    if context == "tags":
+        return counts.tag.astype(np.int64), counts.n_tags
+    if counts.n_pairs <= size:
+        return np.arange(counts.n_pairs), counts.n_pairs
+    frequent = np.sort(np.argsort(-counts.times, kind="stable")[:size])
+    of_pair = size + counts.tag.astype(np.int64)
+    of_pair[frequent] = np.arange(size)
+    return of_pair, size + counts.n_tags
+
+
+def _weights_given_symbols(
+    x: Array, offsets: Array, middle: Array, n_symbols: int, is_markov: bool
+) -> tuple[Array, Array, Array]:
+    """Weights of windows in H, in the operators (which are given x_t), and of first pairs.
+
+    Symbols that are a Markov chain tell of the tags around them, and a conditional operator would count that as the
+    state's doing. Weights ``q(x_t)/p(x_t | x_{t−1})``, with q uniform, undo it.
+    """
+    ones = np.ones(middle.size)
+    if not is_markov:
+        times = np.bincount(x[middle], minlength=n_symbols)
+        return ones / middle.size, 1 / times[x[middle]], np.ones(offsets.size - 1)
+    inside = np.ones(x.size, dtype=bool)
+    inside[offsets[:-1]] = False
+    later = np.flatnonzero(inside)
+    steps, step_times = np.unique(x[later - 1] * n_symbols + x[later], return_counts=True)
+    left = np.bincount(x[later - 1], minlength=n_symbols)
+
+    def ratio(at: Array) -> Array:
+        """q(x_t) / p(x_t | x_{t−1}) of these tokens."""
+        place = np.searchsorted(steps, x[at - 1] * n_symbols + x[at])
+        return np.asarray(left[x[at - 1]] / (n_symbols * step_times[place]))
+
+    into, out = ratio(middle), ratio(middle + 1)
+    three = into * out
+    starts = x[offsets[:-1]]
+    start_times = np.bincount(starts, minlength=n_symbols)
+    total = np.bincount(x[middle], three, minlength=n_symbols)
+    return into / into.sum(), three / total[x[middle]], starts.size / (n_symbols * start_times[starts])
+
+
+def _sum_by(operators: Array, group: Array, n_groups: int) -> Array:
+    out = np.zeros((n_groups, *operators.shape[1:]))
+    for g in range(n_groups):
+        out[g] = operators[group == g].sum(axis=0)
+    return out
+
+
+class Windows(NamedTuple):
+    """Neighbouring pairs, three at a time, and their weights in H and in the operators; both sum to about one.
+
+    Attributes
+    ----------
+    before, after : contexts of the pairs before and behind
+    pair : the pair in the middle
+    weight, weight_of_three : of the window in H, and in the operator of its pair
+    """
+
+    before: Array
+    pair: Array
+    after: Array
+    weight: Array
+    weight_of_three: Array
+
+
+class PairedAutomaton(NamedTuple):
+    """``f(c_1 … c_m) = initialᵀ A_{c_1} … A_{c_m} final``, and the average state ``middle`` inside of sequences."""
+
+    initial: Array
+    operators: Array
+    final: Array
+    middle: Array
+
+    @property
+    def rank(self) -> int:
+        return int(self.initial.size)
+
+
+class Basis(NamedTuple):
+    """The top singular vectors: ``left`` (n, rows) is (HV)⁺, ``right`` (columns, n) is V; best directions first."""
+
+    left: Array
+    right: Array
+    rows: Array
+    columns: Array
+    singular_values: Array
+
+
+def find_basis(windows: Windows, context: Array, n_contexts: int, rank: int, seed: int) -> Basis:
+    """The singular vectors of H; ``context[pair]`` is the context that a pair is for its neighbours."""
+    places = windows.before, context[windows.pair]
+    H = sparse.coo_array((windows.weight, places), shape=(n_contexts, n_contexts)).tocsr()
+    rows, columns = np.asarray(H.sum(axis=1)).ravel(), np.asarray(H.sum(axis=0)).ravel()
+    row_scale, column_scale = _inverse_root(rows), _inverse_root(columns)
+    scaled = sparse.csr_array(sparse.diags_array(row_scale) @ H @ sparse.diags_array(column_scale))
+    if n_contexts <= MAX_DENSE:
+        U, values, Vt = np.linalg.svd(scaled.toarray(), full_matrices=False)
+    else:
+        U, values, Vt = randomized_svd(scaled, min(rank, n_contexts), n_oversamples=10, n_iter=2, random_state=seed)
+    n = max(1, min(rank, int((values > NEGLIGIBLE * values[0]).sum())))
+    left = (U[:, :n] / values[:n]).T * row_scale
+    return Basis(left, Vt[:n].T * column_scale[:, None], rows, columns, values[:n])
+
+
+def build_operators(windows: Windows, basis: Basis, n_pairs: int, first: Array) -> PairedAutomaton:
+    """The automaton of a basis; ``first`` has the share of first pairs of each context. O(windows · n²)."""
+    n = basis.left.shape[0]
+    operators = np.zeros((n_pairs, n, n))
+    left, right = np.ascontiguousarray(basis.left.T), np.ascontiguousarray(basis.right)
+    small = np.uint16 if n_pairs <= 1 << 16 else np.int64  # numbers of two bytes are sorted by counting them
+    order = np.argsort(windows.pair.astype(small, copy=False), kind="stable")
+    _add_products(order, *windows[:3], windows.weight_of_three, left, right, operators)
+    return PairedAutomaton(first @ right, operators, basis.left @ basis.rows, basis.columns @ right)
+
+
+@kernel
+def _add_products(
+    order: Array, before: Array, pair: Array, after: Array, weight: Array, left: Array, right: Array, out: Array
+) -> None:
+    """``out[pair] += weight · left[before] ⊗ right[after]`` of every window, pair by pair.
+
+    Four windows of one pair at a time, so that its operator is read and written once for all of them.
+    """
+    n = left.shape[1]
+    place = 0
+    while place < order.size:
+        t = order[place]
+        c = pair[t]
+        into = out[c]
+        if place + 4 <= order.size and pair[order[place + 3]] == c:
+            t1, t2, t3 = order[place + 1], order[place + 2], order[place + 3]
+            a, a1, a2, a3 = left[before[t]], left[before[t1]], left[before[t2]], left[before[t3]]
+            b, b1, b2, b3 = right[after[t]], right[after[t1]], right[after[t2]], right[after[t3]]
+            for i in range(n):
+                share, share1, share2, share3 = (
+                    weight[t] * a[i],
+                    weight[t1] * a1[i],
+                    weight[t2] * a2[i],
+                    weight[t3] * a3[i],
+                )
+                row = into[i]
+                for j in range(n):
+                    row[j] += (share * b[j] + share1 * b1[j]) + (share2 * b2[j] + share3 * b3[j])
+            place += 4
+            continue
+        a = left[before[t]]
+        b = right[after[t]]
+        for i in range(n):
+            share = weight[t] * a[i]
+            row = into[i]
+            for j in range(n):
+                row[j] += share * b[j]
+        place += 1
+
+
+def _inverse_root(sums: Array) -> Array:
+    return np.asarray(np.where(sums > 0, 1 / np.sqrt(np.where(sums > 0, sums, 1.0)), 0.0))

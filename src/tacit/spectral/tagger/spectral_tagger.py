@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -16,14 +16,25 @@ from tacit.data.arrays import Array, is_table, locate
 from tacit.data.labels import find_labels
 from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.runtime import Status, storage
+from tacit.learners.application import Application
+from tacit.runtime import Status
 from tacit.spectral.em import EMStep, check_steps
-from tacit.spectral.strings.symbols import read_sequences
-from tacit.spectral.tagger.choice import RANKS, STRENGTHS, Setting, choose, hold_out
+from tacit.spectral.symbols import read_sequences
 from tacit.spectral.tagger.em import first_model, improve_pairs
-from tacit.spectral.tagger.estimate import Estimate, estimate
+from tacit.spectral.tagger.estimate import Estimate, PairedAutomaton, estimate
 from tacit.spectral.tagger.inference import conditional_log_likelihoods, joint_log_likelihoods, tag_posteriors
-from tacit.spectral.tagger.operators import PairedAutomaton
+
+RANKS = (2, 4, 8, 12, 16, 20, 24, 32)
+"""Ranks that "auto" compares."""
+
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
+"""Smoothing that "auto" compares."""
+
+HELD_OUT = 0.1
+"""Share of the sequences that many data are compared by."""
+
+MAX_FOLDED, FOLDS = 50_000, 5
+"""Tokens up to which every sequence is held out once, in one of so many folds: a tenth of few data says little."""
 
 MIXING = 1e-3
 """The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
@@ -38,11 +49,19 @@ MAX_EM_SMOOTHING = 10.0
 """Visits of the average state that EM gives to every state at the most: EM has no tags to fall back on."""
 
 
-class SpectralTagger(BaseEstimator):  # type: ignore[misc]
+class Setting(NamedTuple):
+    """A rank, a smoothing, and what contexts are."""
+
+    rank: int
+    smoothing: float
+    context: str
+
+
+class SpectralTagger(Application):
     """Tags by a weighted automaton over pairs of a symbol and its tag.
 
     ``P(x, y) = α_1ᵀ A_{x_1}^{y_1} … A_{x_m}^{y_m} α_∞``: counts of three neighbouring pairs and one SVD give all
-    operators (`tacit.spectral.tagger.operators`), without a search. A tag is the likeliest one given all symbols of its
+    operators (`tacit.spectral.tagger.estimate`), without a search. A tag is the likeliest one given all symbols of its
     sequence, ``P(y_t = τ | x) ∝ F_{t−1} A_{x_t}^τ B_{t+1}``. O(tokens · rank²) time, O(pairs · rank²) memory.
     Quattoni, Balle, Carreras & Globerson (2014).
 
@@ -96,6 +115,8 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
     status_: Status
     vocabulary_: Any
 
+    _not_saved = ()
+
     def __init__(
         self,
         rank: Any = 20,
@@ -127,7 +148,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> SpectralTagger:
         """Learn from sequences of symbols and their tags, one per symbol."""
-        self._check_parameters()
+        self.check_parameters()
         self.vocabulary_ = None if self.vocabulary is None else clone(self.vocabulary).fit(X)
         symbols, tags = _read_pair(self._symbols_of(X), y)
         seed = int(random_numbers(self.random_state).randint(2**31))
@@ -191,19 +212,10 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *model, self._prior, MIXING, out)
         return out
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle."""
-        check_is_fitted(self)
-        storage.save(path, self, self.learned_attributes())
-
     def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
-        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        return {**facts, "automaton_": dict(self.automaton_._asdict())}
+        return {**super().learned_attributes(), "automaton_": dict(self.automaton_._asdict())}
 
-    def check(self) -> None:
-        """Refuse parameters and learned facts that cannot be: what `tacit.load` asks of a model from a file."""
-        self._check_parameters()
+    def check_learned(self) -> None:
         if isinstance(self.automaton_, dict):
             self.automaton_ = PairedAutomaton(**self.automaton_)
         n, (pairs, known) = self.automaton_.rank, (len(self.pairs_), len(self.symbols_))
@@ -215,7 +227,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"automaton_ has {name} {shorten(part)}, not an array of numbers of shape {shape}")
         is_listed = is_table(self.pairs_, 2, "i") and self.pairs_.shape == (pairs, 3) and pairs > 0
         if not is_listed or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
-            raise ValueError(f"pairs_ is {shorten(self.pairs_)}, no list of pairs of {known} symbols and {k} tags")
+            raise ValueError(f"pairs_ is {shorten(self.pairs_)}, not a list of pairs of {known} symbols and {k} tags")
         check_steps(self.history_)
 
     @property
@@ -290,7 +302,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
                 for part, setting in zip(parts, settings, strict=True)
             ]
 
-        return choose(settings, count, hold_out(sizes, seed))
+        return _choose(settings, count, _hold_out(sizes, seed))
 
     def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, context: str, seed: int) -> Estimate:
         options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
@@ -336,7 +348,7 @@ class SpectralTagger(BaseEstimator):  # type: ignore[misc]
         self.singular_values_ = learned.estimate.singular_values
         self.history_, self.status_ = learned.history, learned.status
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         if isinstance(self.rank, str):
             one_of("rank", self.rank, ("auto",))
         elif isinstance(self.rank, (list, tuple)):
@@ -397,3 +409,37 @@ def _read_pair(symbols: Ragged, y: Any) -> tuple[Ragged, Array]:
             "tacit.HiddenCRF(tacit.problems.Chain())"
         )
     return symbols, tags.values
+
+
+def _choose(
+    settings: Sequence[Setting], count: Callable[[Array], list[float]], parts: list[Array]
+) -> tuple[Setting, dict[int, float]]:
+    """The setting with the fewest errors, the smaller rank among equals, and the share of wrong tags by rank.
+
+    ``count(held)`` has the share of errors of every setting, learned without the sequences held out, on those.
+
+    >>> settings = [Setting(2, 1.0, "tags"), Setting(4, 1.0, "tags")]
+    >>> _choose(settings, lambda held: [0.5, 0.25], [np.array([True, False])])
+    (Setting(rank=4, smoothing=1.0, context='tags'), {2: 0.5, 4: 0.25})
+    """
+    errors = np.mean([count(held) for held in parts], axis=0)
+    best = settings[min(range(len(settings)), key=lambda i: (errors[i], settings[i]))]
+    by_rank: dict[int, float] = {}
+    for setting, error in zip(settings, errors.tolist(), strict=True):
+        by_rank[setting.rank] = min(error, by_rank.get(setting.rank, np.inf))
+    return best, dict(sorted(by_rank.items()))
+
+
+def _hold_out(sizes: Array, seed: int) -> list[Array]:
+    """Which sequences are held out, of sequences of these sizes: once a tenth, or each once in folds of few data.
+
+    >>> [part.sum() for part in _hold_out(np.array([3, 4, 5, 3, 3, 4]), 0)]
+    [np.int64(2), np.int64(1), np.int64(1), np.int64(1), np.int64(1)]
+    """
+    n = sizes.size
+    if n < 2:
+        raise ValueError("one sequence is too few to choose by; give rank and smoothing as numbers, and a context")
+    order = np.random.default_rng(seed).permutation(n)
+    few = [order[: max(1, int(HELD_OUT * n))]]
+    chosen = few if sizes.sum() > MAX_FOLDED else np.array_split(order, min(FOLDS, n))
+    return [np.isin(np.arange(n), part) for part in chosen]

@@ -1,24 +1,36 @@
-"""Hankel matrices of strings: bases, and counting in one pass over a prefix tree.
+"""Hankel matrices of strings: counting them in one pass over a prefix tree, and the automata that follow.
 
 ``H(u, v) = f(uv)`` and ``H_σ(u, v) = f(uσv)`` for prefixes u and suffixes v of a basis. f is the relative frequency of
 strings, of prefixes (how many strings begin so) or of substrings (how often they occur a string), always divided by
 the number of strings, so H and H_σ have one denominator. Each uv is one node of a prefix tree, so every entry is
 read off once, by walking up from its node: O(nodes · longest suffix).
+
+With the top n singular vectors, ``H ≈ U S Vᵀ``: ``A_σ = (HV)⁺ H_σ V``, ``α_1ᵀ = h_{λ,S} V``, ``α_∞ = (HV)⁺ h_{P,λ}``
+(Hsu, Kakade & Zhang 2009; Bailly, Denis & Ralaivola 2009; Balle, Carreras, Luque & Quattoni 2014). Rows and columns may
+be weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are
+noisy.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import svds
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
-from tacit.spectral.strings.prefix_tree import PrefixTree, find, grow, hash_nodes
+from tacit.spectral.prefix_tree import PrefixTree, find, grow, hash_nodes
 
 STATISTICS = ("string", "prefix", "substring")
+
+MAX_DENSE_SIZE = 700
+"""Up to how many rows or columns a whole dense SVD is quicker than an iterative one."""
+
+Parts: TypeAlias = tuple[Array, Array, Array]
+"""Initial vector, transition matrices and final vector of an automaton."""
 
 
 class Hankel(NamedTuple):
@@ -227,3 +239,136 @@ def _reversed(strings: Ragged) -> Ragged:
     starts, ends = strings.offsets[:-1], strings.offsets[1:]
     mirror = np.repeat(starts + ends - 1, strings.lengths) - np.arange(strings.values.shape[0])
     return Ragged(strings.values[mirror], strings.offsets)
+
+
+class Factors(NamedTuple):
+    """A Hankel block by its top singular vectors, weights undone.
+
+    Attributes
+    ----------
+    rows : (r, prefixes) ``S⁻¹ Uᵀ`` with the row weights: what (HV)⁺ is
+    columns : (suffixes, r) V with the column weights
+    singular_values : (r,), of the weighted block, falling
+    shifted : (symbols, prefixes, r) ``H_σ V``
+    """
+
+    rows: Array
+    columns: Array
+    singular_values: Array
+    shifted: Array
+
+
+def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0) -> Factors:
+    """The factors of rank ``rank`` or, if that is less, of the rank that the block has.
+
+    Parameters
+    ----------
+    scaling : rows and columns are divided by this power of their sums; ½ makes the singular values those of a
+        canonical correlation analysis
+    seed : of the start of the iterative SVD, for large blocks
+    """
+    rows_weight, columns_weight = weigh(hankel.block, scaling)
+    block = sparse.diags_array(rows_weight) @ hankel.block @ sparse.diags_array(columns_weight)
+    left, singular, right = thin_svd(block, rank, seed)
+    real = singular > 1e-12 * max(singular[0], 1e-300)
+    left, singular, right = left[:, real], singular[real], right[:, real]
+    columns = columns_weight[:, None] * right
+    n_prefixes = hankel.block.shape[0]
+    shifted = (hankel.shifted @ columns).reshape(hankel.n_symbols, n_prefixes, -1)
+    return Factors((left / singular).T * rows_weight, columns, singular, shifted)
+
+
+def operators(hankel: Hankel, factors: Factors, rank: int) -> Parts:
+    """Initial vector, transition matrices and final vector of the automaton of the Hankel block's own statistics."""
+    rows, columns = factors.rows[:rank], factors.columns[:, :rank]
+    transitions = np.matmul(rows, factors.shifted[:, :, :rank])
+    initial = np.asarray(hankel.block[[0]] @ columns).ravel()
+    return initial, np.ascontiguousarray(transitions), rows @ hankel.block[:, [0]].toarray().ravel()
+
+
+def weigh(block: Any, scaling: float) -> tuple[Array, Array]:
+    """One over a power of the sums of rows and of columns; a little is added, so that rare ones do not explode."""
+    sums = np.asarray(block.sum(axis=1)).ravel(), np.asarray(block.sum(axis=0)).ravel()
+    rows, columns = ((total + 5e-5 * total.max()) ** -scaling for total in sums)
+    return rows, columns
+
+
+def thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
+    """The top singular triplets, the largest first; signs are fixed."""
+    smaller = min(block.shape)
+    if smaller <= MAX_DENSE_SIZE or rank >= smaller:
+        left, singular, right = np.linalg.svd(block.toarray(), full_matrices=False)
+    else:
+        start = np.random.default_rng(seed).standard_normal(smaller)
+        left, singular, right = svds(block, k=rank, v0=start)
+    order = np.argsort(-singular, kind="stable")[:rank]
+    left, singular, right = left[:, order], singular[order], right[order].T
+    signs = np.sign(left[np.abs(left).argmax(axis=0), np.arange(order.size)])
+    return left * signs, singular, right * signs
+
+
+def forward_space(initial: Array, transitions: Array, tol: float) -> Array:
+    """(n, r) orthonormal: what ``initialᵀ A_w`` spans over all strings w; one column at the least.
+
+    Singular values below ``tol`` of the largest, of vectors scaled to length one, count as zero.
+    """
+    size = np.linalg.norm(initial)
+    if size == 0:
+        return np.eye(initial.size)[:, :1]
+    spanned = (initial / size)[:, None]
+    scale = max(float(np.linalg.norm(transitions, axis=(1, 2)).max()), 1e-300)
+    while spanned.shape[1] < initial.size:
+        moved = (np.einsum("ir,sij->jsr", spanned, transitions) / scale).reshape(initial.size, -1)
+        new = moved - spanned @ (spanned.T @ moved)
+        left, singular, _ = np.linalg.svd(new, full_matrices=False)
+        fresh = left[:, singular > tol]
+        if not fresh.shape[1]:
+            break
+        spanned = np.linalg.qr(np.hstack([spanned, fresh]))[0]
+    return np.asarray(spanned)
+
+
+def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:
+    """The largest difference of two automata, and their largest value, over strings that span both of them."""
+    n = one[0].size
+    initial, final = np.concatenate([one[0], two[0]]), np.concatenate([one[2], two[2]])
+    transitions = np.zeros((len(one[1]), initial.size, initial.size))
+    transitions[:, :n, :n], transitions[:, n:, n:] = one[1], two[1]
+    rows = _spanning(initial, transitions)
+    columns = _spanning(final, transitions.transpose(0, 2, 1))
+    blocks = [rows @ columns.T, *(rows @ matrix @ columns.T for matrix in transitions)]
+    halves = [(rows[:, :n] @ columns[:, :n].T, rows[:, n:] @ columns[:, n:].T)]
+    halves += [
+        (rows[:, :n] @ a @ columns[:, :n].T, rows[:, n:] @ b @ columns[:, n:].T)
+        for a, b in zip(one[1], two[1], strict=True)
+    ]
+    gap = max(float(np.abs(f - g).max()) for f, g in halves)
+    return gap, max(float(np.abs(block).max()) for block in blocks)
+
+
+def _spanning(initial: Array, transitions: Array) -> Array:
+    """The vectors of short strings, one each for every direction that is reached, shortest first."""
+    chosen, basis = [initial], _direction(initial, np.empty((0, initial.size)))
+    front = [initial]
+    while front and len(basis) < initial.size:
+        following = []
+        for vector in front:
+            for matrix in transitions:
+                moved = vector @ matrix
+                grown = _direction(moved, basis)
+                if len(grown) > len(basis):
+                    basis = grown
+                    chosen.append(moved)
+                    following.append(moved)
+        front = following
+    return np.array(chosen)
+
+
+def _direction(vector: Array, basis: Array) -> Array:
+    """The orthonormal rows of the basis, and one more if the vector is not among what they span."""
+    size = np.linalg.norm(vector)
+    rest = vector - basis.T @ (basis @ vector)
+    rest -= basis.T @ (basis @ rest)
+    if size == 0 or np.linalg.norm(rest) <= 1e-7 * size:
+        return basis
+    return np.vstack([basis, rest / np.linalg.norm(rest)])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.cluster import KMeans
 
 from tacit.data.arrays import Array
+from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
-from tacit.spectral.automata.automaton import WeightedAutomaton
-from tacit.spectral.automata.projection import project
-from tacit.spectral.em import EMStep, Expected, Parameters, improve, smoothed, softened
-from tacit.spectral.strings.moments import Moments
-from tacit.spectral.strings.next_symbol import NextSymbol, of_probabilities
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.em import EMStep, Expected, Fit, Parameters, Watch, improve, smoothed, softened
+from tacit.spectral.hankel import Factors, Hankel, count, factorise, operators
+from tacit.spectral.next_symbol import NextSymbol, next_symbol, ngram, ngram_order, of_probabilities
+from tacit.spectral.prefix_tree import PrefixTree, grow
 
 SMOOTHINGS = ("ngram", "normalise", "project")
 MIXINGS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
@@ -28,6 +31,8 @@ MIN_STATE_PROBABILITY = 1e-5
 """States less probable than this are left out of EM: twice as fast, and the likelihood differs in the fifth digit."""
 STEPS_PER_FINAL_STEP = 5
 """The best model of the training part goes on with all strings for one EM step in so many that it took."""
+MAX_CLUSTERED_PREFIXES = 30_000
+"""How many prefixes, the most frequent, k-means looks at."""
 START_NOISE = 0.2
 """Share of the average state in the automaton that EM starts from: moves that were never counted stay possible."""
 
@@ -45,6 +50,18 @@ class Recipe(NamedTuple):
     @property
     def projects(self) -> bool:
         return self.smoothing == "project" or self.refine is not None
+
+    def improve(self, tree: PrefixTree, start: Parameters, steps: int, watch: Watch | None = None) -> Fit:
+        """So many EM steps."""
+        return improve(
+            tree,
+            start,
+            max_iter=steps,
+            tol=self.tol,
+            skip=MIN_STATE_PROBABILITY,
+            watch=watch,
+            verbose=self.verbose,
+        )
 
 
 class Choice(NamedTuple):
@@ -127,11 +144,9 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         except KeyboardInterrupt:
             interrupted = True
         return trial.model(choice, interrupted)
-    shown = EMProgress(recipe.verbose)
     start = smoothed(trial.best[2], choice.strength)
     steps = max(choice.steps // STEPS_PER_FINAL_STEP, 1)
-    fit = improve(whole.tree, start, max_iter=steps, tol=recipe.tol, skip=MIN_STATE_PROBABILITY, watch=shown)
-    shown.close()
+    fit = recipe.improve(whole.tree, start, steps)
     parameters = smoothed(fit.counts, choice.strength)
     mixed = of_probabilities(*parameters, whole.table, choice.mixing) if choice.mixing > 0 else None
     return Model(_automaton(parameters, whole.symbols), mixed, [*trial.history, *fit.history], fit.interrupted)
@@ -154,23 +169,13 @@ class Trial:
             self._look(self.start, 0)
             return self.best[:2]
         done = len(self.history)
-        shown = EMProgress(self.recipe.verbose)
 
         def watch(line: EMStep, counts: Expected) -> bool:
-            shown(line, counts)
             if (done + line.iteration) % STEPS_PER_CHECK == 0:
                 self._look(counts, done + line.iteration)
             return self.idle >= MAX_IDLE_CHECKS
 
-        fit = improve(
-            self.train.tree,
-            self.parameters,
-            max_iter=steps,
-            tol=self.recipe.tol,
-            skip=MIN_STATE_PROBABILITY,
-            watch=watch,
-        )
-        shown.close()
+        fit = self.recipe.improve(self.train.tree, self.parameters, steps, watch)
         self._look(fit.counts, done + len(fit.history))
         self.parameters = fit.parameters
         self.history += fit.history[:-1]
@@ -221,17 +226,192 @@ def _automaton(parameters: Parameters, symbols: Array) -> WeightedAutomaton:
     return WeightedAutomaton(*parameters, symbols)
 
 
-class EMProgress:
-    """Shows EM steps; how many there will be nobody knows."""
+def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Expected:
+    """The probabilistic automaton nearest to a spectral one, as counts of moves between at most ``n_states`` states.
 
-    def __init__(self, verbose: int) -> None:
-        from tacit.runtime import Progress
+    A spectral automaton maps every prefix to a vector, its state scaled to weight one, and prefixes with the same
+    future have the same vector. k-means puts the vectors of the training prefixes into groups, which are the states.
+    What comes out is a proper distribution, and where Baum–Welch starts. O(nodes · (rank² + rank · n_states)).
+    """
+    chosen = np.sort(np.lexsort((np.arange(tree.passing.size), -tree.passing))[:MAX_CLUSTERED_PREFIXES])
+    row = np.full(tree.parent.size, -1, dtype=np.int32)
+    row[chosen] = np.arange(chosen.size)
+    vectors = np.empty((chosen.size, model.initial.size))
+    labels = np.zeros(tree.parent.size, dtype=np.int32)
+    none = np.empty((0, model.initial.size))
+    _group(tree, model, row, none, np.inf, vectors, labels)
+    sizes = np.linalg.norm(vectors, axis=1)
+    largest = float(np.quantile(sizes, 0.99))
+    vectors *= np.minimum(1.0, largest / np.maximum(sizes, 1e-300))[:, None]
+    n_states = min(n_states, len(np.unique(vectors.round(8), axis=0)))
+    groups = KMeans(n_states, n_init=1, max_iter=50, random_state=seed)
+    groups.fit(vectors, sample_weight=tree.passing[chosen])
+    row[:] = -1
+    _group(tree, model, row, np.ascontiguousarray(groups.cluster_centers_), largest, vectors, labels)
+    return _count(tree, labels, n_states, len(model.transitions))
 
-        self.bar = Progress(verbose, None)
 
-    def __call__(self, line: EMStep, counts: Expected) -> bool:
-        self.bar.show(line.seconds, line.iteration, f"log-likelihood a string {line.log_likelihood:.6g}")
-        return False
+def _group(
+    tree: PrefixTree, model: NextSymbol, row: Array, centres: Array, largest: float, vectors: Array, labels: Array
+) -> None:
+    deepest = int(tree.depth.max()) + 1
+    _walk(
+        tree.symbol,
+        tree.depth,
+        model.initial,
+        model.transitions,
+        model.going_on,
+        model.fresh,
+        row,
+        centres,
+        largest,
+        np.empty((deepest, model.initial.size)),
+        vectors,
+        labels,
+    )
 
-    def close(self) -> None:
-        self.bar.close()
+
+def _count(tree: PrefixTree, labels: Array, n: int, k: int) -> Expected:
+    """Starts, moves and ends of the groups, as if every prefix were in its group for sure."""
+    initial = np.zeros(n)
+    initial[labels[0]] = tree.passing[0]
+    keys = (tree.symbol[1:].astype(np.int64) * n + labels[tree.parent[1:]]) * n + labels[1:]
+    moves = np.bincount(keys, tree.passing[1:], minlength=k * n * n).reshape(k, n, n)
+    return Expected(initial, moves, np.bincount(labels, tree.ending, minlength=n), 0.0)
+
+
+@kernel
+def _walk(
+    symbol: Array,
+    depth: Array,
+    initial: Array,
+    transitions: Array,
+    going_on: Array,
+    fresh: Array,
+    row: Array,
+    centres: Array,
+    largest: float,
+    path: Array,
+    vectors: Array,
+    labels: Array,
+) -> None:
+    """The vector of every node: written to ``vectors`` where it has a row, and compared with the centres."""
+    n = initial.size
+    for node in range(symbol.size):
+        level = depth[node]
+        weight = 0.0
+        if level > 0:
+            s = symbol[node]
+            for j in range(n):
+                path[level, j] = 0.0
+            for i in range(n):
+                share = path[level - 1, i]
+                for j in range(n):
+                    path[level, j] += share * transitions[s, i, j]
+            for j in range(n):
+                weight += path[level, j] * going_on[j]
+            if weight > 1e-6:
+                for j in range(n):
+                    path[level, j] /= weight
+            else:
+                for j in range(n):
+                    path[level, j] = fresh[s, j]
+        else:
+            for j in range(n):
+                path[0, j] = initial[j]
+        if row[node] >= 0:
+            for j in range(n):
+                vectors[row[node], j] = path[level, j]
+        if centres.shape[0] > 0:
+            size = 0.0
+            for j in range(n):
+                size += path[level, j] * path[level, j]
+            shrink = min(1.0, largest / np.sqrt(size)) if size > 0.0 else 1.0
+            best = np.inf
+            for c in range(centres.shape[0]):
+                distance = 0.0
+                for j in range(n):
+                    gap = path[level, j] * shrink - centres[c, j]
+                    distance += gap * gap
+                if distance < best:
+                    best = distance
+                    labels[node] = c
+
+
+class Counting(NamedTuple):
+    """What to count: the fields are parameters of `SpectralAutomaton`."""
+
+    statistics: str
+    length: int
+    size: int | None
+    basis: tuple[Ragged, Ragged] | None
+    scaling: float
+
+
+class Moments:
+    """Counts of strings over an alphabet, each made when it is first asked for.
+
+    Parameters
+    ----------
+    strings : codes
+    symbols : the alphabet
+    weights : of the strings, None is one for all
+    counting : what to count
+    rank : the largest that will be asked for
+    seed : of the SVD of large blocks
+    """
+
+    def __init__(
+        self, strings: Ragged, symbols: Array, weights: Array | None, counting: Counting, rank: int, seed: int
+    ) -> None:
+        self.strings, self.symbols, self.weights = strings, symbols, weights
+        self.counting, self.rank, self.seed = counting, rank, seed
+
+    @functools.cached_property
+    def hankel(self) -> Hankel:
+        return count(
+            self.strings,
+            len(self.symbols),
+            statistics=self.counting.statistics,
+            length=self.counting.length,
+            size=self.counting.size,
+            basis=self.counting.basis,
+            weights=self.weights,
+        )
+
+    @functools.cached_property
+    def factors(self) -> Factors:
+        return factorise(self.hankel, self.rank, scaling=self.counting.scaling, seed=self.seed)
+
+    @functools.cached_property
+    def tree(self) -> PrefixTree:
+        return grow(self.strings, self.weights)
+
+    @functools.cached_property
+    def table(self) -> Array:
+        """The n-gram of the strings."""
+        return ngram(self.strings, len(self.symbols), ngram_order(len(self.symbols)), self.weights)
+
+    def automaton(self, rank: int) -> WeightedAutomaton:
+        """The spectral automaton of whole strings, as it is: its values may be negative."""
+        initial, transitions, final = operators(self.hankel, self.factors, rank)
+        rest = np.eye(initial.size) - transitions.sum(axis=0)
+        if self.counting.statistics != "string":
+            final = rest @ final
+        if self.counting.statistics == "substring":
+            initial = initial @ rest
+        return WeightedAutomaton(initial, transitions, final, self.symbols)
+
+    def next_symbol(self, rank: int, mixing: float) -> NextSymbol:
+        """The spectral automaton with next-symbol distributions that are proper.
+
+        The weight of a prefix and the average state are read off counts as well: inverting I − Σ_σ A_σ, the exact way,
+        would fail where noise makes the automaton's values sum to infinity.
+        """
+        automaton = self.automaton(rank)
+        initial, _, final = operators(self.hankel, self.factors, rank)
+        is_string, is_substring = (self.counting.statistics == kind for kind in ("string", "substring"))
+        going_on = self.factors.rows[:rank] @ self.hankel.row_totals if is_string else final
+        everywhere = initial if is_substring else self.hankel.column_totals @ self.factors.columns[:, :rank]
+        parts = (automaton.initial, automaton.transitions, automaton.final)
+        return next_symbol(*parts, going_on, everywhere, self.table, mixing)

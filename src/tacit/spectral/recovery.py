@@ -1,16 +1,24 @@
-"""The HMM whose windows of symbols are as frequent as the counted ones: weighted least squares on a few moments.
+"""The transition and emission matrices of an HMM, read off the counts of short substrings.
 
+With contexts u before and v after a place, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and
+``H(u, v) = Σ_j a_j(u)·c_j(v)``: c_j(v) is the probability that state j emits v from here on, and
+``b_i = Σ_j T[i, j]·c_j`` the same one step later. Projected on the top n singular vectors of H, the matrices of all σ
+share A and B (`decompose`): O is the middle factor, C follows from H and A, T from B and C, the start from the
+beginnings of the strings.
+
+`match` then moves T and O from this solution, which is consistent but wasteful, to the nearest HMM whose windows of
+symbols are as frequent as the counted ones, by Levenberg–Marquardt (the generalised method of moments: Hansen 1982).
 Strings are framed by a begin and an end symbol, so starts and stops are moves like others. A window is a context u, a
 symbol σ and a context v after it, and an HMM with transitions T and emissions O expects
 ``M_σ(u, v) = Σ_j e_j(u)·O[j, σ]·g_j(v)`` of them, where ``e(ua) = (e(u)∘O_a)·T`` and ``g(av) = T·(O_a∘g(v))``. Contexts
 are made disjoint (u counts only where no longer context of the basis fits), so that cells are independent counts;
 divided by the square roots of their frequencies their noise is even, and the top singular vectors keep what matters.
-Levenberg–Marquardt then moves T and O from the spectral solution, which is consistent but wasteful, to the nearest
-best fit (the generalised method of moments: Hansen 1982). Its cost does not depend on the number of strings.
+The cost does not depend on the number of strings.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +27,10 @@ from scipy.linalg import block_diag
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.spectral.automata.operators import thin_svd
-from tacit.spectral.strings.hankel import count
+from tacit.spectral.hankel import Hankel, count, thin_svd, weigh
 
+RESTARTS, MAX_SWEEPS, MAX_OFFERED = 12, 150, 4
+"""Random starts of the decomposition, its sweeps at the most, and how many of the best are offered."""
 MAX_CONTEXT_LENGTH, CONTEXTS_PER_SYMBOL = 3, 5
 """Longest contexts, and how many there are for each symbol or state, whichever are more."""
 MAX_STEPS, MIN_RELATIVE_FALL = 15, 1e-3
@@ -30,6 +39,157 @@ UNIFORM_SHARE = 1e-4
 """Share of the uniform distribution in every row, before and after the fit: at zero nothing would ever move."""
 MAX_PRODUCTS = 4_000_000_000
 """Products of slopes per step at the most: they grow with the sixth power of the number of states."""
+
+
+class Recovered(NamedTuple):
+    """Matrices as algebra gives them, negative entries and all; a row of ``moves`` lacks the stop probability."""
+
+    start: Array
+    moves: Array
+    emission: Array
+    error: float
+
+
+def recover(
+    hankel: Hankel, beginnings: Array, frequency: Array, n_states: int, scaling: float, rng: np.random.RandomState
+) -> list[Recovered]:
+    """HMMs of ``n_states`` states that fit the Hankel matrices of substrings, the best few first.
+
+    Parameters
+    ----------
+    beginnings : how often strings begin with each suffix of the basis
+    frequency : of the symbols; rare ones are noisy and weigh less
+    scaling : power of their frequency by which contexts are divided
+    """
+    block, shifted = hankel.block[:, 1:], hankel.shifted[:, 1:]
+    if not block.shape[1]:
+        raise ValueError("the basis holds the empty string alone, which tells no states apart; raise size or length")
+    rows, columns = weigh(block, scaling)
+    weighted = sparse.diags_array(rows) @ block @ sparse.diags_array(columns)
+    left, singular, right = thin_svd(weighted, n_states, 0)
+    if singular.size < n_states or singular[-1] <= 1e-10 * singular[0]:
+        rank = int((singular > 1e-10 * singular[0]).sum())
+        raise ValueError(
+            f"n_states={n_states} is above the rank {rank} of the substring counts: so many states cannot be told "
+            f"apart; lower it to {rank} or less, or raise length"
+        )
+    ahead = (shifted @ (columns[:, None] * right)).reshape(hankel.n_symbols, block.shape[0], n_states)
+    tensor = np.matmul(left.T * rows, ahead).transpose(1, 0, 2)
+    if not tensor.any():
+        raise ValueError(
+            "no string of the counts has two symbols in a row, so moves between states do not show; give longer "
+            "strings, or use SpectralAutomaton"
+        )
+    weights = (frequency + 1e-3) ** -0.5
+    found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, MAX_SWEEPS))[:MAX_OFFERED]
+    single = hankel.suffixes.lengths[1:] == 1
+    return [
+        _matrices(
+            terms, weights, left, singular, right / columns[:, None], right * columns[:, None], single, beginnings
+        )
+        for terms in found
+    ]
+
+
+def _different(found: list[Decomposition]) -> list[Decomposition]:
+    """One of each: starts that end at the same place have the same error."""
+    return found[:1] + [one for before, one in itertools.pairwise(found) if one.error > (1 + 1e-3) * before.error]
+
+
+def _matrices(
+    terms: Decomposition,
+    weights: Array,
+    left: Array,
+    singular: Array,
+    right: Array,
+    projector: Array,
+    single: Array,
+    beginnings: Array,
+) -> Recovered:
+    """Undo the scales that a decomposition leaves open: emissions sum to one, and so do futures of one symbol."""
+    emission = terms.middle / weights[:, None]
+    total = np.maximum(emission.sum(axis=0), 1e-300)
+    later = (terms.right * total).T
+    now = np.linalg.lstsq(terms.left, np.diag(singular), rcond=None)[0]
+    mass = now @ right[single].sum(axis=0)
+    mass = np.where(np.abs(mass) > 1e-12, mass, 1.0)[:, None]
+    inverse = np.linalg.pinv(now / mass)
+    return Recovered(beginnings @ projector @ inverse, later / mass @ inverse, (emission / total).T, terms.error)
+
+
+class Decomposition(NamedTuple):
+    """``M[:, σ] ≈ left · diag(middle[σ]) · rightᵀ``, middle not negative; error is the relative Frobenius distance."""
+
+    left: Array
+    middle: Array
+    right: Array
+    error: float
+
+
+def decompose(tensor: Array, rng: np.random.RandomState, restarts: int, sweeps: int) -> list[Decomposition]:
+    """Decompositions of an (n, symbols, n) tensor into n terms from several starts, the best first.
+
+    Anandkumar, Ge, Hsu, Kakade & Telgarsky (2014) show that such a decomposition is unique for an HMM whose transition
+    and emission matrices have full rank. With exact matrices the eigenvectors of one combination suffice; with noise,
+    alternating least squares over all of them, started there and at random, does far better.
+    """
+    n = tensor.shape[0]
+    found = [_sweep(tensor, *_eigen_start(tensor, rng), sweeps)]
+    for _ in range(restarts):
+        middle = rng.dirichlet(np.full(tensor.shape[1], 0.5), n).T
+        found.append(_sweep(tensor, middle, rng.standard_normal((n, n)), sweeps))
+    return sorted(found, key=lambda result: result.error)
+
+
+def _eigen_start(tensor: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
+    """Middle and right factors from the eigenvectors of the combination with the best separated real eigenvalues."""
+    whole = np.linalg.pinv(tensor.sum(axis=1))
+    best, vectors = -np.inf, np.eye(tensor.shape[0])
+    for _ in range(20):
+        values, candidate = np.linalg.eig(np.tensordot(rng.standard_normal(tensor.shape[1]), tensor, (0, 1)) @ whole)
+        apart = np.abs(values[:, None] - values) + np.diag(np.full(values.size, np.inf))
+        quality = apart.min() / (1e-12 + np.abs(values).max()) - np.abs(values.imag).max() / np.abs(values).max()
+        if quality > best:
+            best, vectors = quality, candidate
+    left = np.linalg.pinv(vectors)
+    scaled = np.einsum("ip,psq,qr,ri->si", left, tensor, whole, vectors).real
+    right = (left @ tensor.sum(axis=1)).real.T
+    return np.maximum(scaled, 0.0), right
+
+
+def _sweep(tensor: Array, middle: Array, right: Array, sweeps: int) -> Decomposition:
+    """Alternating least squares, the middle factor clipped at zero, until it no longer moves."""
+    n, k, _ = tensor.shape
+    by_left = tensor.reshape(n, -1)
+    by_middle = tensor.transpose(1, 0, 2).reshape(k, -1)
+    by_right = tensor.transpose(2, 0, 1).reshape(n, -1)
+    size = np.linalg.norm(tensor)
+    left, error = np.eye(n), np.inf
+    for sweep in range(sweeps):
+        left = _solve(by_left, middle, right)
+        left /= np.maximum(np.linalg.norm(left, axis=0), 1e-300)
+        right = _solve(by_right, left, middle)
+        right /= np.maximum(np.linalg.norm(right, axis=0), 1e-300)
+        middle = _solve(by_middle, left, right)
+        signs = np.where(middle.sum(axis=0) < 0, -1.0, 1.0)
+        middle, right = np.maximum(middle * signs, 0.0), right * signs
+        if sweep % 10 == 9:
+            before, error = error, float(np.linalg.norm(by_middle - middle @ _pairs(left, right).T) / size)
+            if before - error < 1e-6 * error or error < 1e-13:
+                break
+    return Decomposition(left, middle, right, error)
+
+
+def _solve(unfolded: Array, one: Array, two: Array) -> Array:
+    """The factor that fits best, given the two others."""
+    gram = (one.T @ one) * (two.T @ two)
+    ridge = 1e-12 * max(float(np.trace(gram)), 1e-300)
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), (unfolded @ _pairs(one, two)).T).T
+
+
+def _pairs(one: Array, two: Array) -> Array:
+    """The products of all rows of two factors, a column a term."""
+    return np.asarray((one[:, None, :] * two[None]).reshape(-1, one.shape[1]))
 
 
 class Contexts(NamedTuple):
@@ -70,7 +230,7 @@ def is_small(n_states: int, n_symbols: int) -> bool:
 def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array | None = None) -> Windows:
     """The windows of all strings; O(symbols of the strings)."""
     size = CONTEXTS_PER_SYMBOL * max(n_symbols + 2, n_states)
-    framed = _framed(strings, n_symbols)
+    framed = _pad_with_ends(strings, n_symbols)
     hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
     prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
     rows, columns = (
@@ -79,7 +239,7 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
     )
     block = rows @ hankel.block @ columns.T
     least = 1 / float(len(strings) if weights is None else weights.sum())
-    row_weights, column_weights = (_evened(np.asarray(block.sum(axis=axis)).ravel(), least) for axis in (1, 0))
+    row_weights, column_weights = (_inverse_sqrt(np.asarray(block.sum(axis=axis)).ravel(), least) for axis in (1, 0))
     weighted = sparse.diags_array(row_weights) @ block @ sparse.diags_array(column_weights)
     left, _, right = thin_svd(weighted, n_states + 2, 0)
     left, right = rows.T @ (row_weights[:, None] * left), columns.T @ (column_weights[:, None] * right)
@@ -87,7 +247,7 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
     frequency = np.zeros(n_symbols + 2)
     frequency[[text[0] for text in prefixes if len(text) == 1]] = hankel.block[:, [0]].toarray().ravel()[single]
     frequency[n_symbols] = 0.0
-    symbol_weights = _evened(frequency, least)
+    symbol_weights = _inverse_sqrt(frequency, least)
     shifted = (hankel.shifted @ right).reshape(n_symbols + 2, len(prefixes), -1)
     return Windows(
         _contexts([text[:-1] for text in prefixes], [text[-1:] for text in prefixes], prefixes, left),
@@ -107,7 +267,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
     """
     n, k = emission.shape
     moves, emissions = np.zeros((n + 2, n + 2)), np.zeros((n + 2, k + 2))
-    moves[:-1, 1:], emissions[1:-1, :k] = _above(leaving), _above(emission)
+    moves[:-1, 1:], emissions[1:-1, :k] = _smooth(leaving), _smooth(emission)
     emissions[0, k] = emissions[-1, k + 1] = 1.0
     free = np.flatnonzero(np.concatenate([moves.ravel() > 0, (emissions > 0).ravel()]))
     values, slopes = _expected(windows, moves, emissions)
@@ -124,7 +284,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
             ridge = damping * (np.diag(gram) + 1e-2 * np.trace(gram) / free.size + 1e-300)
             change = np.zeros(moves.size + emissions.size)
             change[free] = np.linalg.solve(gram + np.diag(ridge), pull)
-            there = _moved(roots[0], change[: moves.size]), _moved(roots[1], change[moves.size :])
+            there = _step(roots[0], change[: moves.size]), _step(roots[1], change[moves.size :])
             reached = float(((windows.observed - _expected_values(windows, *there)) ** 2).sum())
             if reached < misfit:
                 found = there
@@ -137,7 +297,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
         if misfit - reached < MIN_RELATIVE_FALL * misfit:
             break
         values, slopes = _expected(windows, moves, emissions)
-    return _above(moves[:-1, 1:]), _above(emissions[1:-1, :k])
+    return _smooth(moves[:-1, 1:]), _smooth(emissions[1:-1, :k])
 
 
 def _expected_values(windows: Windows, moves: Array, emissions: Array) -> Array:
@@ -208,23 +368,23 @@ def _by_roots(roots: Array) -> Array:
     return np.asarray(2 * roots[:, None] * (np.eye(roots.size) - roots**2))
 
 
-def _moved(roots: Array, change: Array) -> Array:
+def _step(roots: Array, change: Array) -> Array:
     """The distributions whose square roots have changed so; rows of zeros stay."""
     rows = (roots + change.reshape(roots.shape)) ** 2
     return np.asarray(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300))
 
 
-def _above(rows: Array) -> Array:
+def _smooth(rows: Array) -> Array:
     """Distributions with a little of the uniform one."""
     return np.asarray((1 - UNIFORM_SHARE) * rows + UNIFORM_SHARE / rows.shape[1])
 
 
-def _evened(frequency: Array, least: float) -> Array:
+def _inverse_sqrt(frequency: Array, least: float) -> Array:
     """One over the square root of frequencies; zero for what never occurs."""
     return np.where(frequency > 1e-12, 1 / np.sqrt(np.maximum(frequency, 0.0) + least), 0.0)
 
 
-def _framed(strings: Ragged, n_symbols: int) -> Ragged:
+def _pad_with_ends(strings: Ragged, n_symbols: int) -> Ragged:
     """Strings with the symbol ``n_symbols`` before and the one after it behind."""
     offsets = strings.offsets + 2 * np.arange(len(strings) + 1)
     values = np.empty(int(offsets[-1]), dtype=np.int32)

@@ -1,11 +1,14 @@
-"""`SpectralAutomaton`: a density estimator over strings, by spectral learning and optionally EM."""
+"""`SpectralAutomaton`: a density estimator over strings, and what it shares with `SpectralHMM` once they are fitted."""
 
 from __future__ import annotations
 
+import os
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table
@@ -15,25 +18,153 @@ from tacit.data.parameters import (
     is_not_negative,
     is_whole,
     number,
+    numbers,
     one_of,
     random_numbers,
     shorten,
+    switch,
     whole_number,
 )
 from tacit.data.ragged import Ragged
-from tacit.spectral.automata.density import StringDensity, read_counts
-from tacit.spectral.automata.selection import NGRAM_SHARE, SMOOTHINGS, Choice, HeldOut, Model, Recipe, build, choose
-from tacit.spectral.em import check_steps
-from tacit.spectral.strings.hankel import STATISTICS
-from tacit.spectral.strings.moments import Counting, Moments
-from tacit.spectral.strings.prefix_tree import sorting
-from tacit.spectral.strings.symbols import encode, read_alphabet, read_sequences
+from tacit.learners.application import Application
+from tacit.learners.learner import read_weights, without_history
+from tacit.runtime import storage
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.em import EMStep, check_steps
+from tacit.spectral.hankel import STATISTICS
+from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
+from tacit.spectral.prefix_tree import sorting
+from tacit.spectral.selection import (
+    NGRAM_SHARE,
+    SMOOTHINGS,
+    Choice,
+    Counting,
+    HeldOut,
+    Model,
+    Moments,
+    Recipe,
+    build,
+    choose,
+)
+from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
+
+MAX_COUNT = 1e100
+"""How often a string may count: sums of products of larger numbers overflow."""
 
 MAX_SCALING = 10.0
 """The largest power of a frequency: beyond, rare contexts overflow."""
 
 AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
+
+
+class StringDensity(Application, ABC):
+    """Base of the estimators: `fit` of a subclass sets `symbols_`, `automaton_` and `distribution_`."""
+
+    symbols_: Array
+    automaton_: WeightedAutomaton
+    distribution_: NextSymbol | None
+    spectral_: WeightedAutomaton
+    n_corrected_: int
+    singular_values_: Array
+    history_: list[EMStep]
+
+    _not_saved = ()
+
+    def score_samples(self, X: Any) -> Array:
+        """The natural logarithm of every sequence's probability; −inf for one with a symbol outside `symbols_`."""
+        check_is_fitted(self)
+        strings = encode(X, self.symbols_)
+        if self.distribution_ is None:
+            return self.automaton_.log_prob_of_codes(strings)
+        return self.distribution_.log_prob(strings)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean log-likelihood of the sequences."""
+        return float(self.score_samples(X).mean())
+
+    def perplexity(self, X: Any) -> float:
+        """exp(−mean log-probability a symbol), the end of each sequence counted as one."""
+        sequences = read_sequences(X)
+        units = sequences.values.shape[0] + len(sequences)
+        return float(np.exp(-self.score_samples(sequences).sum() / units))
+
+    def next_symbol_proba(self, X: Any) -> Array:
+        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end,
+        last.
+
+        A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
+        """
+        check_is_fitted(self)
+        return self._next().next_proba(encode(X, self.symbols_))
+
+    def predict_next(self, X: Any) -> list[Any]:
+        """The most probable symbol after each sequence; None where it is the end."""
+        best = self.next_symbol_proba(X).argmax(axis=1)
+        listed = [*self.symbols_.tolist(), None]
+        return [listed[i] for i in best]
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
+        """Sequences drawn from the distribution."""
+        check_is_fitted(self)
+        n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
+        strings = self._next().sample(n_samples, random_numbers(random_state), max_length)
+        return decode(strings, self.symbols_)
+
+    def save(self, path: str | os.PathLike[str], history: bool = True) -> None:
+        """Write the fitted model to a file that `tacit.load` reads: arrays and JSON, no pickle.
+
+        ``history=False`` leaves out the lines of `history_`.
+        """
+        check_is_fitted(self)
+        switch("history", history)
+        learned = self.learned_attributes()
+        storage.save(path, self, learned if history else without_history(learned))
+
+    def check_learned(self) -> None:
+        """Refuse what is missing, or does not fit: symbols, automata and distribution, and what else was learned."""
+        missing = [name for name in ("symbols_", "automaton_", "distribution_") if not hasattr(self, name)]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
+        symbols, automaton = self.symbols_, self.automaton_
+        if not isinstance(symbols, np.ndarray) or symbols.ndim != 1 or symbols.dtype.kind not in "iuU":
+            raise ValueError(f"symbols_ is {shorten(symbols)}, not a vector of symbols")
+        automata = [automaton] if getattr(self, "spectral_", None) is None else [automaton, self.spectral_]
+        for one in automata:
+            if not isinstance(one, WeightedAutomaton) or not np.array_equal(one.symbols, symbols):
+                raise ValueError(f"{shorten(one)} is not an automaton of the symbols {shorten(symbols)}")
+        if self.distribution_ is None:
+            if not automaton.is_probabilistic:
+                raise ValueError("automaton_ is not one of probabilities, and there is no distribution_")
+        elif not isinstance(self.distribution_, NextSymbol) or len(self.distribution_.transitions) != len(symbols):
+            raise ValueError(f"distribution_ is not a distribution over strings of {len(symbols)} symbols")
+        else:
+            self.distribution_.check()
+        whole_number("n_corrected_", self.n_corrected_, 0)
+        if not is_table(self.singular_values_, 1, "f"):
+            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, not a vector of numbers")
+        check_steps(self.history_)
+        self._check_facts()
+
+    @abstractmethod
+    def _check_facts(self) -> None:
+        """Refuse what else was learned, if it cannot be."""
+
+    def _next(self) -> NextSymbol:
+        """Next-symbol distributions of the model."""
+        if self.distribution_ is not None:
+            return self.distribution_
+        automaton = self.automaton_
+        uniform = np.full((1, len(self.symbols_) + 1), 1 / (len(self.symbols_) + 1))
+        return of_probabilities(automaton.initial, automaton.transitions, automaton.final, uniform, 0.0)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "automaton_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 class SpectralAutomaton(StringDensity):
@@ -120,7 +251,8 @@ class SpectralAutomaton(StringDensity):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralAutomaton:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
-        ranks = self._check()
+        self.check_parameters()
+        ranks = [int(rank) for rank in self._ranks()]
         sequences = read_sequences(X)
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
@@ -209,21 +341,15 @@ class SpectralAutomaton(StringDensity):
     def _check_facts(self) -> None:
         whole_number("n_states_", self.n_states_)
         whole_number("n_iter_", self.n_iter_, 0)
-        whole_number("n_corrected_", self.n_corrected_, 0)
         number("mixing_", self.mixing_, "a share from 0 to 1", lambda share: 0 <= share <= 1)
-        if not is_table(self.singular_values_, 1, "f"):
-            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
-        check_steps(self.history_)
         if not isinstance(self.held_out_, dict):
-            raise ValueError(f"held_out_ is {shorten(self.held_out_)}, no dict")
+            raise ValueError(f"held_out_ is {shorten(self.held_out_)}, not a dict")
         for rank, value in self.held_out_.items():
             whole_number("a rank of held_out_", rank)
             number("a value of held_out_", value, "a number", lambda likelihood: True)
 
-    def _check(self) -> list[int]:
-        """The ranks to try; an error for parameters that cannot be."""
-        ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
-        ranks = list(ranks) if is_list(ranks) else [ranks]
+    def check_parameters(self) -> None:
+        ranks = self._ranks()
         if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
             raise ValueError(
                 f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"
@@ -240,7 +366,25 @@ class SpectralAutomaton(StringDensity):
                 raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")
         elif not isinstance(self.basis, (tuple, list)) or len(self.basis) != 2:
             raise ValueError("a basis of your own is two lists of strings, (prefixes, suffixes)")
-        return [int(rank) for rank in ranks]
+
+    def _ranks(self) -> list[Any]:
+        """The ranks to try."""
+        ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
+        return list(ranks) if is_list(ranks) else [ranks]
+
+
+def read_counts(sample_weight: Any, n: int) -> Array | None:
+    """How often each of n strings counts: finite and not negative; None is once each."""
+    if sample_weight is None:
+        return None
+    largest = float(numbers("sample_weight", sample_weight).max(initial=0.0))
+    shares = read_weights(sample_weight, n)
+    if largest > MAX_COUNT:
+        raise ValueError(
+            f"sample_weight says how often a string counts, and {largest:.3g} times is too often for sums of products; "
+            f"scale the weights to at most {MAX_COUNT:g}"
+        )
+    return shares * largest
 
 
 def _at(weights: Array | None, rows: Array) -> Array | None:

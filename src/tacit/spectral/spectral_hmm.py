@@ -12,17 +12,16 @@ from threadpoolctl import threadpool_limits
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
-from tacit.spectral.automata.automaton import WeightedAutomaton
-from tacit.spectral.automata.density import StringDensity, read_counts
-from tacit.spectral.automata.selection import EMProgress
-from tacit.spectral.em import EMStep, Expected, Fit, Parameters, check_steps, expect, improve
-from tacit.spectral.hmm.hidden_markov import HiddenMarkovModel, build_automaton, check_distributions, sum_moves
-from tacit.spectral.hmm.hidden_states import best_paths, state_proba
-from tacit.spectral.hmm.moment_matching import Windows, count_windows, is_small, match
-from tacit.spectral.hmm.recovery import Recovered, recover
-from tacit.spectral.strings.moments import Counting, Moments
-from tacit.spectral.strings.prefix_tree import PrefixTree, find, grow
-from tacit.spectral.strings.symbols import encode, read_alphabet, read_sequences
+from tacit.problems.chain.forward_backward import forward_backward
+from tacit.problems.chain.viterbi import viterbi
+from tacit.spectral.automaton import WeightedAutomaton
+from tacit.spectral.em import Expected, Fit, Parameters, expect, improve
+from tacit.spectral.hidden_markov import HiddenMarkovModel, build_automaton, check_distributions, sum_moves
+from tacit.spectral.prefix_tree import PrefixTree, find, grow
+from tacit.spectral.recovery import Recovered, Windows, count_windows, is_small, match, recover
+from tacit.spectral.selection import Counting, Moments
+from tacit.spectral.spectral_automaton import StringDensity, read_counts
+from tacit.spectral.symbols import UNSEEN, encode, read_alphabet, read_sequences
 
 SCALINGS = (0.5, 0.35)
 """How contexts are weighted; which is better depends on the data, and the likelihood tells."""
@@ -33,10 +32,10 @@ MAX_RIVALS, RIVAL_STEPS = 2, 5
 class SpectralHMM(StringDensity):
     """A hidden Markov model of sequences that end, learned from counts and then by EM.
 
-    Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.hmm.recovery`):
+    Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
     transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
     nearest distributions). Least squares moves the best of them to where they fit the counts of short windows
-    (`moment_matching`), unless the model is too large for that, beyond about 16 states and 20 symbols;
+    (`match`), unless the model is too large for that, beyond about 16 states and 20 symbols;
     the likelihood of the strings chooses. ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a
     poor optimum. The model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences
     have a probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
@@ -104,7 +103,7 @@ class SpectralHMM(StringDensity):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
-        self._check()
+        self.check_parameters()
         sequences = read_sequences(X)
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
@@ -122,15 +121,11 @@ class SpectralHMM(StringDensity):
             start, error, fit = self._start(moments, rng)
             if fit is not None:
                 if not fit.interrupted:
-                    shown = EMProgress(self.verbose)
-                    fit = improve(
-                        tree, start, step=_maximise, max_iter=int(self.max_iter), tol=float(self.tol), watch=shown
-                    )
-                    shown.close()
+                    fit = self._improve(tree, start, int(self.max_iter), self.verbose)
                 start = _maximise(fit.counts, float(self.smoothing))
             counts = fit.counts if fit is not None else expect(tree, start)
             self._keep(moments, _most_visited_first(start, counts), error)
-        self.history_: list[EMStep] = fit.history if fit else []
+        self.history_ = fit.history if fit else []
         self.converged_ = bool(fit and fit.converged)
         if fit and fit.interrupted:
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=2)
@@ -189,12 +184,15 @@ class SpectralHMM(StringDensity):
         steps = min(RIVAL_STEPS, int(self.max_iter))
         fits: list[Fit] = []
         for start, _ in best[:MAX_RIVALS]:
-            fits.append(improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol)))
+            fits.append(self._improve(tree, start, steps))
             if fits[-1].interrupted:
                 break
         winner = int(np.argmax([fit.counts.log_likelihood for fit in fits]))
         fit = fits[winner]._replace(interrupted=fits[-1].interrupted)
         return fit.parameters, best[winner][1], fit
+
+    def _improve(self, tree: PrefixTree, start: Parameters, steps: int, verbose: int = 0) -> Fit:
+        return improve(tree, start, step=_maximise, max_iter=steps, tol=float(self.tol), verbose=verbose)
 
     def _keep(self, moments: Moments, parameters: Parameters, error: float) -> None:
         self.symbols_ = moments.symbols
@@ -215,15 +213,11 @@ class SpectralHMM(StringDensity):
             if not is_table(part, len(shape), "f") or part.shape != shape:
                 raise ValueError(f"{name} is {shorten(part)}, not an array of finite numbers of shape {shape}")
         check_distributions(startprob=self.startprob_[None], transmat=self.transmat_, emissionprob=self.emissionprob_)
-        whole_number("n_corrected_", self.n_corrected_, 0)
         number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
         number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
         switch("converged_", self.converged_)
-        if not is_table(self.singular_values_, 1, "f"):
-            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, no vector of numbers")
-        check_steps(self.history_)
 
-    def _check(self) -> None:
+    def check_parameters(self) -> None:
         for name in ("n_states", "length", "size", "max_iter"):
             whole_number(name, getattr(self, name))
         for name in ("tol", "smoothing"):
@@ -278,3 +272,67 @@ def _nearest(rows: Array, floor: float) -> Array:
     projected = np.maximum(rows - excess[np.arange(len(rows)), last][:, None], 0.0)
     projected /= projected.sum(axis=1, keepdims=True)
     return np.asarray((1 - floor) * projected + floor / rows.shape[1])
+
+
+def best_paths(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Ragged]:
+    """The most probable path of states of every string, by Viterbi, and the log-probability of both together.
+
+    O(symbols · n²). A symbol that the model does not know says nothing about its state; a string with one has
+    probability zero, hence −inf. Of paths that tie, the first is taken.
+
+    >>> moves, stop = np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0.0, 0.5])
+    >>> model = HiddenMarkovModel(np.array([1.0, 0.0]), moves, np.eye(2), stop, 0.0)
+    >>> log_prob, paths = best_paths(model, Ragged(np.array([0, 0, 1]), [0, 3]))
+    >>> paths[0], np.exp(log_prob).round(6)
+    (array([0, 0, 1]), array([0.125]))
+    """
+    unary, transition, filled = _scores(model, strings)
+    states, value = np.zeros(len(unary), dtype=np.int64), np.empty(filled.size - 1)
+    free, column = np.zeros((1, len(transition))), np.zeros(len(unary), np.int64)
+    nothing = np.empty(0, np.int64), np.zeros((0, len(transition)), dtype=bool)
+    if states.size:
+        viterbi(unary, filled, transition, free, column, *nothing, states, value)
+    return _of_all(model, strings, value), Ragged(states, strings.offsets)
+
+
+def state_proba(model: HiddenMarkovModel, strings: Ragged) -> Ragged:
+    """The probability of each state at each symbol, given the whole string, by forward–backward; O(symbols · n²).
+
+    Rows of a string that has no probability at all are zero.
+
+    >>> model = HiddenMarkovModel(np.array([0.5, 0.5]), np.eye(2), np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(2), 0.0)
+    >>> state_proba(model, Ragged(np.array([0]), [0, 1]))[0].round(6)
+    array([[0.9, 0.1]])
+    """
+    unary, transition, filled = _scores(model, strings)
+    nodes = np.zeros(unary.shape)
+    if len(nodes):
+        no_edges, no_sums = np.empty((0, 1, 1)), (np.zeros(0), np.zeros(transition.shape))
+        forward_backward(unary, filled, transition, np.empty(filled.size - 1), nodes, no_edges, *no_sums)
+    return Ragged(nodes, strings.offsets)
+
+
+def _scores(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Array, Array]:
+    """Logarithms as the kernels of chains take them: of states at symbols, of moves; and where strings begin.
+
+    Empty strings have no place in them.
+    """
+    filled = np.append(strings.offsets[:-1][strings.lengths > 0], strings.offsets[-1])
+    with np.errstate(divide="ignore"):
+        emission, start, stop = (np.log(part) for part in (model.emissionprob.T, model.startprob, model.stopprob))
+        transition = np.log((1 - model.stopprob)[:, None] * model.transmat)
+        start += np.log(1 - model.empty)
+    codes = strings.values
+    unary = np.where((codes == UNSEEN)[:, None], 0.0, emission[codes])
+    unary[filled[:-1]] += start
+    unary[filled[1:] - 1] += stop
+    return np.ascontiguousarray(unary), np.ascontiguousarray(transition), filled
+
+
+def _of_all(model: HiddenMarkovModel, strings: Ragged, value: Array) -> Array:
+    """Log-probabilities of all strings, the empty ones among them, from those of the others."""
+    with np.errstate(divide="ignore"):
+        out = np.full(len(strings), np.log(model.empty))
+    out[strings.lengths > 0] = value
+    unseen = np.concatenate([[0], np.cumsum(strings.values == UNSEEN)])
+    return np.where(np.diff(unseen[strings.offsets]) > 0, -np.inf, out)

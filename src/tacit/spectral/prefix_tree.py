@@ -34,14 +34,6 @@ class PrefixTree(NamedTuple):
     ending: Array
     cut: Array
 
-    def string(self, node: int) -> list[int]:
-        """The symbols on the way from the root to a node."""
-        symbols = []
-        while node > 0:
-            symbols.append(int(self.symbol[node]))
-            node = int(self.parent[node])
-        return symbols[::-1]
-
 
 def grow(
     strings: Ragged,

@@ -3,7 +3,7 @@
 After a prefix, an automaton gives each symbol and the end a weight. Weights below zero are set to zero and the rest is
 scaled to sum to one, then mixed with an n-gram, so nothing is impossible. A product of such conditional
 distributions is a distribution over strings. Where the automaton gives a prefix itself no weight, its state starts
-afresh from the last symbol.
+afresh from the last symbol. The n-gram is what one expects when only the last one or two symbols are known.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.spectral.strings.symbols import check_codes
+from tacit.spectral.symbols import check_codes
 
 TINY = 1e-6
 """A prefix whose conditional weight falls below this is taken for one that the automaton cannot have."""
 
+MAX_TABLE_ENTRIES = 2_000_000
+"""Entries of a table at the most, so the order falls for large alphabets: 3 to 124 symbols, 2 to 1,413, else 1."""
 
 MAX_DRAWN = 10_000_000
 """Strings that are drawn in one call: all of them grow at once."""
@@ -250,3 +252,55 @@ def _follow_strings(
         contexts[i] = context
         for j in range(n):
             states[i, j] = state[j]
+
+
+def ngram_order(n_symbols: int) -> int:
+    """How many symbols, the predicted one included, the table for an alphabet of this size looks at.
+
+    >>> [ngram_order(k) for k in (20, 125, 5000)]
+    [3, 2, 1]
+    """
+    return max([order for order in (2, 3) if (n_symbols + 1) ** order <= MAX_TABLE_ENTRIES], default=1)
+
+
+def ngram(strings: Ragged, n_symbols: int, order: int, weights: Array | None = None) -> Array:
+    """(contexts, symbols + 1) probabilities of the next symbol, the end last; rows sum to one, no entry is zero.
+
+    A context is the last order − 1 symbols as the digits of a number to the base symbols + 1, the digit ``n_symbols``
+    standing for "before the string". Each order is interpolated with the one below (Witten & Bell 1991); the lowest
+    counts every symbol half a time more.
+
+    >>> ngram(Ragged([0, 1, 0], [0, 2, 3]), 2, 2).round(2)
+    array([[0.19, 0.37, 0.44],
+           [0.19, 0.12, 0.69],
+           [0.79, 0.08, 0.13]])
+    """
+    base = n_symbols + 1
+    symbols, contexts = _with_ends(strings, n_symbols, order)
+    weight = np.repeat(np.ones(len(strings)) if weights is None else weights, strings.lengths + 1)
+    table = np.bincount(symbols, weight, minlength=base) + 0.5
+    table = (table / table.sum())[None]
+    for length in range(1, order):
+        keys = contexts % base**length * base + symbols
+        counts = np.bincount(keys, weight, minlength=base ** (length + 1)).reshape(-1, base)
+        kinds = np.maximum((counts > 0).sum(axis=1, keepdims=True), 1)
+        table = (counts + kinds * np.tile(table, (base, 1))) / (counts.sum(axis=1, keepdims=True) + kinds)
+    return np.asarray(table)
+
+
+def _with_ends(strings: Ragged, n_symbols: int, order: int) -> tuple[Array, Array]:
+    """All symbols with the end of every string as the symbol ``n_symbols``, and the context of each."""
+    base, lengths = n_symbols + 1, strings.lengths
+    ends = strings.offsets[1:] + np.arange(len(strings))
+    symbols = np.full(strings.values.size + len(strings), n_symbols, dtype=np.int64)
+    inside = np.ones(symbols.size, dtype=bool)
+    inside[ends] = False
+    symbols[inside] = strings.values
+    place = np.arange(symbols.size) - np.repeat(ends - lengths, lengths + 1)
+    contexts = np.zeros(symbols.size, dtype=np.int64)
+    for back in range(order - 1, 0, -1):
+        digit = np.full(symbols.size, n_symbols, dtype=np.int64)
+        known = np.flatnonzero(place >= back)
+        digit[known] = symbols[known - back]
+        contexts = contexts * base + digit
+    return symbols, contexts

@@ -1,1 +1,0 @@
-"""Weighted automata and how they are learned."""

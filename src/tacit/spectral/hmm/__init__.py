@@ -1,1 +1,0 @@
-"""Hidden Markov models from moments."""

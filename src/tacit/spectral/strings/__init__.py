@@ -1,1 +1,0 @@
-"""Strings as counts: symbols, prefix trees, Hankel matrices, n-grams."""

@@ -5,10 +5,10 @@ import pytest
 
 from tacit import testing
 from tacit.oracle import TARGET
-from tacit.problems import Chain
+from tacit.problems import Alignment, Chain, Coreference, Regions, Sentences
 
 
-@pytest.fixture(params=[Chain], ids=lambda problem: problem.__name__)
+@pytest.fixture(params=[Alignment, Chain, Coreference, Regions, Sentences], ids=lambda problem: problem.__name__)
 def oracle(request):
     return testing.example_task(request.param()).oracle
 

@@ -6,21 +6,20 @@ partner of every source word, 0 for none and j + 1 for target word j. −1 stand
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tacit.data.arrays import Array, Rows, smallest_integers, span
+from tacit.data.arrays import Array, Rows
 from tacit.data.labels import is_missing
 from tacit.data.parameters import is_list, is_not_negative, is_whole, number, shorten
-from tacit.data.ragged import Ragged, states_of
-from tacit.oracle import TARGET, Assignment, Schema
+from tacit.data.ragged import Ragged, places_of, states_of
+from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
-from tacit.problems.shared.margins import require_margins
+from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.alignment.known_links import KnownLinks, read_known
 from tacit.text.alignment.tables import PairTables
 from tacit.text.links import read_pairs
@@ -29,7 +28,7 @@ CLASSES = np.array([-1, 1])
 """Not parallel, and parallel."""
 
 
-class AlignmentOracle:
+class AlignmentOracle(PartsOracle):
     """Matchings of the words of sentence pairs.
 
     Parameters
@@ -41,8 +40,8 @@ class AlignmentOracle:
     known : the links that are known
     """
 
-    completes_labels = False
-    rescalings: tuple[str, ...] = ("margin",)
+    nouns = Nouns("Alignment", "sentence pairs", "position")
+    labels_parts = False
 
     def __init__(
         self,
@@ -53,19 +52,13 @@ class AlignmentOracle:
         labels: Array | None = None,
         known: KnownLinks | None = None,
     ) -> None:
-        self.n_samples = len(tables.shapes)
-        self.n_params = schema.n_params
-        self.classes = schema.classes
+        n_values = int(tables.shapes[:, 1].max()) + 1
+        super().__init__(schema, code_offsets(tables.shapes), n_values, labels=labels, precision=tables.values.dtype)
         self.tables = tables
-        self.code_offsets: Array | None = np.concatenate([[0], np.cumsum(1 + tables.shapes[:, 0])])
         self.wrong_link = wrong_link
         self.scale = 1.0 / np.sqrt(tables.shapes.prod(axis=1))
-        self._rows = np.full(tables.bases[-1], -1)
-        self._rows[tables.slots] = np.arange(tables.slots.size)
-        self._labels = labels
-        self._known = read_known(None, tables) if known is None else known
-        self._precision = tables.values.dtype
-        self._code_type = smallest_integers(int(tables.shapes[:, 1].max()) + 1)
+        self._rows = _table_rows(tables)
+        self._links = read_known(None, tables) if known is None else known
 
     # maximise
 
@@ -76,8 +69,8 @@ class AlignmentOracle:
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         chosen = self._chosen(rows)
-        is_parallel = self._truth(rows) == 1
-        is_known = self._known.is_known[chosen]
+        is_parallel = self._known(rows) == 1
+        is_known = self._links.is_known[chosen]
         cells = self._cells(rows)
         scores = self._scores(w, rows, cells)
         # links that are known to be sure come first, whatever their score: as many of them as a matching can have
@@ -86,7 +79,7 @@ class AlignmentOracle:
         heights = np.zeros(chosen.size)
         np.maximum.at(heights, owner, np.abs(scores))
         lift = (1.0 + 2.0 * heights * sizes.min(axis=1))[owner]
-        is_sure = self._known.is_sure[cells]
+        is_sure = self._links.is_sure[cells]
         lifted = np.where(is_known[owner], np.where(is_sure, scores + lift, 0.0), scores)
         code = self._match(lifted, rows).code
         starts = self._starts(rows)
@@ -96,21 +89,12 @@ class AlignmentOracle:
         if prefer is not None:
             prefer = np.asarray(prefer)
             fits = self._fits(prefer, rows) & (self.score(w, np.maximum(prefer, 0), rows) >= value)
-            code = np.where(np.repeat(fits, np.diff(starts)), prefer, code)
+            code = self._pick(fits, prefer, code, rows)
         return Assignment(code.astype(self._code_type), value)
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        require_margins("Alignment", rescaling, rivals)
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
         cells = self._cells(rows)
-        losses = self._losses(rows, cells)
+        losses = self._link_losses(rows, cells)
         best = self._match(self._scores(w, rows, cells) + losses.cells, rows)
         return self._against(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
 
@@ -129,9 +113,11 @@ class AlignmentOracle:
 
     def draw(self, rng: np.random.Generator) -> Array:
         """The true labels, with random links where none are known: of every matching as many as there can be."""
-        view = copy.copy(self)
-        view.tables = self.tables._replace(values=rng.random((self.tables.slots.size, 1)))
-        view.n_params, view._precision = 2, np.dtype(np.float64)
+        return self._impute_by(rng.random((self.tables.slots.size, 1)))
+
+    def _impute_by(self, scores: Array) -> Array:
+        """The true labels with the best links by the score of every word pair, as a table of one column."""
+        view = self._changed(tables=self.tables._replace(values=scores), n_params=2, _precision=scores.dtype)
         return view.impute(np.array([1.0, 0.0])).code
 
     def proposals(self, most: int) -> list[Array]:
@@ -140,7 +126,7 @@ class AlignmentOracle:
         For every feature the mean over source words of the best partner's value is compared between the two labels;
         the differences, in units of their spread, are weights to impute with.
         """
-        truth = self._truth(None)
+        truth = self._known(None)
         if most < 1 or truth.all() or not truth.any():
             return []
         tables = self.tables
@@ -159,29 +145,26 @@ class AlignmentOracle:
         weights = np.where(spread > 1e-12, lift / np.maximum(spread, 1e-12), 0.0)
         scale = values.std(axis=0)
         weights = np.where(scale > 1e-12, weights / np.maximum(scale, 1e-12), 0.0)
-        view = copy.copy(self)
-        view.tables = tables._replace(values=((values - values.mean(axis=0)) @ weights)[:, None])
-        view.n_params, view._precision = 2, np.dtype(np.float64)
-        return [view.impute(np.array([1.0, 0.0])).code]
+        return [self._impute_by(((values - values.mean(axis=0)) @ weights)[:, None])]
 
     # measure
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        links = self._read(code, rows)
+        links = self._read_links(code, rows)
         table = self.tables.values[links.rows].astype(self._precision, copy=False)
         scores = (table @ self._link_weights(w)).astype(np.float64)
         total = np.bincount(links.owner, scores, minlength=links.labels.size) * self.scale[self._chosen(rows)]
         return np.asarray(total + w[-1] * links.labels)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        links = self._read(code, rows)
-        losses = self._losses(rows, None)
+        links = self._read_links(code, rows)
+        losses = self._link_losses(rows, None)
         cells = self._cell_losses(links.cells, self._chosen(rows)[links.owner])
         parallel = losses.parallel + np.bincount(links.owner, cells, minlength=links.labels.size)
         return np.maximum(np.where(links.labels == 1, parallel, losses.other), 0.0)
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        links = self._read(code, rows)
+        links = self._read_links(code, rows)
         coef = one_coef_each(coef, links.labels.size)
         each = (coef * self.scale[self._chosen(rows)])[links.owner]
         out = np.empty(self.n_params)
@@ -192,63 +175,52 @@ class AlignmentOracle:
     # views
 
     def with_hidden(self, hidden: Any) -> Self:
-        view = copy.copy(self)
-        view._known = read_known(hidden, self.tables)
-        return view
+        return self._changed(_links=read_known(hidden, self.tables))
 
     def with_loss(self, losses: Any) -> Self:
         """The same sentence pairs under another cost of a link that is not possible."""
-        view = copy.copy(self)
-        view.wrong_link = number("losses", losses, "a number from 0, what a wrong link costs", is_not_negative)
-        return view
+        cost = number("losses", losses, "a number from 0, what a wrong link costs", is_not_negative)
+        return self._changed(wrong_link=cost)
 
     def hidden_unknown(self) -> Array:
-        is_open = ~self._known.is_known | self._known.is_open
-        return np.flatnonzero((self._truth(None) == 1) & is_open)
+        is_open = ~self._links.is_known | self._links.is_open
+        return np.flatnonzero((self._known(None) == 1) & is_open)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: the sentence pairs with links, and those that are not parallel.
 
         Where a matching inside the links is still hidden, one of them is taken.
         """
-        truth = self._truth(None)
-        chosen = np.flatnonzero(self._known.is_known | (truth == 0))
-        if not self._known.is_known.any() or chosen.size == self.n_samples:
+        truth = self._known(None)
+        chosen = np.flatnonzero(self._links.is_known | (truth == 0))
+        if not self._links.is_known.any() or chosen.size == self.n_samples:
             return None
         return KnownPart(self.part(chosen), chosen)
 
     def part(self, chosen: Array) -> Self:
         """The same oracle with some of its sentence pairs."""
-        tables, known = self.tables, self._known
+        tables, known = self.tables, self._links
         rows, offsets = states_of(tables.offsets, chosen)
         cells, bases = states_of(tables.bases, chosen)
         shift = np.repeat(bases[:-1] - tables.bases[chosen], np.diff(offsets))
-        view = copy.copy(self)
-        view.n_samples = chosen.size
-        view.tables = PairTables(tables.values[rows], offsets, tables.shapes[chosen], bases, tables.slots[rows] + shift)
-        view.code_offsets = np.concatenate([[0], np.cumsum(1 + view.tables.shapes[:, 0])])
-        view.scale = self.scale[chosen]
-        view._rows = np.full(bases[-1], -1)
-        view._rows[view.tables.slots] = np.arange(rows.size)
-        view._labels = self._truth(None)[chosen]
-        view._known = KnownLinks(
-            known.is_known[chosen],
-            known.is_sure[cells],
-            known.is_possible[cells],
-            known.most[chosen],
-            known.is_open[chosen],
+        own = PairTables(tables.values[rows], offsets, tables.shapes[chosen], bases, tables.slots[rows] + shift)
+        return self._recut(
+            code_offsets(own.shapes),
+            tables=own,
+            scale=self.scale[chosen],
+            _rows=_table_rows(own),
+            _labels=self._known(None)[chosen],
+            _links=KnownLinks(
+                known.is_known[chosen],
+                known.is_sure[cells],
+                known.is_possible[cells],
+                known.most[chosen],
+                known.is_open[chosen],
+            ),
         )
-        return view
-
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
 
     def digest(self) -> str:
-        return checksum(*self.tables, self._labels, *self._known, np.array(self.wrong_link))
+        return checksum(*self.tables, self._labels, *self._links, np.array(self.wrong_link))
 
     @property
     def operations(self) -> float:
@@ -256,21 +228,6 @@ class AlignmentOracle:
         return float(self.tables.bases[-1]) * float(self.tables.values.shape[1] + 50)
 
     # codes
-
-    def accepts(self, code: Array) -> bool:
-        code = np.asarray(code)
-        if code.shape != (int(self._starts(None)[-1]),) or code.dtype.kind != "i":
-            return False
-        starts = self._starts(None)
-        own = np.add.reduceat(code == TARGET, starts[:-1])
-        whole = own == np.diff(starts)
-        if not bool(((own == 0) | whole).all()):
-            return False
-        try:
-            self._read(np.where(np.repeat(whole, np.diff(starts)), 0, code), None)
-        except ValueError:
-            return False
-        return True
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         chosen, starts = self._chosen(rows), self._starts(rows)
@@ -295,31 +252,28 @@ class AlignmentOracle:
                 )
             code[starts[place]] = 1
             code[starts[place] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
-        self._read(code, rows)
+        self._read_links(code, rows)
         return code
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Ragged]:
-        links = self._read(code, rows)
+        links = self._read_links(code, rows)
         counts = np.bincount(links.owner, minlength=links.labels.size)
         pairs = np.column_stack([links.source, links.target])
         return self.classes[links.labels], Ragged(pairs, np.concatenate([[0], np.cumsum(counts)]))
 
-    def _read(self, code: Array, rows: Rows) -> _LinkList:
+    def _has_outputs(self, code: Array, rows: Rows) -> bool:
+        self._read_links(code, rows)
+        return True
+
+    def _read_links(self, code: Array, rows: Rows) -> _LinkList:
         """The links of a code, checked: the table is read where they say."""
-        chosen, starts = self._chosen(rows), self._starts(rows)
-        code = np.asarray(code)
-        if code.shape != (int(starts[-1]),) or code.dtype.kind not in "iu":
-            raise ValueError(
-                f"a code of shape {code.shape}, and these sentence pairs have codes of {starts[-1]} whole numbers"
-            )
-        if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        labels = code[starts[:-1]].astype(np.int64)
+        chosen, starts, code = self._chosen(rows), self._starts(rows), self._read(code, rows)
+        labels = code[starts[:-1]]
         is_link = code > 0
         is_link[starts[:-1]] = False
         places = np.flatnonzero(is_link)
         owner = np.searchsorted(starts, places, side="right") - 1
-        source, target = places - starts[owner] - 1, code[places].astype(np.int64) - 1
+        source, target = places - starts[owner] - 1, code[places] - 1
         width = self.tables.shapes[chosen, 1][owner]
         if labels.max(initial=0) > 1 or (target >= width).any() or not labels[owner].all():
             raise ValueError("a code that these sentence pairs do not have: a label above 1, or a link to no word")
@@ -344,12 +298,7 @@ class AlignmentOracle:
         """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
         weights = self._link_weights(w)
         tables = self.tables
-        if rows is None or isinstance(rows, slice):
-            first, last = span(rows or slice(None), self.n_samples)
-            own: Any = slice(int(tables.offsets[first]), int(tables.offsets[last]))
-        else:
-            own = states_of(tables.offsets, self._chosen(rows))[0]
-        chosen = self._chosen(rows)
+        own, chosen = places_of(tables.offsets, rows), self._chosen(rows)
         scores = tables.values[own].astype(self._precision, copy=False) @ weights
         lengths = np.diff(tables.offsets)[chosen]
         bases = np.concatenate([[0], np.cumsum(tables.shapes[chosen].prod(axis=1))])
@@ -384,9 +333,9 @@ class AlignmentOracle:
         code[np.repeat(~is_parallel, np.diff(self._starts(rows)))] = 0
         return Assignment(code.astype(self._code_type), np.where(is_parallel, parallel, other))
 
-    def _losses(self, rows: Rows, cells: Any) -> _Losses:
-        truth, chosen = self._truth(rows), self._chosen(rows)
-        known = self._known
+    def _link_losses(self, rows: Rows, cells: Any) -> _Losses:
+        truth, chosen = self._known(rows), self._chosen(rows)
+        known = self._links
         missed = known.most[chosen] * self.scale[chosen]
         is_known = known.is_known[chosen]
         other = np.where(truth == 1, np.where(is_known, missed, 1.0), 0.0)
@@ -400,7 +349,7 @@ class AlignmentOracle:
 
     def _cell_losses(self, cells: Array, owner: Array) -> Array:
         """What a link changes: a sure one is not missed, one that is not possible is wrong."""
-        known = self._known
+        known = self._links
         change = np.where(known.is_sure[cells], -1.0, np.where(known.is_possible[cells], 0.0, self.wrong_link))
         # a word pair without a row cannot be linked
         return np.asarray(np.where(known.is_known[owner] & (self._rows[cells] >= 0), change, 0.0) * self.scale[owner])
@@ -408,33 +357,31 @@ class AlignmentOracle:
     def _fits(self, code: Array, rows: Rows) -> Array:
         """Which rows of a code have the true label, and links that agree with what is known."""
         chosen, starts = self._chosen(rows), self._starts(rows)
-        links = self._read(np.maximum(code, 0), rows)
+        links = self._read_links(np.maximum(code, 0), rows)
         whole = np.minimum.reduceat(code, starts[:-1]) >= 0
-        fits = whole & (links.labels == self._truth(rows))
-        sure = np.bincount(links.owner, self._known.is_sure[links.cells], minlength=chosen.size)
+        fits = whole & (links.labels == self._known(rows))
+        sure = np.bincount(links.owner, self._links.is_sure[links.cells], minlength=chosen.size)
         every = np.bincount(links.owner, minlength=chosen.size)
-        is_known = self._known.is_known[chosen] & (links.labels == 1)
-        return np.asarray(fits & (~is_known | ((sure == every) & (sure == self._known.most[chosen]))))
-
-    def _truth(self, rows: Rows) -> Array:
-        if self._labels is None:
-            raise ValueError("these sentence pairs were bound without labels: bind(X, y, ...) with y")
-        return self._labels if rows is None else self._labels[rows]
+        is_known = self._links.is_known[chosen] & (links.labels == 1)
+        return np.asarray(fits & (~is_known | ((sure == every) & (sure == self._links.most[chosen]))))
 
     def _chosen(self, rows: Rows) -> Array:
         return np.arange(self.n_samples) if rows is None else np.arange(self.n_samples)[rows]
 
     def _cells(self, rows: Rows) -> Any:
-        bases = self.tables.bases
-        if rows is None or isinstance(rows, slice):
-            first, last = span(rows or slice(None), self.n_samples)
-            return slice(int(bases[first]), int(bases[last]))
-        return states_of(bases, self._chosen(rows))[0]
+        return places_of(self.tables.bases, rows)
 
-    def _starts(self, rows: Rows) -> Array:
-        """Where the sentence pairs begin in a code of these rows, and its length."""
-        lengths = 1 + self.tables.shapes[self._chosen(rows), 0]
-        return np.concatenate([[0], np.cumsum(lengths)])
+
+def code_offsets(shapes: Array) -> Array:
+    """Where the sentence pairs begin in a code: one entry for the label and one per source word."""
+    return np.concatenate([[0], np.cumsum(1 + shapes[:, 0])])
+
+
+def _table_rows(tables: PairTables) -> Array:
+    """The row of every word pair in the table of features, −1 for none."""
+    rows = np.full(tables.bases[-1], -1)
+    rows[tables.slots] = np.arange(tables.slots.size)
+    return rows
 
 
 class _Losses(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate, smallest_integers
+from tacit.data.arrays import Array, Rows, locate
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.text.coreference import left_kernels
@@ -42,25 +42,24 @@ class ForestOracle(LinkOracle):
         return self._grow(self._edges(w, rows, np.zeros(4), self.packed.limit), 0.0, rows)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        self.known_clusters()
+        self._clusters()
         bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
         best = self._grow(self._edges(w, rows, bonus), -np.inf, rows)
         code, value = best.code.astype(np.int64), best.value
-        starts = self.starts(rows)
         if prefer is not None:
             wished = self.read_wishes(prefer, rows)
             fits = self._agrees(wished, rows)
-            safe = np.where(np.repeat(fits, np.diff(starts)), wished, code)
-            held = self.score(w, safe, rows)
+            held = self.score(w, self._pick(fits, wished, code, rows), rows)
             keep = fits & (held >= value - ROUNDING * np.maximum(1.0, np.abs(value)))
-            code = np.where(np.repeat(keep, np.diff(starts)), wished, code)
-        if self._known.size:
-            known = self._known[self.mentions(rows)]
+            code = self._pick(keep, wished, code, rows)
+        if self._known_links.size:
+            known = self._known_links[self._places(rows)]
             code = np.where(known >= 0, known, code)
             value = self.score(w, code, rows)
-        return Assignment(code.astype(self._code_type()), value)
+        return Assignment(code.astype(self._code_type), value)
 
     def _augmented(self, w: Array, rows: Rows) -> Assignment:
+        self._clusters()
         missed, wrong, _ = self.costs
         bonus = np.array([-missed, 0.0, wrong - missed, wrong - missed])
         best = self._grow(self._edges(w, rows, bonus), 0.0, rows)
@@ -73,18 +72,18 @@ class ForestOracle(LinkOracle):
         return np.asarray(self._sum(later, slots, rows, self._row_scores(w, later, slots, rows), ones))
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
-        self.known_clusters()
+        self._clusters()
         missed, wrong, _ = self.costs
         later, slots = self._chosen(code, rows)
         kinds = self.kind[self.packed.starts[later] + slots]
         gains = np.where(slots == 0, 0.0, np.where(kinds == RIGHT, -missed, wrong - missed))
-        return missed * self._links(rows) + np.add.reduceat(gains, self.starts(rows)[:-1])
+        return missed * self._links(rows) + np.add.reduceat(gains, self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         coef = one_coef_each(coef, self.documents(rows).size)
         later, slots = self._chosen(code, rows)
-        out = np.zeros(self._places[-1] + 1)
-        each = np.repeat(coef, np.diff(self.starts(rows))) * (slots > 0)
+        out = np.zeros(self._weight_places[-1] + 1)
+        each = np.repeat(coef, np.diff(self._starts(rows))) * (slots > 0)
         for sign, chosen in ((1.0, slots), (-1.0, np.zeros_like(slots))):
             places = np.arange(later.size)
             left_kernels.add_chosen(
@@ -95,20 +94,16 @@ class ForestOracle(LinkOracle):
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Right trees at random; those that are known stay."""
-        self.known_clusters()
+        self._clusters()
         edge = np.where(self.kind == RIGHT, rng.random(self.kind.size), -np.inf)
         return self._with_known(self._grow(edge, -np.inf, None).code)
 
     def proposals(self, most: int) -> list[Array]:
         """One start: trees of the closest mentions of a cluster."""
-        self.known_clusters()
+        self._clusters()
         distance = self.packed.table[:, 0].astype(float) - self.packed.table[:, 1]
         edge = np.where(self.kind == RIGHT, -distance, -np.inf)
         return [self._with_known(self._grow(edge, -np.inf, None).code)][:most]
-
-    def _with_known(self, code: Array) -> Array:
-        code = np.where(self._known >= 0, self._known, code) if self._known.size else code
-        return code.astype(self._code_type())
 
     def _edges(self, w: Array, rows: Rows, bonus: Array, limit: Array | None = None) -> Array:
         """What the links of these documents are worth, at the places of their rows in the table."""
@@ -120,29 +115,29 @@ class ForestOracle(LinkOracle):
         return edge
 
     def _grow(self, edge: Array, floor: float, rows: Rows) -> Assignment:
-        code, value = np.empty(self.starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
+        code, value = np.empty(self._starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
         grow_forests(
             *self.layout(rows), self.packed.table, self._back_starts, self._back_rows, self._back_mentions, edge,
             floor, code, value,
         )  # fmt: skip
-        return Assignment(code.astype(self._code_type()), value)
+        return Assignment(code.astype(self._code_type), value)
 
     def _links(self, rows: Rows) -> Array:
         """n − k: the links that every document has, whatever they are."""
-        sizes = np.diff(self.starts(rows))
-        clusters = self.known_clusters()[self.mentions(rows)]
-        return sizes - 1.0 - np.maximum.reduceat(clusters, self.starts(rows)[:-1])
+        sizes = np.diff(self._starts(rows))
+        clusters = self._clusters(rows)
+        return sizes - 1.0 - np.maximum.reduceat(clusters, self._starts(rows)[:-1])
 
     def _chosen(self, code: Array, rows: Rows) -> tuple[Array, Array]:
         """The later mention of the link of every mention to its parent, and the slot of the link; 0 for roots."""
-        parents = self.read_code(code, rows)
-        first = np.repeat(self.offsets[self.documents(rows)], np.diff(self.starts(rows)))
-        own = self.mentions(rows) - first
+        parents = self._read(code, rows)
+        first = np.repeat(self.offsets[self.documents(rows)], np.diff(self._starts(rows)))
+        own = self._own(rows)
         later, earlier = np.maximum(own, parents), np.minimum(own, parents)
         slots = self.slots_of(later, earlier, rows)
         wrong = np.flatnonzero(slots < 0)
         if wrong.size:
-            i, m = locate(self.starts(rows), int(wrong[0]))
+            i, m = locate(self._starts(rows), int(wrong[0]))
             raise ValueError(f"mention {m} of document {i} cannot link to {parents[wrong[0]]}: it is no candidate")
         return first + later, np.where(own == parents, 0, slots)
 
@@ -157,30 +152,31 @@ class ForestOracle(LinkOracle):
         return np.where(slots > 0, value[0] - value[1], 0.0)
 
     def _sum(self, later: Array, slots: Array, rows: Rows, values: Array, coef: Array) -> Array:
-        return np.add.reduceat(values, self.starts(rows)[:-1]) * coef
+        return np.add.reduceat(values, self._starts(rows)[:-1]) * coef
 
     def _agrees(self, parents: Array, rows: Rows) -> Array:
         """Which documents have links that make their true clusters."""
-        starts = self.starts(rows)
-        clusters = self.known_clusters()[self.mentions(rows)]
+        starts = self._starts(rows)
+        clusters = self._clusters(rows)
         try:
             made = self.clusters_of(parents, rows)
         except ValueError:
             return np.zeros(starts.size - 1, dtype=bool)
         return np.logical_and.reduceat(made == clusters, starts[:-1])
 
-    def _code_type(self) -> np.dtype[np.signedinteger]:
-        return smallest_integers(int(np.diff(self.offsets).max()))
+    def _count_values(self) -> int:
+        return int(np.diff(self.packed.offsets).max())
 
-    def _most(self, mentions: Array) -> Array:
-        return np.asarray(np.diff(self.offsets)[document_of(self.packed)[mentions]])
+    def _most(self, rows: Rows) -> Array:
+        sizes = np.diff(self._starts(rows))
+        return np.repeat(sizes, sizes)
 
     def _parents(self, code: Array, rows: Rows) -> Array:
         return np.asarray(code, dtype=np.int64)
 
     def _code(self, parents: Array, rows: Rows) -> Array:
         self._chosen(parents, rows)
-        return parents.astype(self._code_type())
+        return parents.astype(self._code_type)
 
     def _read_known(self, links: Array | None) -> Array:
         if links is None or not (links >= 0).any():
@@ -194,7 +190,7 @@ class ForestOracle(LinkOracle):
         rows = np.flatnonzero(known)
         own = links[np.repeat(known > 0, np.diff(self.offsets))]
         self._chosen(own, rows)
-        if self._clusters is not None:
+        if self._labels is not None:
             wrong = np.flatnonzero(~self._agrees(own, rows))
             if wrong.size:
                 i = rows[wrong[0]]

@@ -6,22 +6,21 @@ A code has an integer for every row of a document's table: for the first row, th
 
 from __future__ import annotations
 
-import copy
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows, span
+from tacit.data.arrays import Array, Rows
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged, states_of
-from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.losses import checked_losses
-from tacit.problems.shared.margins import require_margins
+from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.shared.row_sums import cut_rows
 from tacit.text.sentences import kernels
 
@@ -43,7 +42,7 @@ class Budget(NamedTuple):
         return Budget(None, self.lengths[rows], self.words[chosen])
 
 
-class SentencesOracle:
+class SentencesOracle(PartsOracle):
     """The best sentences of documents.
 
     Parameters
@@ -57,8 +56,8 @@ class SentencesOracle:
     hidden : (rows,) 1 for chosen sentences, 0 for others, −1 in documents where they are unknown
     """
 
-    completes_labels = False
-    rescalings: tuple[str, ...] = ("margin",)
+    nouns = Nouns("Sentences", "documents", "row")
+    labels_parts = False
 
     def __init__(
         self,
@@ -71,19 +70,12 @@ class SentencesOracle:
         losses: LossTable | None = None,
         hidden: Array | None = None,
     ) -> None:
-        self.classes = schema.classes
-        self.n_samples = len(documents)
-        self.n_params = schema.n_params
+        checked = None if losses is None else checked_losses(losses, 2, len(documents), len(documents))
+        super().__init__(schema, documents.offsets, 2, labels=labels, losses=checked, precision=documents.values.dtype)
         self.table = documents.values
-        self.offsets = documents.offsets
-        self.code_offsets: Array | None = documents.offsets
         self.budget = budget
         self.scale = scale
-        self._views = schema.views
         self._sparse = sparse.issparse(self.table)
-        self._precision = self.table.dtype
-        self._labels = labels
-        self._losses = None if losses is None else checked_losses(losses, 2, self.n_samples, self.n_samples)
         self._hidden = np.full(int(self.offsets[-1]), -1, dtype=np.int8) if hidden is None else hidden
 
     # maximise
@@ -93,10 +85,9 @@ class SentencesOracle:
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         options = self._options(w, rows)
-        labels = self._truth(rows)
-        own, starts = self._own(rows), self._starts(rows)
-        sizes = np.diff(starts)
-        code = np.where(np.repeat(labels == 1, sizes), options.chosen[1], options.chosen[0])
+        labels = self._known(rows)
+        own, starts = self._places(rows), self._starts(rows)
+        code = self._pick(labels == 1, options.chosen[1], options.chosen[0], rows)
         known = self._hidden[own]
         code = np.where(known >= 0, known, code).astype(np.int8)
         code[starts[:-1]] = labels
@@ -108,19 +99,10 @@ class SentencesOracle:
             agrees[starts[:-1]] = prefer[starts[:-1]] == labels
             fits = np.logical_and.reduceat(agrees, starts[:-1]) & self._allowed(read, rows)
             fits &= self._scored(options.scores, read, rows) >= value
-            code = np.where(np.repeat(fits, sizes), read, code)
+            code = self._pick(fits, read, code, rows)
         return Assignment(code, value)
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        require_margins("Sentences", rescaling, rivals)
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
         options = self._options(w, rows)
         losses = self._label_losses(rows)
         return self._better(options._replace(value=options.value + losses), rows)
@@ -142,7 +124,7 @@ class SentencesOracle:
         noise = rng.random(int(self.offsets[-1]))
         chosen = self._choose(noise, None)[0]
         code = np.where(self._hidden >= 0, self._hidden, chosen).astype(np.int8)
-        code[self.offsets[:-1]] = self._truth(None)
+        code[self.offsets[:-1]] = self._known(None)
         return code
 
     # measure
@@ -171,17 +153,13 @@ class SentencesOracle:
     # views
 
     def with_hidden(self, hidden: Any) -> Self:
-        view = copy.copy(self)
-        view._hidden = self.read_hidden(hidden)
-        return view
+        return self._changed(_hidden=self.read_hidden(hidden))
 
     def with_loss(self, losses: LossTable) -> Self:
-        view = copy.copy(self)
-        view._losses = checked_losses(losses, 2, self.n_samples, self.n_samples)
-        return view
+        return self._changed(_losses=checked_losses(losses, 2, self.n_samples, self.n_samples))
 
     def hidden_unknown(self) -> Array:
-        self._truth(None)
+        self._known(None)
         return np.flatnonzero(self._is_open() & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
 
     def known_part(self) -> KnownPart | None:
@@ -192,21 +170,17 @@ class SentencesOracle:
             return None
         chosen = np.flatnonzero(~unknown)
         rows, offsets = states_of(self.offsets, chosen)
-        view = copy.copy(self)
-        view.n_samples, view.table = chosen.size, self.table[rows]
-        view.offsets = view.code_offsets = offsets
-        view.budget, view.scale = self.budget.of(rows, chosen), self.scale[chosen]
-        view._labels, view._hidden = self._truth(None)[chosen], self._hidden[rows]
-        table, column = self._losses or LossTable(np.zeros((2, 1)), np.zeros(self.n_samples, np.int64))
-        view._losses = LossTable(table[:, chosen], None) if column is None else LossTable(table, column[chosen])
+        losses = self._losses or LossTable(np.zeros((2, 1)), np.zeros(self.n_samples, np.int64))
+        view = self._recut(
+            offsets,
+            table=self.table[rows],
+            budget=self.budget.of(rows, chosen),
+            scale=self.scale[chosen],
+            _labels=self._known(None)[chosen],
+            _hidden=self._hidden[rows],
+            _losses=losses.cut(chosen, chosen),
+        )
         return KnownPart(view, chosen)
-
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
 
     def digest(self) -> str:
         return checksum(
@@ -222,15 +196,8 @@ class SentencesOracle:
 
     # codes
 
-    def accepts(self, code: Array) -> bool:
-        code = np.asarray(code)
-        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i" or not ((code >= TARGET) & (code <= 1)).all():
-            return False
-        own = np.add.reduceat(code == TARGET, self.offsets[:-1])
-        whole = own == np.diff(self.offsets)
-        if not bool(((own == 0) | whole).all()):
-            return False
-        return bool((whole | self._allowed(np.maximum(code, 0).astype(np.int8), None)).all())
+    def _has_outputs(self, code: Array, rows: Rows) -> bool:
+        return bool(self._allowed(self._read(code, rows), rows).all())
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         starts = self._starts(rows)
@@ -287,7 +254,7 @@ class SentencesOracle:
         return out
 
     def _told(self, rows: Rows, i: int) -> str:
-        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        budget = self.budget.of(self._places(rows), self._chosen(rows))
         if budget.counts is not None:
             return f"exactly {budget.counts[i]} sentences of document {i} are chosen"
         assert budget.words is not None
@@ -296,7 +263,7 @@ class SentencesOracle:
     def _allowed(self, code: Array, rows: Rows) -> Array:
         """Which documents have as many chosen sentences as the budget says."""
         starts = self._starts(rows)
-        budget = self.budget.of(self._own(rows), self._chosen(rows))
+        budget = self.budget.of(self._places(rows), self._chosen(rows))
         is_sentence = np.ones(code.size, dtype=bool)
         is_sentence[starts[:-1]] = False
         if budget.counts is not None:
@@ -305,23 +272,12 @@ class SentencesOracle:
         words = np.add.reduceat(np.where((code == 1) & is_sentence, budget.lengths, 0), starts[:-1])
         return np.asarray(words <= budget.words)
 
-    def _read(self, code: Array, rows: Rows) -> Array:
-        code = np.asarray(code)
-        length = int(self._starts(rows)[-1])
-        if code.shape != (length,) or code.dtype.kind not in "iu":
-            raise ValueError(f"a code of shape {code.shape}, and these documents have codes of {length} whole numbers")
-        if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        if code.size and code.max() > 1:
-            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}; labels and choices are 0 or 1")
-        return code.astype(np.int64)
-
     # parts
 
     def _row_scores(self, w: Array, rows: Rows) -> _RowScores:
         views = self._views(w)
         weights = np.column_stack([views["polarity"], views["subjectivity"], views["document"]])
-        own = self._own(rows)
+        own = self._places(rows)
         table = cut_rows(self.table, own) if self._sparse else self.table[own]
         scores = table.astype(self._precision, copy=False) @ weights.astype(self._precision, copy=False)
         polarity, subjectivity, document = np.ascontiguousarray(np.asarray(scores, dtype=np.float64).T)
@@ -340,7 +296,7 @@ class SentencesOracle:
 
     def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
         starts = self._starts(rows)
-        budget: Any = self.budget.of(self._own(rows), self._chosen(rows))
+        budget: Any = self.budget.of(self._places(rows), self._chosen(rows))
         chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
         if budget.counts is not None:
             kernels.choose_best(scores, starts, budget.counts, chosen, value)
@@ -352,7 +308,7 @@ class SentencesOracle:
         """The better label with its sentences; ties go to the first."""
         starts = self._starts(rows)
         labels = (options.value[1] > options.value[0]).astype(np.int8)
-        code = np.where(np.repeat(labels == 1, np.diff(starts)), options.chosen[1], options.chosen[0]).astype(np.int8)
+        code = self._pick(labels == 1, options.chosen[1], options.chosen[0], rows)
         code[starts[:-1]] = labels
         return Assignment(code, options.value.max(axis=0))
 
@@ -377,7 +333,7 @@ class SentencesOracle:
         return out
 
     def _sum(self, coefficients: Array, rows: Rows) -> Array:
-        own = self._own(rows)
+        own = self._places(rows)
         table = cut_rows(self.table, own) if self._sparse else self.table[own]
         total = np.asarray(table.T @ coefficients)
         out = np.empty(self.n_params)
@@ -395,39 +351,13 @@ class SentencesOracle:
 
     def _label_losses(self, rows: Rows) -> Array:
         """(2, rows)."""
-        if self._losses is None:
-            raise ValueError("these documents were bound without labels, so outputs have no loss: bind with y")
-        table, column = self._losses
+        table, column = cast(LossTable, self._loss_table())
         if column is None:
             return table if rows is None else table[:, rows]
         return table[:, column if rows is None else column[rows]]
 
-    def _truth(self, rows: Rows) -> Array:
-        if self._labels is None:
-            raise ValueError("these documents were bound without labels: bind(X, y, ...) with y")
-        labels = self._labels if rows is None else self._labels[rows]
-        if (labels > 1).any():
-            i = int(np.argmax(labels > 1))
-            raise ValueError(f"y[{i}] is a label that training never saw; the classes are {self.classes.tolist()}")
-        return np.asarray(labels)
-
     def _chosen(self, rows: Rows) -> Any:
         return slice(None) if rows is None else rows
-
-    def _own(self, rows: Rows) -> Any:
-        """The rows of the table that belong to these documents: a slice where they are consecutive."""
-        if rows is None or isinstance(rows, slice):
-            first, last = span(rows or slice(None), self.n_samples)
-            return slice(int(self.offsets[first]), int(self.offsets[last]))
-        return states_of(self.offsets, np.asarray(rows))[0]
-
-    def _starts(self, rows: Rows) -> Array:
-        if rows is None:
-            return np.asarray(self.offsets)
-        if isinstance(rows, slice):
-            first, last = span(rows, self.n_samples)
-            return np.asarray(self.offsets[first : last + 1] - self.offsets[first])
-        return np.asarray(states_of(self.offsets, np.asarray(rows))[1])
 
 
 class _RowScores(NamedTuple):

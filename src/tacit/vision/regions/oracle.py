@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate, smallest_integers, span
+from tacit.data.arrays import Array, Rows
 from tacit.data.labels import find_labels
-from tacit.data.ragged import Ragged, states_of
+from tacit.data.ragged import Ragged, places_of, starts_of
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
-from tacit.problems.shared.margins import require_margins
+from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.shared.row_sums import add_rows
 from tacit.vision.regions import kernels
 from tacit.vision.regions.cuts import Graphs, best_labels
@@ -24,7 +23,7 @@ from tacit.vision.regions.labels import read_region_labels
 from tacit.vision.regions.limits import best_within_limits, cover, violations
 
 
-class RegionOracle:
+class RegionOracle(PartsOracle):
     """The best labels of regions by minimum cuts; a code is one label per region.
 
     Parameters
@@ -40,8 +39,8 @@ class RegionOracle:
     weak : how much all images with unknown regions weigh together, beside the others
     """
 
+    nouns = Nouns("Regions", "images", "region")
     completes_labels = True
-    rescalings: tuple[str, ...] = ("margin",)
     measures_completed = True
     """`measured_against` makes another loss also where the present one does not need the hidden labels."""
 
@@ -58,12 +57,9 @@ class RegionOracle:
         loss: str = "area",
         weak: float = 1.0,
     ) -> None:
-        self.classes = schema.classes
-        self.n_labels = len(schema.classes)
-        self.n_samples = len(images)
-        self.n_params = schema.n_params
-        self.offsets = images.offsets
-        self.code_offsets: Array | None = images.offsets
+        super().__init__(
+            schema, images.offsets, len(schema.classes), labels=labels, losses=losses, precision=table.dtype
+        )
         self.shares = images.shares
         self.table = np.ascontiguousarray(table)
         self.pair_table = np.ascontiguousarray(pair_table, dtype=np.float64)
@@ -71,10 +67,7 @@ class RegionOracle:
         self.edge_offsets = images.edge_offsets
         self.weak = weak
         self._loss_kind = loss
-        self._views = schema.views
-        self._precision = self.table.dtype
-        self._labels, self._limits, self._losses = labels, limits, losses
-        self._code_type = smallest_integers(self.n_labels)
+        self._limits = limits
         if labels is not None and limits is not None:
             self._refuse_impossible(labels, limits)
 
@@ -90,17 +83,8 @@ class RegionOracle:
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        require_margins("Regions", rescaling, rivals)
-        losses = self._loss_table()[self.regions(rows)]
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+        losses = self._loss_table()[self._places(rows)]
         code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
         found = self._answer(code, w, rows)
         return Assignment(found.code, found.value + self.loss(found.code, rows))
@@ -114,7 +98,7 @@ class RegionOracle:
         given, graphs = self._known(rows), self._graphs(rows)
         scores = self._clamped(self._scores(w, rows), given)
         costs, limits = self._costs(w, rows), self._limits_of(rows)
-        shares = self.shares[self.regions(rows)]
+        shares = self.shares[self._places(rows)]
         if limits is None:
             code, miss = best_labels(graphs, scores, costs), np.zeros(len(graphs.starts) - 1)
         else:
@@ -156,13 +140,13 @@ class RegionOracle:
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         code, starts = self._read(code, rows), self._graphs(rows).starts
-        losses = self._loss_table()[self.regions(rows)]
+        losses = self._loss_table()[self._places(rows)]
         return np.add.reduceat(losses[np.arange(code.size), code], starts[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         code, graphs = self._read(code, rows), self._graphs(rows)
         coef = one_coef_each(coef, len(graphs.starts) - 1)
-        chosen = self.regions(rows)
+        chosen = self._places(rows)
         places = np.arange(chosen.start, chosen.stop) if isinstance(chosen, slice) else chosen
         unary = np.zeros((self.n_labels, self.table.shape[1]))
         add_rows(self.table, code, places, np.repeat(coef, np.diff(graphs.starts)), unary)
@@ -188,39 +172,26 @@ class RegionOracle:
 
     # views and facts
 
-    def accepts(self, code: Array) -> bool:
-        code = np.asarray(code)
-        if code.shape != (self.offsets[-1],) or code.dtype.kind != "i":
-            return False
-        if not bool(((code >= TARGET) & (code < self.n_labels)).all()):
-            return False
-        own = np.add.reduceat(code == TARGET, self.offsets[:-1])  # an image stands for its target as a whole or not
-        return bool(((own == 0) | (own == np.diff(self.offsets))).all())
-
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same data, the unknown labels given by a code; None leaves them unknown."""
-        view = copy.copy(self)
-        if hidden is not None:
-            given = self._known(None)
-            view._labels = np.where(given < 0, self._read(hidden), given)
-        return view
+        return self if hidden is None else self._changed(_labels=self._completed(hidden))
 
     def with_loss(self, losses: LossTable) -> Self:
-        view = copy.copy(self)
         n = int(self.offsets[-1])
         table, column = checked_losses(losses, self.n_labels, n, n)
-        view._losses = np.ascontiguousarray((table if column is None else table[:, column]).T)
-        return view
+        return self._changed(_losses=np.ascontiguousarray((table if column is None else table[:, column]).T))
 
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
         """The same data, the loss measured against complete labels."""
         if code is None:
             raise ValueError("Regions measures losses against labels, not against a distribution of them; give a code")
-        view = copy.copy(self)
+        full = self._completed(code)
+        return self._changed(_losses=region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels))
+
+    def _completed(self, code: Array) -> Array:
+        """The labels, those that are unknown taken from a code."""
         given = self._known(None)
-        full = np.where(given < 0, self._read(code), given)
-        view._losses = region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels)
-        return view
+        return np.where(given < 0, self._read(code), given)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: the images with a label for every region; where there are none,
@@ -249,13 +220,6 @@ class RegionOracle:
         """Multiplications of one pass, roughly; a cut takes about a hundred per pair of neighbours."""
         return float(self.table.size * self.n_labels + 100.0 * len(self.edges) * max(1, self.n_labels - 1))
 
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
-
     def digest(self) -> str:
         return checksum(
             *(self.table, self.pair_table, self.edges, self.offsets, self.edge_offsets),
@@ -275,24 +239,16 @@ class RegionOracle:
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, None]:
         return Ragged(self.classes[self._read(code, rows)], self._graphs(rows).starts), None
 
-    def regions(self, rows: Rows) -> Any:
-        """The regions of the chosen images: a slice where they are consecutive, else an array."""
-        return _places(self.offsets, rows, self.n_samples)
-
     # parts
 
     def _pairs(self, rows: Rows) -> Any:
-        return _places(self.edge_offsets, rows, self.n_samples)
+        return places_of(self.edge_offsets, rows)
 
     def _graphs(self, rows: Rows) -> Graphs:
         if rows is None:
             return Graphs(self.offsets, self.edge_offsets, self.edges)
-        if isinstance(rows, slice):
-            first, last = span(rows, self.n_samples)
-            starts, edge_starts = (cut[first : last + 1] - cut[first] for cut in (self.offsets, self.edge_offsets))
-        else:
-            starts, edge_starts = (states_of(cut, np.asarray(rows))[1] for cut in (self.offsets, self.edge_offsets))
-        return Graphs(starts, edge_starts, np.ascontiguousarray(self.edges[self._pairs(rows)]))
+        edge_starts = starts_of(self.edge_offsets, rows)
+        return Graphs(self._starts(rows), edge_starts, np.ascontiguousarray(self.edges[self._pairs(rows)]))
 
     def _scores(self, w: Array, rows: Rows) -> Array:
         """(regions, K): a fresh table in double precision."""
@@ -300,7 +256,7 @@ class RegionOracle:
         weights = views["unary"]
         if "intercept" in views:
             weights = np.hstack([weights, views["intercept"][:, None]])
-        table = self.table[self.regions(rows)].astype(self._precision, copy=False)
+        table = self.table[self._places(rows)].astype(self._precision, copy=False)
         return np.ascontiguousarray(table @ weights.astype(self._precision, copy=False).T, dtype=np.float64)
 
     def _costs(self, w: Array, rows: Rows) -> Array:
@@ -326,22 +282,6 @@ class RegionOracle:
 
     def _limits_of(self, rows: Rows) -> Array | None:
         return None if self._limits is None else self._limits[slice(None) if rows is None else rows]
-
-    def _loss_table(self) -> Array:
-        if self._losses is None:
-            raise ValueError("these images were bound without labels, so outputs have no loss: bind with y")
-        return self._losses
-
-    def _known(self, rows: Rows, unseen: bool = False) -> Array:
-        if self._labels is None:
-            raise ValueError("these images were bound without labels: bind(X, y, ...) with y to impute or compare")
-        labels: Array = self._labels[self.regions(rows)]
-        if not unseen and (labels >= self.n_labels).any():
-            i, place = locate(self.offsets, int(np.argmax(self._labels >= self.n_labels)))
-            raise ValueError(
-                f"y[{i}][{place}] is a label that training never saw; the labels are {self.classes.tolist()}"
-            )
-        return labels
 
     def _refuse_impossible(self, labels: Array, limits: Array) -> None:
         """Limits that the given labels rule out."""
@@ -369,33 +309,26 @@ class RegionOracle:
         a, b = Graphs(self.offsets, self.edge_offsets, self.edges).ends
         inside = chosen[a] & chosen[b]
         images = np.repeat(np.arange(self.n_samples), np.diff(self.edge_offsets))
-        view = copy.copy(self)
         offsets = np.concatenate([[0], np.cumsum(counts[owner])])
         number = np.cumsum(chosen) - 1 - np.repeat(np.cumsum(counts) - counts, np.diff(self.offsets))
-        view.n_samples, view.offsets, view.code_offsets = owner.size, offsets, offsets
-        view.edges = np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]]))
         pairs = np.bincount(images[inside], minlength=self.n_samples)[owner]
-        view.edge_offsets = np.concatenate([[0], np.cumsum(pairs)])
-        view.table, view.shares = self.table[chosen], self.shares[chosen]
-        view.pair_table = self.pair_table[inside]
-        view._labels, view._limits = self._known(None)[chosen], None
+        labels, shares = self._known(None)[chosen], self.shares[chosen]
         if self._loss_kind == "overlap":
-            view._losses = region_losses("overlap", view._labels, view.shares, offsets, self.n_labels)
+            losses = region_losses("overlap", labels, shares, offsets, self.n_labels)
         else:
-            view._losses = self._loss_table()[chosen]
+            losses = self._loss_table()[chosen]
+        view = self._recut(
+            offsets,
+            edges=np.ascontiguousarray(np.column_stack([number[a[inside]], number[b[inside]]])),
+            edge_offsets=np.concatenate([[0], np.cumsum(pairs)]),
+            table=self.table[chosen],
+            shares=shares,
+            pair_table=self.pair_table[inside],
+            _labels=labels,
+            _limits=None,
+            _losses=losses,
+        )
         return view, owner
-
-    def _read(self, code: Array, rows: Rows = None) -> Array:
-        """The labels of a code of these rows; kernels go where they say."""
-        code = np.asarray(code, dtype=np.int64)
-        n = int(self._graphs(rows).starts[-1]) if rows is not None else int(self.offsets[-1])
-        if code.shape != (n,):
-            raise ValueError(f"a code of shape {code.shape} for images of {n} regions; it has one label per region")
-        if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        if code.size and code.max() >= self.n_labels:
-            raise ValueError(f"code[{np.argmax(code)}] is {code.max()}, there are {self.n_labels} labels")
-        return code
 
 
 MIN_FOREGROUND = 0.02
@@ -421,12 +354,3 @@ def region_losses(kind: str, labels: Array, shares: Array, offsets: Array, k: in
         (truth == 0)[:, None], other, np.where(np.arange(k) == 0, one[:, None], 0.5 * (one[:, None] + other))
     )
     return np.where(wrong, shares[:, None] * both, 0.0)
-
-
-def _places(offsets: Array, rows: Rows, n: int) -> Any:
-    if rows is None:
-        return slice(0, int(offsets[-1]))
-    if isinstance(rows, slice):
-        first, last = span(rows, n)
-        return slice(int(offsets[first]), int(offsets[last]))
-    return states_of(offsets, np.asarray(rows))[0]

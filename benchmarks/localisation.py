@@ -26,7 +26,7 @@ from tacit.apps import Locator
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Detection
 from tacit.vision.boxes import overlap
-from tacit.vision.locator.detectors import (
+from tacit.vision.detectors import (
     LABEL_WINDOWS,
     LATENT_C,
     best_windows,
@@ -41,8 +41,8 @@ from tacit.vision.locator.detectors import (
     settle_boxes,
     window_scores,
 )
-from tacit.vision.locator.locator import HANDMADE_PARTS
-from tacit.vision.locator.recipe import choose_detector, mean_length
+from tacit.vision.locator import HANDMADE_PARTS
+from tacit.vision.locator_recipe import choose_detector, mean_length
 from tacit.vision.maps import GradientMap, handmade_maps
 from tacit.vision.maps.window_maps import WindowMaps, place_windows
 from tacit.vision.photos import read_photo

@@ -21,9 +21,9 @@ from tacit import LatentSVM, StructuredSVM, window_maps
 from tacit.datasets import boxes_csv, find_folder
 from tacit.problems import Detection
 from tacit.vision.boxes import overlap
-from tacit.vision.detection.problem import nearest_windows
-from tacit.vision.detection.types import start_types
+from tacit.vision.detection import nearest_windows
 from tacit.vision.maps import GradientMap
+from tacit.vision.window_types import start_types
 
 SPLITS = {"caltech": 7, "pets": 3}
 EVERY = {"caltech": 1, "pets": 2}

@@ -18,10 +18,9 @@ from benchmarks.harness import Page, real_data
 from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, regions, weak_labels
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_SCALES
-from tacit.vision.regions.weak import tightest_box
-from tacit.vision.segmenter.choice import FOLDS, choose_C, count_filled, region_problem, share_right
-from tacit.vision.segmenter.folder import read_mask
-from tacit.vision.segmenter.learning import learn_regions
+from tacit.vision.regions.labels import tightest_box
+from tacit.vision.segmenter import FOLDS, choose_C, count_filled, learn_regions, region_problem, share_right
+from tacit.vision.segmenter_command import read_mask
 
 DRAWS = 9
 FIRST_DRAW = 100

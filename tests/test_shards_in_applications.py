@@ -8,8 +8,8 @@ from tacit.apps import Locator, MotifFinder
 from tacit.cli import main
 from tacit.datasets import planted_motif
 from tacit.problems import Detection
-from tacit.vision.maps import GradientMap, map_shards
-from tacit.vision.maps.map_shards import MapShards
+from tacit.vision.maps import GradientMap, photo_maps
+from tacit.vision.maps.photo_maps import MapShards
 from tacit.vision.photos import image_folder
 from tests.tiny_network import write_network, write_photos
 
@@ -63,8 +63,8 @@ def photos(tmp_path_factory):
 
 
 def test_maps_on_disk_give_the_locator_of_maps_in_memory(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(map_shards, "PHOTOS_PER_SHARD", 5)  # several shards
-    monkeypatch.setattr(map_shards, "CELLS_AT_A_TIME", 7)  # fewer than a map has
+    monkeypatch.setattr(photo_maps, "PHOTOS_PER_SHARD", 5)  # several shards
+    monkeypatch.setattr(photo_maps, "CELLS_AT_A_TIME", 7)  # fewer than a map has
     files, y = image_folder(photos / "photos")
     settings = {"features": str(photos / "net.onnx"), "n_components": 3, "verbose": 0}
     here = Locator(**settings).fit(files, y)

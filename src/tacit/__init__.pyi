@@ -29,13 +29,13 @@ from tacit.oracle import AnyOf as AnyOf
 from tacit.runtime import storage as storage
 from tacit.runtime.storage import load as load
 from tacit.text.links import Links as Links
-from tacit.vision.boxed_window_bags import boxed_windows as boxed_windows
-from tacit.vision.maps.making import window_maps as window_maps
-from tacit.vision.regions import RegionLabels as RegionLabels
+from tacit.vision.hog_windows import boxed_windows as boxed_windows
+from tacit.vision.hog_windows import windows as windows
+from tacit.vision.maps.photo_maps import window_maps as window_maps
+from tacit.vision.regions.boxed_regions import regions_in_boxes as regions_in_boxes
 from tacit.vision.regions.graphs import RegionGraphs as RegionGraphs
-from tacit.vision.regions.inside_boxes import regions_in_boxes as regions_in_boxes
+from tacit.vision.regions.labels import RegionLabels as RegionLabels
+from tacit.vision.regions.labels import weak_labels as weak_labels
 from tacit.vision.regions.superpixels import regions as regions
-from tacit.vision.regions.weak import weak_labels as weak_labels
-from tacit.vision.window_bags import windows as windows
 
 __version__: str

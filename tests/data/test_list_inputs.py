@@ -28,7 +28,7 @@ from tacit.testing.discovery import problems
 from tacit.text import IBM1, Document, SentenceVectors, coreference_scores, mention_pairs
 from tacit.text.mentions.pairs import read_pairs
 from tacit.text.word_features import number_words
-from tacit.vision.detection.known_windows import read_windows_and_types
+from tacit.vision.window_types import read_windows_and_types
 
 GRAPHS = RegionGraphs([[[1.0], [2.0]]], edges=[[0, 1]], maps=[[[0, 1]]])
 BOXES = BoxTable(np.array(["a.jpg"]), np.array([""]), np.array([[0, 0, 1.0, 1]]), [])

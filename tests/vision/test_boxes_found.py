@@ -127,7 +127,7 @@ def test_a_folder_and_a_table_that_disagree_are_refused_before_any_window_is_des
     def never(*_, **__):
         raise AssertionError("windows were described")
 
-    monkeypatch.setattr("tacit.vision.boxed_window_bags.windows", never)
+    monkeypatch.setattr("tacit.vision.hog_windows.windows", never)
     row = [("2.png", (1, 1, 20, 20))]
     for given, words in (
         (table(row, sizes=[(80, 64)]), "has 40 × 32 pixels, and row 0 of the table says 80 × 64"),

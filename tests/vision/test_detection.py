@@ -9,9 +9,9 @@ from tacit import HiddenCRF, IterativeLatentSVM, LatentSVM, StructuredSVM
 from tacit.oracle import Schema
 from tacit.problems import Candidates, Detection
 from tacit.vision.boxes import overlap
-from tacit.vision.detection.problem import nearest_windows
-from tacit.vision.detection.types import mean_type_images, start_types
+from tacit.vision.detection import nearest_windows
 from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.window_types import mean_type_images, start_types
 
 
 def planted(n=60, kinds=2, seed=0, noise=0.3):
@@ -158,7 +158,7 @@ def test_types_are_shown_as_mean_images():
 
 
 def test_losses_of_outputs_and_of_pairs_equal_those_of_boxes():
-    from tacit.vision.detection.known_windows import WindowLoss
+    from tacit.vision.window_types import WindowLoss
 
     X, types, _ = planted(3)
     rng = np.random.default_rng(0)

@@ -5,11 +5,11 @@ import pytest
 from PIL import Image
 
 from tacit import window_maps, windows
+from tacit.vision.hog_windows import _normalised
 from tacit.vision.maps import CalledMap, ColourMap, GradientMap, MapStack, NetworkMap, TextureMap, WordMap
 from tacit.vision.maps.pooling import RING, plan_pooling, pool, spread
 from tacit.vision.maps.window_maps import WindowMaps, place_windows
 from tacit.vision.photos import read_photo
-from tacit.vision.window_bags import _normalised
 from tests.tiny_network import CELL, filters, photo, write_network
 
 GRIDS, CELLS, SIZES, STRIDES = np.array([[4, 5], [3, 7]]), np.array([0, 20, 41]), np.array([[48, 40], [68, 30]]), 10.0

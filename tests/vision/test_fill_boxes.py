@@ -6,9 +6,8 @@ import pytest
 from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, load, regions, regions_in_boxes, weak_labels
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_FEATURES, describe_regions
-from tacit.vision.regions.weak import tightest_box
-from tacit.vision.segmenter import fill_boxes
-from tacit.vision.segmenter.choice import CHOICES, region_problem, share_right
+from tacit.vision.regions.labels import tightest_box
+from tacit.vision.segmenter import CHOICES, fill_boxes, region_problem, share_right
 
 pytest.importorskip("skimage")
 

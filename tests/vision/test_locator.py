@@ -9,10 +9,10 @@ from tacit import load
 from tacit.apps import Locator
 from tacit.problems import Detection
 from tacit.vision.boxes import overlap
-from tacit.vision.locator.detectors import best_types, best_windows, boxes_of, settle_boxes, window_scores
-from tacit.vision.locator.inputs import Photos
-from tacit.vision.locator.page import locator_page
-from tacit.vision.locator.recipe import choose_detector
+from tacit.vision.detectors import best_types, best_windows, boxes_of, settle_boxes, window_scores
+from tacit.vision.locator_command import Photos
+from tacit.vision.locator_page import locator_page
+from tacit.vision.locator_recipe import choose_detector
 from tacit.vision.maps.window_maps import WindowMaps
 from tests.vision.test_detection import planted
 

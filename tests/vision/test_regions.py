@@ -11,8 +11,7 @@ from tacit import IterativeLatentSVM, LatentSVM, RegionGraphs, RegionLabels, Sel
 from tacit.penalties import Quadratic
 from tacit.problems import Regions
 from tacit.testing import check_problem
-from tacit.vision.regions.cuts import Graphs, best_labels
-from tacit.vision.regions.limits import best_within_limits, violations
+from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, violations
 
 
 def random_graph(rng, n, k, whole=True):

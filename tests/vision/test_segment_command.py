@@ -7,7 +7,7 @@ import pytest
 
 from tacit import load
 from tacit.cli import main
-from tacit.vision.segmenter.folder import read_folder, read_mask
+from tacit.vision.segmenter_command import read_folder, read_mask
 
 pytest.importorskip("skimage")
 Image = pytest.importorskip("PIL.Image")

@@ -12,8 +12,8 @@ from skimage.feature import hog
 
 from tacit import boxes, windows
 from tacit.runtime.archive import write_archive
-from tacit.vision.window_bags import _running_sums as running_sums
-from tacit.vision.window_bags import as_grey
+from tacit.vision.hog_windows import _running_sums as running_sums
+from tacit.vision.photos import as_grey
 
 
 def picture(height, width, seed=0):
@@ -223,7 +223,7 @@ def test_many_phases_of_large_windows_cost_one_map_of_gradients(monkeypatch):
     """Corners at every place within a cell of 100 pixels: the image was described five thousand times."""
     image = picture(900, 900)
     calls = []
-    monkeypatch.setattr("tacit.vision.window_bags._running_sums", lambda grey: calls.append(1) or running_sums(grey))
+    monkeypatch.setattr("tacit.vision.hog_windows._running_sums", lambda grey: calls.append(1) or running_sums(grey))
     bags = windows(image, [(400, 400)], 7)
     assert len(calls) == 1
     assert bags.lengths[0] == 72 * 72

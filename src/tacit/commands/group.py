@@ -26,9 +26,9 @@ COMMANDS = {
     "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
     "scan": ("tacit.dna.scan", "Look for the motifs of MODEL in SEQUENCES."),
     "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
-    "locate": ("tacit.vision.locator.command", "Find the object in every photo, from labels and a few boxes."),
+    "locate": ("tacit.vision.locator_command", "Find the object in every photo, from labels and a few boxes."),
     "segment": (
-        "tacit.vision.segmenter.command",
+        "tacit.vision.segmenter_command",
         "Masks of all images from the masks of a few, boxes and labels of others.",
     ),
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),

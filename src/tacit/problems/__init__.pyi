@@ -9,4 +9,4 @@ from tacit.text.alignment import Alignment as Alignment
 from tacit.text.coreference import Coreference as Coreference
 from tacit.text.sentences import Sentences as Sentences
 from tacit.vision.detection import Detection as Detection
-from tacit.vision.regions import Regions as Regions
+from tacit.vision.regions.problem import Regions as Regions

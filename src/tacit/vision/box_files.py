@@ -1,4 +1,4 @@
-"""Boxes of objects in images: CSV tables, VOC XML, COCO JSON, all read into one table, joined to images by name.
+"""Tables of boxes in files: CSV, VOC XML and COCO JSON, read and written.
 
 A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
 ``x_max − x_min`` pixels across. Formats that count otherwise are converted. Paths are looked for here, then below the
@@ -14,7 +14,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 from xml.parsers import expat
@@ -22,26 +22,22 @@ from xml.parsers import expat
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.lines import one_line
 from tacit.data.location import find_file, find_place
-from tacit.data.parameters import has_length, is_list, numbers, one_of, reason, shorten
+from tacit.data.parameters import file_path, numbers, reason, shorten
 from tacit.data.reading import MAX_BYTES, named, read_bytes, read_text
+from tacit.vision.boxes import MAX_SIDE, BoxTable, checked_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
-_MAX_PIXELS = 1e9
 
 
-class BoxTable(NamedTuple):
-    """One row per object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown.
-
-    The order of rows is that of the file they come from; `join_boxes` brings them into the order of the images.
-    """
-
-    files: Array
-    y: Array
-    boxes: Array
-    sizes: Array
+def read_table(path: Any) -> BoxTable:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
+    place = find_place(path)
+    if os.path.isdir(place) or place.suffix.lower() == ".xml":
+        return boxes_voc(place)
+    return boxes_coco(place) if place.suffix.lower() == ".json" else boxes_csv(place)
 
 
 def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
@@ -130,120 +126,6 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
     return _table(place, rows)
 
 
-def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
-    """The boxes of a table in the order of image files, (n, 4), joined by name; a row of NaN where the table has none.
-
-    A row belongs to the image whose path ends in the row's name: ``cat/1.jpg`` or ``1.jpg`` to ``photos/cat/1.jpg``. A
-    row whose image is not there, a name that fits two images, a second box of one image and a class that is not the
-    image's are errors: joined by position, such a table would give wrong boxes in silence.
-
-    Parameters
-    ----------
-    table : boxes by name, in any order
-    files : paths of the images, such as those of `image_folder`
-    y : the classes of the images, to be compared with those of the table; None compares nothing
-    several : what to do about an image with two boxes or more: "error", or "largest" to take the largest one, of the
-        image's own class where y is given
-
-    >>> table = BoxTable(np.array(["b.jpg", "a.jpg"]), np.array(["", ""]), np.array([[0, 0, 1, 1], [2, 2, 3, 3.0]]), [])
-    >>> join_boxes(table, ["photos/a.jpg", "photos/b.jpg", "photos/c.jpg"])
-    array([[ 2.,  2.,  3.,  3.],
-           [ 0.,  0.,  1.,  1.],
-           [nan, nan, nan, nan]])
-    """
-    rows = match_rows(table, files, y, several=several)
-    return np.where((rows >= 0)[:, None], checked_table(table).boxes[rows], np.nan)
-
-
-def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
-    """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
-    one_of("several", several, ("error", "largest"))
-    table = checked_table(table)
-    if not isinstance(files, list | tuple | np.ndarray) or not is_list(files):
-        raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
-    if y is not None and not has_length(y):
-        raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
-    labels = None if y is None else [str(label) for label in y]
-    if labels is not None and len(labels) != len(files):
-        raise ValueError(f"y has {len(labels)} classes for {len(files)} images; give one each")
-    rows = np.full(len(files), -1)
-    for i, own in enumerate(_rows_by_file(table, files)):
-        if len(own) > 1 and several == "error":
-            raise ValueError(
-                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one "
-                "is needed; keep one per image, or take the largest with several='largest'"
-            )
-        if labels is not None and own:
-            same = [row for row in own if str(table.y[row]) in ("", labels[i])]
-            if not same:
-                raise ValueError(
-                    f"image {named(str(files[i]))} is of class {shorten(labels[i])}, and row {own[0]} of the table "
-                    f"says {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
-                )
-            own = same
-        if own:
-            corners = np.asarray(table.boxes)[own]
-            rows[i] = own[int(np.argmax(np.prod(corners[:, 2:] - corners[:, :2], axis=1)))]
-    return rows
-
-
-def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
-    """The rows of every file, by the end of its path."""
-    paths = [path_parts(file) for file in files]
-    by_name: dict[str, list[int]] = {}
-    for i, path in enumerate(paths):
-        by_name.setdefault(path[-1], []).append(i)
-    found: list[list[int]] = [[] for _ in files]
-    for row, name in enumerate(table.files):
-        wanted = path_parts(name)
-        fits = [i for i in by_name.get(wanted[-1], ()) if paths[i][-len(wanted) :] == wanted]
-        if not fits:
-            known = ", ".join(one_line("/".join(path[-2:]), 80) for path in paths[:3])
-            raise ValueError(
-                f"row {row} of the table has a box of {shorten(str(name))}, which ends none of the {len(files)} paths "
-                f"({known}, …); correct the name, or leave the row out"
-            )
-        if len(fits) > 1:
-            both = " and ".join(named(str(files[i])) for i in fits[:2])
-            raise ValueError(
-                f"row {row} of the table has a box of {shorten(str(name))}, which fits {both}; write more of the path "
-                "into the table, such as the subfolder"
-            )
-        found[fits[0]].append(row)
-    return found
-
-
-def checked_table(table: Any) -> BoxTable:
-    """A table whose parts fit each other, as arrays; sizes may be missing altogether."""
-    if not isinstance(table, BoxTable):
-        raise TypeError(f"a BoxTable is needed, as boxes_csv gives it, got {shorten(table)}")
-    names = [_as_names(name, part) for name, part in (("files", table.files), ("y", table.y))]
-    n = len(names[0])
-    boxes, sizes = numbers("boxes", table.boxes), numbers("sizes", table.sizes)
-    sizes = sizes if sizes.size else np.full((n, 2), -1.0)
-    for name, part, shape in (("y", names[1], (n,)), ("boxes", boxes, (n, 4)), ("sizes", sizes, (n, 2))):
-        if part.shape != shape:
-            raise ValueError(f"{name} has shape {part.shape} for {n} files, not {shape}")
-    if not (np.abs(sizes) <= _MAX_PIXELS).all():
-        raise ValueError(f"sizes are pixels, −1 where unknown, got {shorten(table.sizes)}")
-    return BoxTable(names[0], names[1], boxes, sizes.astype(np.int64))
-
-
-def _as_names(name: str, part: Any) -> Array:
-    """A vector of names, whatever they were written as."""
-    if isinstance(part, str | bytes | dict | set) or not is_list(part) or getattr(part, "ndim", 1) != 1:
-        raise TypeError(f"{name} of a table of boxes is a list of names, got {shorten(part)}")
-    names = [str(entry) for entry in part]
-    if len(names) * max(map(len, names), default=0) > MAX_BYTES:
-        raise ValueError(f"{name} of a table of boxes holds a name of {max(map(len, names))} letters")
-    return np.array(names, dtype=np.str_)
-
-
-def path_parts(name: Any) -> tuple[str, ...]:
-    """The parts of a path, written with slashes or backslashes; never empty."""
-    return PurePosixPath(str(name).replace("\\", "/")).parts or ("",)
-
-
 class _Row(NamedTuple):
     where: str
     file: str
@@ -309,7 +191,7 @@ def _number(text: Any, where: str) -> float:
 def _size(text: Any, where: str) -> int:
     """Pixels across or down, −1 where nobody wrote them: nothing, or 0."""
     value = _number(text or 0, where)
-    if value > _MAX_PIXELS:
+    if value > MAX_SIDE:
         raise ValueError(f"{where} is {value:g}; no image has that many pixels")
     return int(value) if value >= 1 else -1
 
@@ -337,3 +219,142 @@ def _table(place: Path, rows: list[_Row]) -> BoxTable:
         np.array([row.corners for row in rows], dtype=np.float64),
         np.array([row.size for row in rows], dtype=np.int64),
     )
+
+
+def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
+    """Write a table with the columns file, class, width, height, xmin, ymin, xmax, ymax, and score where given.
+
+    >>> import tempfile
+    >>> table = BoxTable(np.array(["a.jpg"]), np.array(["cat"]), np.array([[1, 2, 30, 40.5]]), np.array([[50, 60]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_boxes_csv(f"{folder}/found.csv", table, scores=[0.5])
+    ...     print((Path(folder) / "found.csv").read_text())
+    file,class,width,height,xmin,ymin,xmax,ymax,score
+    a.jpg,cat,50,60,1,2,30,40.5,0.5
+    <BLANKLINE>
+    """
+    table = checked_table(table)
+    boxes, sizes, ranks = _checked(table, scores)
+    head = ["file", "class", "width", "height", *CORNERS, *([] if ranks is None else ["score"])]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
+        pixels = [side if side > 0 else "" for side in sizes[i].tolist()]
+        score = [] if ranks is None else [_short(ranks[i])]
+        writer.writerow([file, name, *pixels, *map(_short, boxes[i]), *score])
+    _write(file_path("path", path), stream.getvalue())
+
+
+def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
+    """Write one VOC annotation per image into a folder: ``cat/1.jpg`` becomes ``cat_1.xml``.
+
+    VOC counts pixels from 1 and includes the last: 0 … 10 becomes 1 … 10. A score is written as ``confidence``.
+
+    >>> import tempfile
+    >>> table = BoxTable(np.array(["a.jpg"]), np.array(["cat"]), np.array([[0, 0, 10, 20.0]]), np.array([[50, 60]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_boxes_voc(folder, table)
+    ...     "<xmin>1</xmin>" in (Path(folder) / "a.xml").read_text()
+    True
+    """
+    table = checked_table(table)
+    boxes, sizes, ranks = _checked(table, scores)
+    rows: dict[str, list[int]] = {}
+    for i, file in enumerate(table.files):
+        rows.setdefault(str(file), []).append(i)
+    names: dict[str, str] = {}
+    for file in rows:
+        name = Path("_".join(path_parts(file)).strip("/")).stem
+        if name in names:
+            raise ValueError(
+                f"{named(names[name])} and {named(file)} would both be written to {name[:80]}.xml; rename one of them"
+            )
+        names[name] = file
+    place = file_path("folder", folder)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(error.errno, f"the folder {named(place)} cannot be made: {error.strerror}") from error
+    for name, file in names.items():
+        root = ElementTree.Element("annotation")
+        _add(root, "filename", file)
+        width, height = sizes[rows[file][0]].tolist()
+        if min(width, height) > 0:
+            _add(_add(root, "size"), "width", width)
+            _add(root[-1], "height", height)
+            _add(root[-1], "depth", 3)
+        for i in rows[file]:
+            thing = _add(root, "object")
+            _add(thing, "name", table.y[i])
+            if ranks is not None:
+                _add(thing, "confidence", _short(ranks[i]))
+            corners = _add(thing, "bndbox")
+            for corner, value in zip(CORNERS, boxes[i] + [1, 1, 0, 0], strict=True):
+                _add(corners, corner, _short(value))
+        ElementTree.indent(root)
+        _write(place / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
+
+
+def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
+    """Write a COCO annotation file: images, categories (sorted by name) and annotations, with a score where given.
+
+    >>> import tempfile
+    >>> table = BoxTable(np.array(["a.jpg"]), np.array(["cat"]), np.array([[1, 2, 31, 42.0]]), np.array([[50, 60]]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_boxes_coco(f"{folder}/found.json", table)
+    ...     json.loads((Path(folder) / "found.json").read_text())["annotations"][0]["bbox"]
+    [1.0, 2.0, 30.0, 40.0]
+    """
+    table = checked_table(table)
+    boxes, sizes, ranks = _checked(table, scores)
+    images: dict[str, dict[str, Any]] = {}
+    kinds = {str(name): k for k, name in enumerate(np.unique(table.y).tolist(), start=1)}
+    notes = []
+    for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
+        image = images.setdefault(str(file), {"id": len(images) + 1, "file_name": str(file)})
+        if sizes[i].min() > 0:
+            image["width"], image["height"] = sizes[i].tolist()
+        left, top, right, bottom = boxes[i].tolist()
+        note = {"id": i + 1, "image_id": image["id"], "category_id": kinds[str(name)], "iscrowd": 0}
+        note |= {"bbox": [left, top, right - left, bottom - top], "area": (right - left) * (bottom - top)}
+        notes.append(note if ranks is None else note | {"score": float(ranks[i])})
+    categories = [{"id": k, "name": name} for name, k in kinds.items()]
+    content = {"images": list(images.values()), "categories": categories, "annotations": notes}
+    _write(file_path("path", path), json.dumps(content, indent=1) + "\n")
+
+
+def _checked(table: BoxTable, scores: Any) -> tuple[Array, Array, Array | None]:
+    """Boxes, sizes and scores of one length, boxes with an area."""
+    n, boxes, sizes = len(table.files), table.boxes, table.sizes
+    ranks = None if scores is None else numbers("scores", scores, "one number per box")
+    if ranks is not None and (ranks.shape != (n,) or not np.isfinite(ranks).all()):
+        raise ValueError(f"scores has shape {ranks.shape} for {n} files, not {(n,)} finite numbers")
+    good = np.isfinite(boxes).all(axis=1) & (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
+    if not good.all():
+        i = int(np.argmin(good))
+        name = named(str(table.files[i]))
+        raise ValueError(f"the box of {name} is {boxes[i].tolist()}; leave out rows without a box")
+    return boxes, sizes, ranks
+
+
+def _write(place: Path, text: str) -> None:
+    try:
+        place.write_bytes(text.encode("utf-8"))
+    except UnicodeEncodeError as error:
+        raise ValueError(f"a name holds {error.object[error.start]!r}, which is no character; rename it") from error
+    except (OSError, ValueError) as error:
+        told = getattr(error, "strerror", None) or reason(error)
+        raise OSError(getattr(error, "errno", None) or 0, f"{named(place)} could not be written: {told}") from error
+
+
+def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:
+    child = ElementTree.SubElement(parent, tag)
+    child.text = None if text is None else str(text)
+    return child
+
+
+def _short(value: Any) -> str:
+    """A number with all its digits and no more: 30, not 30.0."""
+    number = float(value)
+    return str(int(number)) if number.is_integer() else repr(number)

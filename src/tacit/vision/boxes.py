@@ -1,19 +1,21 @@
-"""Boxes in images: how much two of them share, which candidate is nearest to a drawn one, and what a model finds."""
+"""Boxes in images: which candidate is nearest to a drawn one, what a model finds and how good that is; tables of boxes,
+joined to images by name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import read_labels
-from tacit.data.parameters import number, numbers, shorten, whole_number
+from tacit.data.lines import one_line
+from tacit.data.parameters import has_length, is_list, number, numbers, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
-
-if TYPE_CHECKING:
-    from tacit.vision.box_files import BoxTable
+from tacit.data.reading import MAX_BYTES, named
+from tacit.vision.photos import image_size
 
 __all__ = [
     "BoxReport",
@@ -26,6 +28,9 @@ __all__ = [
     "predict_boxes",
     "report_boxes",
 ]
+
+MAX_SIDE = 1e9
+"""No image has more pixels across, or down."""
 
 
 def overlap(first: Any, second: Any) -> Array:
@@ -106,8 +111,6 @@ class FoundBoxes(NamedTuple):
         files : the names of the images, one per box
         sizes : (n, 2) width and height of the images; None reads them from the files
         """
-        from tacit.vision.box_files import BoxTable
-        from tacit.vision.photos import image_size
 
         if len(files) != len(self.boxes):
             raise ValueError(f"{len(files)} files for {len(self.boxes)} boxes; give one each, in the order of the bags")
@@ -320,3 +323,129 @@ def _margins(learner: Any, bags: Ragged) -> Array:
     best_two = np.partition(scores, -2, axis=1)
     rivals = np.where(scores == best_two[:, -1:], best_two[:, -2:-1], best_two[:, -1:])
     return np.asarray(scores - rivals)
+
+
+class BoxTable(NamedTuple):
+    """One row per object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown.
+
+    The order of rows is that of the file they come from; `join_boxes` brings them into the order of the images.
+    """
+
+    files: Array
+    y: Array
+    boxes: Array
+    sizes: Array
+
+
+def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
+    """The boxes of a table in the order of image files, (n, 4), joined by name; a row of NaN where the table has none.
+
+    A row belongs to the image whose path ends in the row's name: ``cat/1.jpg`` or ``1.jpg`` to ``photos/cat/1.jpg``. A
+    row whose image is not there, a name that fits two images, a second box of one image and a class that is not the
+    image's are errors: joined by position, such a table would give wrong boxes in silence.
+
+    Parameters
+    ----------
+    table : boxes by name, in any order
+    files : paths of the images, such as those of `image_folder`
+    y : the classes of the images, to be compared with those of the table; None compares nothing
+    several : what to do about an image with two boxes or more: "error", or "largest" to take the largest one, of the
+        image's own class where y is given
+
+    >>> table = BoxTable(np.array(["b.jpg", "a.jpg"]), np.array(["", ""]), np.array([[0, 0, 1, 1], [2, 2, 3, 3.0]]), [])
+    >>> join_boxes(table, ["photos/a.jpg", "photos/b.jpg", "photos/c.jpg"])
+    array([[ 2.,  2.,  3.,  3.],
+           [ 0.,  0.,  1.,  1.],
+           [nan, nan, nan, nan]])
+    """
+    rows = match_rows(table, files, y, several=several)
+    return np.where((rows >= 0)[:, None], checked_table(table).boxes[rows], np.nan)
+
+
+def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
+    """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
+    one_of("several", several, ("error", "largest"))
+    table = checked_table(table)
+    if not isinstance(files, list | tuple | np.ndarray) or not is_list(files):
+        raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
+    if y is not None and not has_length(y):
+        raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
+    labels = None if y is None else [str(label) for label in y]
+    if labels is not None and len(labels) != len(files):
+        raise ValueError(f"y has {len(labels)} classes for {len(files)} images; give one each")
+    rows = np.full(len(files), -1)
+    for i, own in enumerate(_rows_by_file(table, files)):
+        if len(own) > 1 and several == "error":
+            raise ValueError(
+                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one "
+                "is needed; keep one per image, or take the largest with several='largest'"
+            )
+        if labels is not None and own:
+            same = [row for row in own if str(table.y[row]) in ("", labels[i])]
+            if not same:
+                raise ValueError(
+                    f"image {named(str(files[i]))} is of class {shorten(labels[i])}, and row {own[0]} of the table "
+                    f"says {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
+                )
+            own = same
+        if own:
+            corners = np.asarray(table.boxes)[own]
+            rows[i] = own[int(np.argmax(np.prod(corners[:, 2:] - corners[:, :2], axis=1)))]
+    return rows
+
+
+def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
+    """The rows of every file, by the end of its path."""
+    paths = [path_parts(file) for file in files]
+    by_name: dict[str, list[int]] = {}
+    for i, path in enumerate(paths):
+        by_name.setdefault(path[-1], []).append(i)
+    found: list[list[int]] = [[] for _ in files]
+    for row, name in enumerate(table.files):
+        wanted = path_parts(name)
+        fits = [i for i in by_name.get(wanted[-1], ()) if paths[i][-len(wanted) :] == wanted]
+        if not fits:
+            known = ", ".join(one_line("/".join(path[-2:]), 80) for path in paths[:3])
+            raise ValueError(
+                f"row {row} of the table has a box of {shorten(str(name))}, which ends none of the {len(files)} paths "
+                f"({known}, …); correct the name, or leave the row out"
+            )
+        if len(fits) > 1:
+            both = " and ".join(named(str(files[i])) for i in fits[:2])
+            raise ValueError(
+                f"row {row} of the table has a box of {shorten(str(name))}, which fits {both}; write more of the path "
+                "into the table, such as the subfolder"
+            )
+        found[fits[0]].append(row)
+    return found
+
+
+def checked_table(table: Any) -> BoxTable:
+    """A table whose parts fit each other, as arrays; sizes may be missing altogether."""
+    if not isinstance(table, BoxTable):
+        raise TypeError(f"a BoxTable is needed, as boxes_csv gives it, got {shorten(table)}")
+    names = [_as_names(name, part) for name, part in (("files", table.files), ("y", table.y))]
+    n = len(names[0])
+    boxes, sizes = numbers("boxes", table.boxes), numbers("sizes", table.sizes)
+    sizes = sizes if sizes.size else np.full((n, 2), -1.0)
+    for name, part, shape in (("y", names[1], (n,)), ("boxes", boxes, (n, 4)), ("sizes", sizes, (n, 2))):
+        if part.shape != shape:
+            raise ValueError(f"{name} has shape {part.shape} for {n} files, not {shape}")
+    if not (np.abs(sizes) <= MAX_SIDE).all():
+        raise ValueError(f"sizes are pixels, −1 where unknown, got {shorten(table.sizes)}")
+    return BoxTable(names[0], names[1], boxes, sizes.astype(np.int64))
+
+
+def _as_names(name: str, part: Any) -> Array:
+    """A vector of names, whatever they were written as."""
+    if isinstance(part, str | bytes | dict | set) or not is_list(part) or getattr(part, "ndim", 1) != 1:
+        raise TypeError(f"{name} of a table of boxes is a list of names, got {shorten(part)}")
+    names = [str(entry) for entry in part]
+    if len(names) * max(map(len, names), default=0) > MAX_BYTES:
+        raise ValueError(f"{name} of a table of boxes holds a name of {max(map(len, names))} letters")
+    return np.array(names, dtype=np.str_)
+
+
+def path_parts(name: Any) -> tuple[str, ...]:
+    """The parts of a path, written with slashes or backslashes; never empty."""
+    return PurePosixPath(str(name).replace("\\", "/")).parts or ("",)

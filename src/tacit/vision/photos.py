@@ -1,4 +1,4 @@
-"""Images from files, one at a time or as a folder with one subfolder a class. Needs Pillow, of the extra ``vision``."""
+"""Images from files and arrays: folders, pixels, sizes, colours. Files need Pillow, of the extra ``vision``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file, find_folder
-from tacit.data.parameters import reason, whole_number
+from tacit.data.location import find_file, find_folder, find_place
+from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
 from tacit.data.reading import named
+from tacit.runtime.archive import remove_unfinished
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -21,6 +22,7 @@ FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MAX_PIXELS = 50_000_000
 """Larger images are refused before they are unpacked: a small file can hold a picture that fills the memory."""
+MAX_PIXEL_VALUE = 1e6
 
 
 class ImageFiles(NamedTuple):
@@ -180,3 +182,118 @@ def pillow() -> Any:
     except ImportError as error:
         raise ImportError('images need Pillow: pip install "tacit[vision]"') from error
     return Image
+
+
+def scaled_size(width: int, height: int, side: int) -> tuple[int, int]:
+    """Width and height of an image whose longest side is brought to ``side``.
+
+    >>> scaled_size(320, 240, 160)
+    (160, 120)
+    """
+    factor = side / max(width, height)
+    return max(1, round(width * factor)), max(1, round(height * factor))
+
+
+def scale_image(pixels: Array, side: int) -> Array:
+    """Pixels (height, width, 3) of an image, scaled so that its longest side has ``side`` pixels."""
+    height, width = pixels.shape[:2]
+    size = scaled_size(width, height, side)
+    if size == (width, height):
+        return pixels
+    Image = pillow()
+    image = Image.fromarray(np.ascontiguousarray(pixels))
+    return np.asarray(image.resize(size, Image.Resampling.BILINEAR))
+
+
+def image_sources(images: Any) -> list[Any]:
+    """Arrays and paths, one an image."""
+    if isinstance(images, np.ndarray):
+        if images.ndim not in (2, 3):
+            raise ValueError(
+                f"an image is (height, width) or (height, width, channels), got shape {images.shape}; "
+                "for several images give list(images)"
+            )
+        return [images]
+    if isinstance(images, (str, os.PathLike)):
+        place = find_place(images)
+        if not os.path.isdir(place):
+            return [place]
+        flat = sorted(file for file in place.iterdir() if is_image(file))
+        return list(flat) or list(image_folder(place).files)
+    if not is_list(images):
+        raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
+    sources = list(images)
+    wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]
+    if wrong:
+        raise TypeError(f"image {wrong[0]} is a {type(sources[wrong[0]]).__name__}; give arrays or paths")
+    if not sources:
+        raise ValueError("no images: the list is empty")
+    return sources
+
+
+def as_grey(image: Array, name: str = "the image") -> Array:
+    """Grey values in [0, 1], (height, width), from grey or colours, with or without alpha, of 1, 8, 16 bits or floats.
+
+    >>> as_grey(np.array([[[255, 0, 0, 255], [255, 0, 0, 0]]], np.uint8)).round(3)
+    array([[0.212, 1.   ]])
+    """
+    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
+        raise ValueError(
+            f"{name} has shape {image.shape}; an image is (height, width), or (height, width, channels) with 1 to 4"
+        )
+    if image.dtype.kind == "u":
+        pixels = image / np.iinfo(image.dtype).max
+    elif image.dtype.kind in "bf":
+        pixels = image.astype(np.float64)
+    else:
+        raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
+    if not np.isfinite(pixels).all():
+        raise ValueError(f"{name} holds NaN or infinity; fill the gap")
+    if np.abs(pixels).max() > MAX_PIXEL_VALUE:
+        raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
+    if pixels.ndim == 2:
+        return np.asarray(pixels)
+    channels = pixels.shape[2]
+    colours = pixels[:, :, : channels if channels % 2 else channels - 1]
+    grey = colours @ np.array([0.2125, 0.7154, 0.0721]) if colours.shape[2] == 3 else colours[:, :, 0]
+    if channels % 2:
+        return np.asarray(grey)
+    alpha = pixels[:, :, -1]
+    return np.asarray(grey * alpha + (1 - alpha))
+
+
+def cache_folder(cache: str | os.PathLike[str]) -> Path:
+    folder = folder_of_files("cache", cache)
+    remove_unfinished(folder)
+    return folder
+
+
+def folder_of_files(name: str, path: str | os.PathLike[str]) -> Path:
+    """The folder that a parameter names, made where it is not there."""
+    folder = file_path(name, path)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
+        ) from error
+    return folder
+
+
+def as_colours(image: Array, name: str = "the image") -> Array:
+    """(height, width, 3) in [0, 1], from grey or colours of 1, 8, 16 bits or floats; transparent pixels are white.
+
+    >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
+    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    grey = as_grey(image, name)  # which refuses what is no image
+    if image.ndim == 2 or image.shape[2] < 3:
+        return np.asarray(np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1))
+    pixels = image / np.iinfo(image.dtype).max if image.dtype.kind == "u" else image.astype(np.float64)
+    colours = pixels[:, :, :3]
+    if image.shape[2] == 4:
+        alpha = pixels[:, :, 3:]
+        colours = colours * alpha + (1 - alpha)
+    return np.clip(colours, 0, 1)

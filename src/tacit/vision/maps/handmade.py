@@ -1,18 +1,27 @@
-"""Gradients, textures and colours as feature maps: histograms of the pixels of every cell."""
+"""Gradients, textures, colours and visual words as feature maps: histograms of the pixels of every cell.
+
+`MapStack` makes one map of several.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import switch, whole_number
-from tacit.vision.window_bags import BLOCK, CLIP, EPSILON, ORIENTATIONS, as_grey
+from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS
+from tacit.vision.maps.pooling import plan_pooling, pool
+from tacit.vision.photos import as_grey, scale_image
 
 SIDE, CELL = 160, 8
 COLOUR_BINS = 6
+PATCH, STEP = 8, 4
+MAX_PATCHES_PER_IMAGE = 200
 
 
 class HistogramMap(BaseEstimator):  # type: ignore[misc]
@@ -133,3 +142,156 @@ class ColourMap(HistogramMap):
             amounts = np.stack([1 - (place - low), place - low], axis=2)
             parts.append(self.sum_cells(bins, amounts, COLOUR_BINS))
         return np.asarray(np.sqrt(np.concatenate(parts, axis=2)))
+
+
+class WordMap(HistogramMap):
+    """How often each of a number of visual words occurs in a cell (Csurka et al. 2004).
+
+    Words are centres of k-means on patches of 8 × 8 grey values, each with mean 0 and length 1. `fit` learns them.
+
+    Parameters
+    ----------
+    cell, side : see `HistogramMap`
+    words : number of words
+    random_state : seed of k-means
+
+    >>> images = [np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)]
+    >>> WordMap(words=5, side=40).fit(images)(images[0]).shape
+    (5, 5, 5)
+    """
+
+    def __init__(self, cell: int = CELL, side: int = SIDE, words: int = 48, random_state: int = 0) -> None:
+        super().__init__(cell, side)
+        self.words = words
+        self.random_state = random_state
+
+    def check(self) -> None:
+        super().check()
+        words = whole_number("words", self.words, 2, 10_000)
+        centres = getattr(self, "centres_", None)
+        if centres is not None and (not is_table(centres, 2, "f") or centres.shape != (words, PATCH * PATCH)):
+            raise ValueError(f"centres_ must be {words} patches of {PATCH * PATCH} numbers: fit again")
+
+    def learned_attributes(self) -> dict[str, Any]:
+        return {"centres_": self.centres_}
+
+    def fit(self, images: Iterable[Array]) -> WordMap:
+        """Learn the words from images, pixels (height, width, 3) each."""
+        from sklearn.cluster import KMeans
+
+        self.check()
+        rng = np.random.default_rng(whole_number("random_state", self.random_state, 0))
+        parts = []
+        for pixels in images:
+            found = _patches(pixels)[0]
+            parts.append(found[rng.permutation(len(found))[:MAX_PATCHES_PER_IMAGE]])
+        table = np.concatenate(parts)
+        words = int(self.words)
+        if len(table) < words:
+            raise ValueError(f"{len(table)} patches for words={words}; give more images, or take fewer words")
+        means = KMeans(words, n_init=1, random_state=int(self.random_state), max_iter=50, algorithm="lloyd").fit(table)
+        self.centres_ = means.cluster_centers_
+        return self
+
+    def digest(self) -> str:
+        return super().digest() + hashlib.sha256(self.centres_.tobytes()).hexdigest()
+
+    def __call__(self, pixels: Array) -> Array:
+        if not hasattr(self, "centres_"):
+            raise ValueError("this WordMap has not learned its words: call fit(images) first")
+        patches, rows, columns = _patches(pixels)
+        word = (patches @ self.centres_.T - 0.5 * (self.centres_**2).sum(axis=1)).argmax(axis=1)
+        places = np.full(pixels.shape[:2], int(self.words))
+        places[rows, columns] = word
+        counts = self.sum_cells(places, np.ones(1), int(self.words) + 1)[:, :, : int(self.words)]
+        return np.asarray(np.sqrt(counts * STEP**2))
+
+
+def _patches(pixels: Array) -> tuple[Array, Array, Array]:
+    """Normalised patches of every fourth pixel, and the rows and columns of their middles."""
+    grey = np.pad(as_grey(pixels), PATCH // 2, mode="edge")
+    views = np.lib.stride_tricks.sliding_window_view(grey, (PATCH, PATCH))[:-1:STEP, :-1:STEP]
+    flat = views.reshape(-1, PATCH * PATCH)
+    flat = flat - flat.mean(axis=1, keepdims=True)
+    flat /= np.sqrt((flat**2).sum(axis=1, keepdims=True)) + 0.1
+    y, x = np.indices(views.shape[:2])
+    return flat, STEP * y.ravel(), STEP * x.ravel()
+
+
+class MapStack(BaseEstimator):  # type: ignore[misc]
+    """The features of several maps, cell by cell; finer ones are averaged over the cells of the coarsest.
+
+    Parameters
+    ----------
+    maps : map makers; each gets the image scaled to its own `side`
+
+    >>> stack = MapStack([GradientMap(cell=8), ColourMap(cell=16)])
+    >>> stack(np.zeros((128, 160, 3), np.uint8)).shape
+    (8, 10, 54)
+    """
+
+    def __init__(self, maps: Sequence[Any]) -> None:
+        self.maps = maps
+
+    @property
+    def side(self) -> int:
+        """The largest side that one of the maps takes."""
+        return max(int(one.side) for one in self.maps)
+
+    @property
+    def cell(self) -> float:
+        """Pixels per cell of an image of the largest side."""
+        return float(max(one.cell * self.side / one.side for one in self.maps))
+
+    def check(self) -> None:
+        """Refuse what is no list of map makers."""
+        if not isinstance(self.maps, list | tuple) or not self.maps:
+            raise TypeError("maps must be a list of feature maps, such as [GradientMap(), ColourMap()]")
+        for one in self.maps:
+            one.check()
+
+    @property
+    def needs_fit(self) -> bool:
+        """Whether one of the maps still has to learn from images."""
+        return any(hasattr(one, "fit") and not hasattr(one, "centres_") for one in self.maps)
+
+    def fit(self, images: Iterable[Array]) -> MapStack:
+        """Let those maps learn that can."""
+        given = list(images)
+        for one in self.maps:
+            if hasattr(one, "fit"):
+                one.fit([scale_image(pixels, one.side) for pixels in given])
+        return self
+
+    def digest(self) -> str:
+        parts = [one.digest() for one in self.maps]
+        return " + ".join(parts) if all(parts) else ""
+
+    def __call__(self, pixels: Array) -> Array:
+        height, width = pixels.shape[:2]
+        cell = self.cell
+        rows, columns = int(np.ceil(round(height / cell, 6))), int(np.ceil(round(width / cell, 6)))
+        parts = []
+        for one in self.maps:
+            found = one(scale_image(pixels, one.side) if one.side != self.side else pixels)
+            own = one.cell * self.side / one.side
+            is_same = found.shape[:2] == (rows, columns) and abs(own - cell) < 1e-9
+            parts.append(found if is_same else _averaged(found, own, cell, (rows, columns), (width, height)))
+        return np.concatenate(parts, axis=2).astype(np.float32)
+
+
+def _averaged(found: Array, own: float, cell: float, grid: tuple[int, int], size: tuple[int, int]) -> Array:
+    """A map of cells of ``own`` pixels as one of ``cell`` pixels."""
+    rows, columns = grid
+    y, x = (part.ravel() * cell for part in np.indices(grid))
+    boxes = np.column_stack([x, y, np.minimum(x + cell, size[0]), np.minimum(y + cell, size[1])])
+    ends = np.array([0, len(boxes)])
+    plan = plan_pooling(boxes, ends, np.array([size]), np.array([own]), None)
+    flat = found.reshape(-1, 1, found.shape[2])
+    pooled = pool(flat, np.array([0, len(flat)]), np.array([found.shape[:2]]), plan, ends)
+    return pooled.reshape(rows, columns, -1)
+
+
+def handmade_maps(random_state: int = 0) -> MapStack:
+    """Gradients, textures, colours and visual words together: what `tacit locate` uses where no network is given."""
+    return MapStack([GradientMap(), TextureMap(), ColourMap(), WordMap(random_state=random_state)])

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.location import find_file
-from tacit.data.parameters import file_path, number, reason, whole_number
+from tacit.data.parameters import file_path, number, reason, shorten, whole_number
 from tacit.data.reading import named
 
 SIDE = 480
@@ -209,3 +209,17 @@ def network_path(features: Any) -> Path | None:
     """The path of a network, where features are given by one."""
     is_path = isinstance(features, str | os.PathLike) and str(features).lower().endswith(".onnx")
     return file_path("features", features) if is_path else None
+
+
+def read_features(features: Any) -> Any:
+    """A map maker from what users give: a path of a network, a maker, a function."""
+    path = network_path(features)
+    maker = NetworkMap(path) if path is not None else features
+    if not all(hasattr(maker, name) for name in ("side", "cell", "digest", "check")) or isinstance(maker, type):
+        told = "wrap a function of yours in tacit.vision.maps.CalledMap" if callable(features) else ""
+        raise TypeError(
+            f"features must be the path of a network (.onnx) or a map of tacit.vision.maps, got {shorten(features)}"
+            f"{told and '; ' + told}"
+        )
+    maker.check()
+    return maker

@@ -1,4 +1,4 @@
-"""The best labels of regions: one minimum cut for two labels, alpha-expansion for more."""
+"""The best labels of regions: one minimum cut for two labels, alpha-expansion for more; within limits of shares."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.ragged import states_of
 from tacit.vision.regions import kernels
 
 MAX_SWEEPS = 20
 """Sweeps of alpha-expansion over all labels, at the most; three to five are usual."""
+BISECTIONS = 25
+"""Trials of the price of a label: each is one cut of the images that are not within their limits yet."""
+ROUNDS = 3
+"""How often the labels are gone through where there are more than two: the price of one moves the shares of others."""
+ROOM = 1e-9
+"""Shares may miss a limit by this much: rounding of areas."""
 
 
 class Graphs(NamedTuple):
@@ -94,3 +101,144 @@ def _values(graphs: Graphs, scores: Array, costs: Array, labels: Array) -> Array
     images = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.edge_starts))
     lost = np.bincount(images, costs * (labels[a] != labels[b]), len(graphs.starts) - 1)
     return np.asarray(np.add.reduceat(scores[np.arange(len(labels)), labels], graphs.starts[:-1]) - lost)
+
+
+def violations(shares: Array, labels: Array, starts: Array, limits: Array) -> Array:
+    """By how much the worst label of every image misses its limits; 0 where all are met."""
+    covered = cover(shares, labels, starts, limits.shape[1])
+    miss = np.maximum(limits[:, :, 0] - covered, covered - limits[:, :, 1]).max(axis=1)
+    return np.where(miss > ROOM, miss, 0.0)
+
+
+def cover(shares: Array, labels: Array, starts: Array, k: int) -> Array:
+    """(images, labels): the share of every label."""
+    images = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    flat = np.bincount(images * k + labels, shares, (len(starts) - 1) * k)
+    return np.asarray(flat.reshape(-1, k))
+
+
+def best_within_limits(graphs: Graphs, scores: Array, costs: Array, shares: Array, limits: Array) -> Array:
+    """Labels of a high score whose shares meet the limits, or come as near as was found.
+
+    Where the best labels do not meet them, a label has a price per area (the multiplier of its limit). It is found by
+    bisection; of two labels each price leads to the best labels of the share that they have. Shares that no price
+    leads to are reached by moving single regions, those that cost least per area first.
+    """
+    labels = best_labels(graphs, scores, costs)
+    limits = _of_one_label(limits)
+    n, k = limits.shape[:2]
+    prices = np.zeros((n, k))
+    for _ in range(ROUNDS if k > 2 else 1):
+        for label in range(1 if k == 2 else 0, k):
+            missing = np.flatnonzero(_misses(shares, labels, graphs.starts, limits, label))
+            if missing.size:
+                _set_price(graphs, scores, costs, shares, limits, label, missing, prices, labels)
+        if not violations(shares, labels, graphs.starts, limits).any():
+            break
+    for i in np.flatnonzero(violations(shares, labels, graphs.starts, limits)):
+        own = slice(graphs.starts[i], graphs.starts[i + 1])
+        labels[own] = _moved_singly(labels[own], scores[own], shares[own], limits[i])
+    return labels
+
+
+def _of_one_label(limits: Array) -> Array:
+    """For two labels, the limits of the first are those of the second, read from the other end."""
+    if limits.shape[1] != 2:
+        return limits
+    joined = limits.copy()
+    joined[:, 1, 0] = np.maximum(limits[:, 1, 0], 1 - limits[:, 0, 1])
+    joined[:, 1, 1] = np.minimum(limits[:, 1, 1], 1 - limits[:, 0, 0])
+    joined[:, 0] = 1 - joined[:, 1, ::-1]
+    return joined
+
+
+def _misses(shares: Array, labels: Array, starts: Array, limits: Array, label: int) -> Array:
+    covered = cover(shares, labels, starts, limits.shape[1])[:, label]
+    return (covered < limits[:, label, 0] - ROOM) | (covered > limits[:, label, 1] + ROOM)
+
+
+def _set_price(
+    graphs: Graphs,
+    scores: Array,
+    costs: Array,
+    shares: Array,
+    limits: Array,
+    label: int,
+    images: Array,
+    prices: Array,
+    labels: Array,
+) -> None:
+    """Find the price of a label that brings these images within their limits; ``prices`` and ``labels`` change."""
+    starts = graphs.starts
+    is_low = cover(shares, labels, starts, limits.shape[1])[images, label] < limits[images, label, 0]
+    near, far = prices[images, label].copy(), _highest_prices(graphs, scores, costs, shares, images)
+    far = np.where(is_low, far, -far)
+    part, rows, pairs = _only(graphs, images)
+    best, bound = labels[rows].copy(), limits[images, label]
+    owner = np.repeat(np.arange(images.size), np.diff(part.starts))
+    reached, mark = np.zeros(images.size, dtype=bool), far.copy()
+    for _ in range(BISECTIONS):
+        trial = 0.5 * (near + far)
+        priced = scores[rows] + shares[rows, None] * prices[images][owner]
+        priced[:, label] = scores[rows, label] + shares[rows] * trial[owner]
+        found = best_labels(part, priced, costs[pairs])
+        covered = np.bincount(owner, shares[rows] * (found == label), images.size)
+        enough = np.where(is_low, covered >= bound[:, 0] - ROOM, covered <= bound[:, 1] + ROOM)
+        within = enough & (covered >= bound[:, 0] - ROOM) & (covered <= bound[:, 1] + ROOM)
+        take = within | (enough & ~reached)
+        best = np.where(take[owner], found, best)
+        reached |= within
+        mark = np.where(take, trial, mark)
+        near, far = np.where(enough, near, trial), np.where(enough, trial, far)
+        if np.all(np.abs(far - near) <= 1e-6 * np.abs(far)):
+            break
+    labels[rows] = best
+    prices[images, label] = mark
+
+
+def _highest_prices(graphs: Graphs, scores: Array, costs: Array, shares: Array, images: Array) -> Array:
+    """A price per area at which every region takes, or leaves, a label."""
+    a, b = graphs.ends
+    held = np.bincount(a, costs, len(scores)) + np.bincount(b, costs, len(scores))
+    finite = np.where(np.isfinite(scores), scores, np.nan)
+    spread = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
+    return np.asarray(1e-9 + np.maximum.reduceat((spread + held) / shares, graphs.starts[:-1])[images]) * 1.01
+
+
+def _only(graphs: Graphs, images: Array) -> tuple[Graphs, Array, Array]:
+    """The graphs of some images, and their regions and pairs."""
+
+    rows, starts = states_of(graphs.starts, images)
+    pairs, edge_starts = states_of(graphs.edge_starts, images)
+    return Graphs(starts, edge_starts, np.ascontiguousarray(graphs.edges[pairs])), rows, pairs
+
+
+def _moved_singly(labels: Array, scores: Array, shares: Array, limits: Array) -> Array:
+    """The labels of one image, single regions moved until every limit is met, or no move brings it nearer."""
+    labels, k = labels.copy(), limits.shape[0]
+    every = np.arange(labels.size)
+    for _ in range(2 * labels.size):
+        covered = np.bincount(labels, shares, k)
+        miss = np.maximum(limits[:, 0] - covered, covered - limits[:, 1])
+        worst = int(np.argmax(miss))
+        if miss[worst] <= ROOM:
+            break
+        best = (np.inf, 0, 0)
+        targets = [worst] if covered[worst] < limits[worst, 0] else [j for j in range(k) if j != worst]
+        for j in targets:
+            able = labels != j if j == worst else labels == worst
+            after = (
+                covered[None, :]
+                - shares[:, None] * (labels[:, None] == np.arange(k))
+                + np.where(np.arange(k) == j, shares[:, None], 0.0)
+            )
+            nearer = np.maximum(limits[:, 0] - after, after - limits[:, 1]).max(axis=1) < miss[worst] - ROOM
+            able &= nearer & np.isfinite(scores[:, j])
+            if able.any():
+                price = np.where(able, (scores[every, labels] - scores[:, j]) / shares, np.inf)
+                r = int(np.argmin(price))
+                best = min(best, (float(price[r]), r, j))
+        if not np.isfinite(best[0]):
+            break
+        labels[best[1]] = best[2]
+    return labels

@@ -17,10 +17,9 @@ from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.shared.row_sums import add_rows
 from tacit.vision.regions import kernels
-from tacit.vision.regions.cuts import Graphs, best_labels
+from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, violations
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import read_region_labels
-from tacit.vision.regions.limits import best_within_limits, cover, violations
 
 
 class RegionOracle(PartsOracle):

@@ -1,4 +1,4 @@
-"""Images cut into regions, described by colour, texture, place and neighbours. Needs the extra ``vision``."""
+"""Images cut into regions of even colour (superpixels), each of them described. Needs the extra ``vision``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ from tacit.data.ragged import Ragged
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.runtime.threads import check_jobs
-from tacit.vision.photos import MAX_PIXELS, read_image
+from tacit.vision.photos import MAX_PIXELS, as_colours, cache_folder, image_sources, read_image
 from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Described, describe_regions
 from tacit.vision.regions.graphs import RegionGraphs
-from tacit.vision.window_bags import as_grey, cache_folder, image_sources
 
 KIND = 8
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
-
 MAX_REGIONS = 20_000
 """Regions per image at the most."""
 
@@ -175,20 +173,3 @@ def _cut(colours: Array, setting: _Setting) -> Array:
     if numbered.max() >= MAX_REGIONS:
         raise ValueError(f"{numbered.max() + 1} regions in one image; raise min_size or scale, or shrink the image")
     return numbered
-
-
-def as_colours(image: Array, name: str = "the image") -> Array:
-    """(height, width, 3) in [0, 1], from grey or colours of 1, 8, 16 bits or floats; transparent pixels are white.
-
-    >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
-    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
-    """
-    grey = as_grey(image, name)  # which refuses what is no image
-    if image.ndim == 2 or image.shape[2] < 3:
-        return np.asarray(np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1))
-    pixels = image / np.iinfo(image.dtype).max if image.dtype.kind == "u" else image.astype(np.float64)
-    colours = pixels[:, :, :3]
-    if image.shape[2] == 4:
-        alpha = pixels[:, :, 3:]
-        colours = colours * alpha + (1 - alpha)
-    return np.clip(colours, 0, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,15 +23,19 @@ from tacit.data.parameters import (
 from tacit.data.ragged import Ragged
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
-from tacit.problems import Regions
 from tacit.runtime import Status
-from tacit.vision.regions import RegionLabels
+from tacit.vision.regions.boxed_regions import FilledBoxes, boxed_images, fill_boxes, fill_more_boxes
+from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
+from tacit.vision.regions.problem import Regions
 from tacit.vision.regions.superpixels import regions
-from tacit.vision.regions.weak import weak_labels
-from tacit.vision.segmenter.choice import SEGMENTER_LABELS, choose_C, count_filled, share_right
-from tacit.vision.segmenter.fill_boxes import boxed_images, fill_more_boxes
-from tacit.vision.segmenter.learning import learn_regions
+
+CHOICES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""Values of C that are compared."""
+FOLDS = 5
+MIN_MASKS = 3
+"""With fewer nothing is compared."""
 
 
 class Segmenter(Application):
@@ -109,7 +114,7 @@ class Segmenter(Application):
         if not isinstance(model, StructuredSVM | IterativeLatentSVM) or not isinstance(model.problem, Regions):
             raise ValueError("model_ is missing, or no model of regions; a fitted Segmenter has it")
         self._check_box_model()
-        if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
+        if tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
             raise ValueError(f"model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
         for name in ("C_", "weak_", "accuracy_", "iou_"):
             value = getattr(self, name, None)
@@ -124,7 +129,7 @@ class Segmenter(Application):
             return
         if not isinstance(model, IterativeLatentSVM) or not isinstance(model.problem, Regions):
             raise ValueError("box_model_ is no model of regions; a Segmenter fills in boxes with it")
-        if tuple(np.asarray(model.classes_).tolist()) != SEGMENTER_LABELS:
+        if tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
             raise ValueError(f"box_model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
         if limits.shape != (2,) or limits.dtype.kind != "f" or not 0 <= limits[0] <= limits[1] <= 1:
             raise ValueError(f"box_limits_ are {shorten(limits)}; they are two shares of a box, the lower one first")
@@ -232,3 +237,115 @@ def _check_masks(images: Any, masks: Any) -> list[Any]:
     if isinstance(images, list | tuple) and len(images) != len(own):
         raise ValueError(f"{len(images)} images and {len(own)} masks; give one each, None where there is none")
     return own
+
+
+def learn_regions(
+    graphs: RegionGraphs,
+    y: RegionLabels,
+    masks: Sequence[Any],
+    boxes: Array | None,
+    C: float,
+    weak: float,
+    n_jobs: int | None = None,
+    verbose: int = 1,
+) -> tuple[StructuredSVM | IterativeLatentSVM, FilledBoxes | None]:
+    """The model of a Segmenter, and the boxes that were filled in for it, None where there are none.
+
+    ``C`` is the weight of the loss on images with complete masks, ``weak`` how much all others weigh together beside
+    them.
+    """
+    shared: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "tol": 1e-2}
+    is_known = np.array(
+        [mask is not None and bool((np.asarray(own) >= 0).all()) for own, mask in zip(y, masks, strict=True)]
+    )
+    if is_known.all() or not weak:
+        known = np.flatnonzero(is_known)
+        return StructuredSVM(region_problem(graphs), C=C, **shared).fit(graphs[known], y[known]), None
+    if boxes is None or not boxed_images(masks, boxes).any():
+        total = C * (1 + weak)  # so that masks weigh as much as they do alone
+        return IterativeLatentSVM(region_problem(graphs, weak), C=total, **shared).fit(graphs, y), None
+    filled = fill_boxes(graphs, y, masks, boxes, n_jobs=n_jobs, verbose=verbose)
+    each = weak * is_known.sum() / (~is_known).sum()
+    weights = np.where(boxed_images(masks, boxes), each, 1.0)
+    is_open = np.array([bool((np.asarray(own) < 0).any()) for own in filled.y])
+    weak_of_open = each * is_open.sum() / (~is_open).sum()  # so that each of them has the weight of a filled box
+    total = C * float(np.where(is_open, each, weights).sum()) / int(is_known.sum())
+    problem = region_problem(graphs, weak_of_open)
+    learner = IterativeLatentSVM if is_open.any() else StructuredSVM
+    return learner(problem, C=total, **shared).fit(graphs, filled.y, sample_weight=weights), filled
+
+
+def region_problem(graphs: RegionGraphs, weak: float = 1.0) -> Regions:
+    """What a Segmenter learns: background and object, the features of `tacit.regions` at their scales, others at 1."""
+    is_ours = graphs.nodes.values.shape[1] == len(REGION_SCALES)
+    return Regions(labels=OBJECT_LABELS, weak=weak, scales=REGION_SCALES if is_ours else None)
+
+
+def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) -> tuple[float, tuple[float, float]]:
+    """The C for these masks, and the accuracy and IoU that it had on masks that were held out.
+
+    With fewer than `MIN_MASKS` masks ``C`` is as much as there are masks, so that each weighs 1. With more it is one of
+    `CHOICES`: of all whose IoU in cross-validation is within one standard error of the best, the nearest to the number
+    of masks, by their ratio (see `nearest_good`). A number is taken as it is.
+    """
+    n = len(graphs)
+    candidates = CHOICES if isinstance(app.C, str) else (float(app.C),)
+    if n < MIN_MASKS:
+        return (float(n) if isinstance(app.C, str) else float(app.C)), (np.nan, np.nan)
+    folds = np.array_split(np.random.default_rng(app.random_state).permutation(n), min(FOLDS, n))
+    scores = np.empty((len(candidates), n, 2))
+    for C, own in zip(candidates, scores, strict=True):
+        for fold in folds:
+            rest = np.setdiff1d(np.arange(n), fold)
+            model = StructuredSVM(region_problem(graphs), C=C, tol=1e-2, verbose=0, n_jobs=app.n_jobs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a poor C may not converge, and is not chosen
+                model.fit(graphs[rest], y[rest])
+            for i, found in zip(fold, graphs[fold].paint(model.predict(graphs[fold])), strict=True):
+                own[i] = share_right([found == 1], [truths[i]])
+    best = nearest_good(np.log(candidates), scores[:, :, 1], float(np.log(n)))
+    accuracy, iou = scores[best].mean(axis=0)
+    return candidates[best], (float(accuracy), float(iou))
+
+
+def count_filled(C: float, n_masks: int, n_filled: int) -> float:
+    """The C for masks and filled boxes, from the one that `choose_C` found for the masks alone.
+
+    It is the geometric mean of that and of how many images there are of both kinds. C grows with the number of images
+    that are learned from: for masks alone it is near to their number. A filled box is an image more, though not as good
+    as a mask: so half of the way, by ratios. Boxes that fewer than `MIN_MASKS` masks filled are too rough to count.
+
+    >>> count_filled(3.0, 5, 22), count_filled(2.0, 2, 25)
+    (9.0, 2.0)
+    """
+    return float(np.sqrt(C * (n_masks + n_filled))) if n_masks >= MIN_MASKS and n_filled else C
+
+
+def nearest_good(values: Any, scores: Array, wished: float) -> int:
+    """Which of the values is nearest to the wished one among those that are as good as the best.
+
+    ``scores`` has a row per value and a column per image. As good is one whose mean falls short of the best by no more
+    than the standard error of the difference, image by image: on five masks chance decides the rest.
+
+    >>> nearest_good([0, 1, 2], np.array([[0.1, 0.2, 0.1], [0.8, 0.6, 0.9], [0.8, 0.7, 0.9]]), 0.9)
+    1
+    """
+    best = int(np.argmax(scores.mean(axis=1)))
+    short = scores[best] - scores
+    error = short.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    good = np.flatnonzero(short.mean(axis=1) <= error)
+    return int(good[np.argmin(np.abs(np.asarray(values)[good] - wished))])
+
+
+def share_right(found: Sequence[Array], truths: Sequence[Array]) -> tuple[float, float]:
+    """Mean share of right pixels, and mean intersection over union (1 where both masks are empty).
+
+    >>> share_right([np.array([[True, False]])], [np.array([[True, True]])])
+    (0.5, 0.5)
+    """
+    accuracy = [float((own == truth).mean()) for own, truth in zip(found, truths, strict=True)]
+    iou = [
+        float((own & truth).sum() / either) if (either := int((own | truth).sum())) else 1.0
+        for own, truth in zip(found, truths, strict=True)
+    ]
+    return float(np.mean(accuracy)), float(np.mean(iou))

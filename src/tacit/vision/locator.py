@@ -20,8 +20,8 @@ from tacit.oracle import Schema
 from tacit.problems import Multiclass
 from tacit.runtime import Status
 from tacit.vision.boxes import FoundBoxes
-from tacit.vision.detection.problem import Detection
-from tacit.vision.locator.detectors import (
+from tacit.vision.detection import Detection
+from tacit.vision.detectors import (
     LABEL_WINDOWS,
     LATENT_C,
     best_types,
@@ -30,11 +30,12 @@ from tacit.vision.locator.detectors import (
     settle_boxes,
     window_scores,
 )
-from tacit.vision.locator.recipe import Recipe, choose_detector
+from tacit.vision.locator_recipe import Recipe, choose_detector
 from tacit.vision.maps import handmade_maps
-from tacit.vision.maps.making import read_features, window_maps
-from tacit.vision.maps.map_shards import MapShards
+from tacit.vision.maps.network import read_features
+from tacit.vision.maps.photo_maps import MapShards, as_colours, window_maps
 from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.photos import image_sources, read_photo
 
 LABEL_C = (10.0, 100.0, 1000.0)
 """Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
@@ -338,9 +339,6 @@ class Locator(Application):
 
 
 def _pixels(photos: Any) -> list[Array]:
-    from tacit.vision.maps.making import as_colours
-    from tacit.vision.photos import read_photo
-    from tacit.vision.window_bags import image_sources
 
     found = []
     for source in image_sources(photos):

@@ -9,7 +9,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.labels import find_labels
 from tacit.vision.boxes import overlap
-from tacit.vision.locator.detectors import (
+from tacit.vision.detection import nearest_windows
+from tacit.vision.detectors import (
     SAME,
     SHARED_C,
     best_windows,
@@ -22,7 +23,6 @@ from tacit.vision.locator.detectors import (
     learn_types,
     mean_overlap,
     measure_temperature,
-    nearest_windows,
     window_scores,
 )
 from tacit.vision.maps.window_maps import WindowMaps

@@ -13,9 +13,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.report import Code, Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, histogram
 from tacit.vision.boxes import FoundBoxes, overlap
-from tacit.vision.detection.types import mean_type_images
-from tacit.vision.photos import pillow, read_photo
-from tacit.vision.scaling import scale_image
+from tacit.vision.photos import pillow, read_photo, scale_image
+from tacit.vision.window_types import mean_type_images
 
 SHOWN = 8
 """Photos per section."""
@@ -57,7 +56,7 @@ def locator_page(
     Parameters
     ----------
     locator : fitted
-    photos : what was looked at, `tacit.vision.locator.inputs.Photos`
+    photos : what was looked at, `tacit.vision.locator_command.Photos`
     found : the boxes of these photos
     truth : (n, 4) boxes to compare with, NaN where there is none
     drawn : (n, 4) boxes that were learned from

@@ -1,4 +1,6 @@
-"""Windows of images and their gradients: the candidates in which an object may be. Files need the extra ``vision``."""
+"""Windows of images, described by histograms of oriented gradients (HOG): the candidates in which an object may be.
+
+Files need the extra ``vision``."""
 
 from __future__ import annotations
 
@@ -14,12 +16,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.location import find_place
-from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
+from tacit.data.location import find_folder
+from tacit.data.parameters import reason, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.runtime import Progress
-from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
-from tacit.vision.photos import MAX_PIXELS, image_folder, is_image, read_image
+from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.vision.box_files import read_table
+from tacit.vision.boxes import BoxTable, checked_table, match_rows, nearest
+from tacit.vision.photos import (
+    MAX_PIXELS,
+    as_grey,
+    cache_folder,
+    image_folder,
+    image_size,
+    image_sources,
+    is_image,
+    read_image,
+)
 
 ORIENTATIONS, BLOCK = 9, 2
 CLIP, EPSILON = 0.2, 1e-5
@@ -27,7 +40,6 @@ CLIP, EPSILON = 0.2, 1e-5
 MAX_WINDOWS = 100_000
 MAX_NUMBERS = 1 << 28
 """Numbers that the windows of one image are described by at the most: a gigabyte."""
-MAX_PIXEL_VALUE = 1e6
 KIND = 2
 """Of the description: another number makes every cache anew. Raise it when the numbers change."""
 
@@ -97,32 +109,6 @@ class _Setting(NamedTuple):
 class _Described(NamedTuple):
     hog: Array
     boxes: Array
-
-
-def image_sources(images: Any) -> list[Any]:
-    """Arrays and paths, one an image."""
-    if isinstance(images, np.ndarray):
-        if images.ndim not in (2, 3):
-            raise ValueError(
-                f"an image is (height, width) or (height, width, channels), got shape {images.shape}; "
-                "for several images give list(images)"
-            )
-        return [images]
-    if isinstance(images, (str, os.PathLike)):
-        place = find_place(images)
-        if not os.path.isdir(place):
-            return [place]
-        flat = sorted(file for file in place.iterdir() if is_image(file))
-        return list(flat) or list(image_folder(place).files)
-    if not is_list(images):
-        raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
-    sources = list(images)
-    wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]
-    if wrong:
-        raise TypeError(f"image {wrong[0]} is a {type(sources[wrong[0]]).__name__}; give arrays or paths")
-    if not sources:
-        raise ValueError("no images: the list is empty")
-    return sources
 
 
 def _described(source: Any, name: str, setting: _Setting, folder: Path | None, max_pixels: int) -> _Described:
@@ -252,37 +238,6 @@ def _numbers_per_window(cells: int) -> int:
     return (cells - BLOCK + 1) ** 2 * BLOCK * BLOCK * ORIENTATIONS
 
 
-def as_grey(image: Array, name: str = "the image") -> Array:
-    """Grey values in [0, 1], (height, width), from grey or colours, with or without alpha, of 1, 8, 16 bits or floats.
-
-    >>> as_grey(np.array([[[255, 0, 0, 255], [255, 0, 0, 0]]], np.uint8)).round(3)
-    array([[0.212, 1.   ]])
-    """
-    if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
-        raise ValueError(
-            f"{name} has shape {image.shape}; an image is (height, width), or (height, width, channels) with 1 to 4"
-        )
-    if image.dtype.kind == "u":
-        pixels = image / np.iinfo(image.dtype).max
-    elif image.dtype.kind in "bf":
-        pixels = image.astype(np.float64)
-    else:
-        raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
-    if not np.isfinite(pixels).all():
-        raise ValueError(f"{name} holds NaN or infinity; fill the gap")
-    if np.abs(pixels).max() > MAX_PIXEL_VALUE:
-        raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
-    if pixels.ndim == 2:
-        return np.asarray(pixels)
-    channels = pixels.shape[2]
-    colours = pixels[:, :, : channels if channels % 2 else channels - 1]
-    grey = colours @ np.array([0.2125, 0.7154, 0.0721]) if colours.shape[2] == 3 else colours[:, :, 0]
-    if channels % 2:
-        return np.asarray(grey)
-    alpha = pixels[:, :, -1]
-    return np.asarray(grey * alpha + (1 - alpha))
-
-
 def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     try:
         given = [(w, h) for w, h in sizes]
@@ -303,21 +258,104 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     return pairs
 
 
-def cache_folder(cache: str | os.PathLike[str]) -> Path:
-    folder = folder_of_files("cache", cache)
-    remove_unfinished(folder)
-    return folder
+class BoxedWindows(NamedTuple):
+    """Images as bags of windows, and what is known of each; all in the order of ``files``.
+
+    Attributes
+    ----------
+    X : bags of windows with their boxes and gradients
+    y : (n,) the class of every image
+    hidden : (n,) the window that shares most with the drawn box, −1 where nobody drew one: for ``fit(X, y, hidden=)``
+    boxes : (n, 4) the drawn boxes, NaN where there is none
+    overlap : (n,) how much that window and the box share (intersection over union), 0 where there is no box
+    files : the paths of the images
+    """
+
+    X: Ragged
+    y: Array
+    hidden: Array
+    boxes: Array
+    overlap: Array
+    files: list[Path]
 
 
-def folder_of_files(name: str, path: str | os.PathLike[str]) -> Path:
-    """The folder that a parameter names, made where it is not there."""
-    folder = file_path(name, path)
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
-        ) from error
-    return folder
+def boxed_windows(
+    folder: str | os.PathLike[str],
+    table: Any,
+    sizes: Sequence[tuple[int, int]],
+    stride: int,
+    *,
+    several: str = "error",
+    check_classes: bool = True,
+    cells: int = 4,
+    cache: str | os.PathLike[str] | None = None,
+    max_pixels: int = MAX_PIXELS,
+    verbose: int = 1,
+) -> BoxedWindows:
+    """Windows of all images of a folder, with the boxes that a table has for them, joined by file name.
+
+    Images without a row are kept, their hidden value unknown. A row without an image, a name that fits two images, a
+    class or a size that is not the image's, and a box outside of its image are errors. Needs the extra ``vision``.
+
+    Parameters
+    ----------
+    folder : one subfolder per class; or all images in one folder, then the table says the class of each
+    table : a `tacit.datasets.BoxTable`, or the path of one: ``.csv``, ``.json`` (COCO), ``.xml`` or a folder (VOC)
+    sizes, stride, cells, cache, max_pixels, verbose : of the windows, as in `tacit.windows`
+    several : "error", or "largest": what to do about an image with several boxes, see `tacit.datasets.join_boxes`
+    check_classes : False where the table's classes are not those of the folder, say species and breeds
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("cat/1.png", "dog/1.png"):
+    ...         (Path(folder) / name).parent.mkdir()
+    ...         Image.new("L", (40, 32)).save(f"{folder}/{name}")
+    ...     _ = (Path(folder) / "boxes.csv").write_text("file,xmin,ymin,xmax,ymax\\ndog/1.png,7,0,40,32\\n")
+    ...     data = boxed_windows(folder, f"{folder}/boxes.csv", sizes=[(32, 32)], stride=8)
+    >>> data.y, data.hidden
+    (array(['cat', 'dog'], dtype='<U3'), array([-1,  1]))
+    """
+    check_classes = switch("check_classes", check_classes)
+    boxes = checked_table(table if isinstance(table, BoxTable) else read_table(table))
+    place = find_folder(folder, "images")
+    flat = sorted(file for file in place.iterdir() if is_image(file))
+    files, y = (flat, None) if flat else image_folder(place)
+    rows = match_rows(boxes, files, y if check_classes else None, several=several)
+    known = np.flatnonzero(rows >= 0)
+    if y is None:
+        y = _classes_of_table(boxes, files, rows)
+    for i in known:
+        _check_size(files[i], boxes, int(rows[i]), max_pixels)
+    drawn = np.where((rows >= 0)[:, None], boxes.boxes[rows], np.nan)
+    X = windows(files, sizes, stride, cells=cells, cache=cache, max_pixels=max_pixels, verbose=verbose)
+    hidden, shared = nearest(X, drawn)
+    return BoxedWindows(X, y, hidden, drawn, shared, files)
+
+
+def _classes_of_table(table: BoxTable, files: Sequence[Path], rows: Array) -> Array:
+    y = np.where(rows >= 0, table.y[rows], "")
+    unknown = np.flatnonzero(y == "")
+    if unknown.size:
+        raise ValueError(
+            f"{str(files[unknown[0]])!r} has no class, as have {unknown.size} of {len(files)} images: the folder has "
+            "no subfolders to tell, and neither does the table; make one subfolder per class, or list all images"
+        )
+    return y
+
+
+def _check_size(file: Path, table: BoxTable, row: int, max_pixels: int) -> None:
+    """Boxes drawn in an image of another size lie elsewhere."""
+    width, height = image_size(file, max_pixels)
+    noted = tuple(int(side) for side in table.sizes[row])
+    if min(noted) > 0 and noted != (width, height):
+        raise ValueError(
+            f"{str(file)!r} has {width} × {height} pixels, and row {row} of the table says {noted[0]} × {noted[1]}: "
+            "the box belongs to another version of the image; scale the box, or take that version"
+        )
+    left, top, right, bottom = table.boxes[row].tolist()
+    if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
+        raise ValueError(
+            f"the box {(left, top, right, bottom)} of {str(file)!r} (row {row} of the table) leaves the image of "
+            f"{width} × {height} pixels"
+        )

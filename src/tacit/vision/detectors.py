@@ -17,9 +17,9 @@ from tacit import LatentSVM, StructuredSVM
 from tacit.data.arrays import Array
 from tacit.runtime import Status
 from tacit.vision.boxes import overlap
-from tacit.vision.detection.problem import Detection, nearest_windows
-from tacit.vision.detection.types import start_types
+from tacit.vision.detection import Detection
 from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.window_types import start_types
 
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
@@ -243,24 +243,3 @@ def mean_overlap(found: Array, drawn: Array) -> float:
     """Mean intersection over union, of images with a drawn box."""
     known = ~np.isnan(drawn).any(axis=1)
     return float(overlap(found[known], drawn[known]).mean())
-
-
-__all__ = [
-    "LatentWindows",
-    "SharedWindows",
-    "TypeWindows",
-    "best_types",
-    "best_windows",
-    "boxes_of",
-    "centre_boxes",
-    "find_boxes",
-    "learn_components",
-    "learn_latent",
-    "learn_shared",
-    "learn_types",
-    "mean_overlap",
-    "measure_temperature",
-    "nearest_windows",
-    "settle_boxes",
-    "window_scores",
-]

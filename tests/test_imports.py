@@ -22,10 +22,7 @@ STOREYS = {"data": 0, "oracle": 1, "problems": 2, "penalties": 2, "solvers": 3, 
 
 
 STILL = {
-    "dask/sources.py: the core imports dna",
-    "data/shards/folder.py: the core imports dna",
     "oracle/task.py: oracle imports penalties, which is above it",
-    "problems/candidates.py: the core imports vision",
     "testing/learner_checks.py: the core imports vision",
 }
 """What is still to be moved."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit import Ragged
-from tacit.data.shards.folder import write_shards
+from tacit.data.shard_folder import write_shards
 
 BAG, WIDTH = 50, 100
 """Candidates per bag and features per candidate, in single precision: 20 kB per bag."""

@@ -27,7 +27,7 @@ N_BAGS = 200_000
 N_FEW, FEW = 100_000, 10
 """Bags of the smaller of two folders of small bags, and their candidates; the larger has ten times as many.
 
-Both are larger than what stays in memory between passes (`tacit.data.shards.table.MAX_RESIDENT`)."""
+Both are larger than what stays in memory between passes (`tacit.data.table.MAX_RESIDENT`)."""
 
 REPEATS = 2
 

@@ -319,10 +319,10 @@ def test_strands_are_compared_in_blocks_and_only_where_both_count(monkeypatch):
     X, _, _ = planted_motif(20, 15, "TGACTCA", seed=0)
     monkeypatch.setattr(sharded, "LETTERS_AT_A_TIME", 40)
     source = sources.LoadedSource(lambda: X, "part 0 of X")
-    assert sources.describe(source).flipped is None
+    assert sources.describe(source, Motif(width=7).describe_rows).facts is None
     flipped = orient(read_sequences(X))[1]
     assert flipped.any()
-    assert np.array_equal(sources.describe(source, is_symmetric=True).flipped, flipped)
+    assert np.array_equal(sources.describe(source, Motif(width=7, strands="both").describe_rows).facts, flipped)
 
 
 def test_a_worker_in_the_process_of_the_user_leaves_its_allocator_alone(client):

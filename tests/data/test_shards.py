@@ -163,7 +163,7 @@ def test_shards_of_parquet_files(tmp_path):
 
 
 def test_pages_are_given_back(tmp_path, monkeypatch):
-    from tacit.data.shards import table
+    from tacit.data import table
 
     monkeypatch.setattr(table, "MAX_RESIDENT", 0)
     bags = Ragged(np.ones((400_000, 20)), np.arange(0, 400_001, 10))  # 64 MB

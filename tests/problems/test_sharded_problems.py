@@ -9,8 +9,8 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 
 from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
-from tacit.data.shards import ShardedTable
-from tacit.data.shards.folder import digest_array, read_manifest
+from tacit.data.shard_folder import digest_array, read_manifest
+from tacit.data.table import ShardedTable
 from tacit.datasets import planted_motif
 from tacit.dna.motif import sharded
 from tacit.oracle import CapabilityError

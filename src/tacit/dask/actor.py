@@ -13,8 +13,7 @@ import numpy as np
 
 from tacit.dask.sources import Source, walk
 from tacit.data.arrays import Array
-from tacit.data.shards import ShardedTable
-from tacit.data.shards.table import MAX_RESIDENT
+from tacit.data.table import MAX_RESIDENT, ShardedTable
 from tacit.oracle.contracts import take_code
 from tacit.problems.shared.principal_components import Moments, sum_moments
 from tacit.runtime.threads import one_blas_thread

@@ -13,7 +13,6 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.learners.learner import Learner
 from tacit.oracle import CapabilityError
-from tacit.problems import Motif
 from tacit.solvers import FrankWolfe, Subgradient
 
 L = TypeVar("L", bound=Learner)
@@ -49,8 +48,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
         )
     client = _find_client(client)
     sources = read_sources(X)
-    is_symmetric = isinstance(model.problem, Motif) and model.problem.is_symmetric
-    parts = client.gather(client.map(describe, sources, is_symmetric=is_symmetric, pure=False))
+    parts = client.gather(client.map(describe, sources, look=model.problem.describe_rows, pure=False))
     found = [_described(part) for part in parts]
     for source, part in zip(sources, found, strict=True):
         if part[:3] != found[0][:3] or (part.boxes is None) != (found[0].boxes is None):

@@ -15,8 +15,9 @@ from tacit.dask.actor import Answer, Question, Span, TaskPart, moments_of
 from tacit.dask.cluster import Actors
 from tacit.dask.sources import Description, Source
 from tacit.data.arrays import Array
-from tacit.data.shards import ShardedTable, Shards
-from tacit.data.shards.folder import Manifest
+from tacit.data.shard_folder import Manifest
+from tacit.data.shards import Shards
+from tacit.data.table import ShardedTable
 from tacit.oracle import Assignment, CapabilityError
 from tacit.oracle.digests import combine_crc32
 from tacit.problems.shared.principal_components import Moments
@@ -119,8 +120,8 @@ class RemoteShards(Shards):
         self.offsets = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64)
         boxes = [part.boxes for part in found if part.boxes is not None]
         self.__dict__["boxes"] = np.concatenate(boxes) if boxes else None
-        flipped = [part.flipped for part in found if part.flipped is not None]
-        self.flipped = np.concatenate(flipped) if flipped else None
+        facts = [part.facts for part in found if part.facts is not None]
+        self.facts = np.concatenate(facts) if facts else None
 
     is_here = False
 

@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, check_offsets, first_non_finite, locate
+from tacit.data.arrays import Array, check_offsets, first_non_finite
 from tacit.data.parameters import shorten
-from tacit.data.shards import ShardedTable, Shards
-from tacit.data.shards.folder import Piece, as_rows, kind_of, open_part, read_manifest
-from tacit.data.shards.mapped import MappedArray
-from tacit.dna.letters import MEANING, first_unknown
-from tacit.dna.motif.sharded import flips
+from tacit.data.shard_folder import Piece, as_rows, kind_of, open_part, read_manifest
+from tacit.data.shards import Shards
+from tacit.data.table import MappedArray, ShardedTable
 from tacit.oracle.digests import combine_crc32
 
 
@@ -76,8 +74,8 @@ Source = FolderSource | LoadedSource
 class Description(NamedTuple):
     """What this process has to know of a shard: all but its features.
 
-    ``flipped`` says of sequences of letters which come after their reverse complement in the alphabet, where that is
-    asked for; ``first_row`` is (1, width), or (0, width) of an empty shard.
+    ``facts`` is what the problem says of its samples (`tacit.oracle.Problem.describe_rows`); ``first_row`` is
+    (1, width), or (0, width) of an empty shard.
     """
 
     kind: str
@@ -87,15 +85,15 @@ class Description(NamedTuple):
     lengths: Array | None
     boxes: Array | None
     crc: int
-    flipped: Array | None
+    facts: Array | None
     stamp: tuple[int, int] | None
     first_row: Array
 
 
-def describe(source: Source, is_symmetric: bool = False) -> Description | str:
+def describe(source: Source, look: Callable[[ShardedTable, Array], Array | None] | None = None) -> Description | str:
     """Read a shard once, where it is; a sentence where that fails, because errors of workers lose their words.
 
-    ``is_symmetric`` says whether sequences are compared with their reverse complements.
+    ``look`` is `tacit.oracle.Problem.describe_rows`.
     """
     try:
         stamp = source.stamp()  # before the rows: a file that is changed while it is read has another one afterwards
@@ -119,18 +117,16 @@ def describe(source: Source, is_symmetric: bool = False) -> Description | str:
             != read_manifest(source.folder).shards[source.place].digests["values"]
         ):
             return f"{source.name} has changed since it was written: its checksum is another; write the shards again"
-    kind = kind_of(rows, offsets)
-    lengths = None if offsets is None else np.diff(offsets)
-    flipped = None
-    if kind == "letters" and offsets is not None:
+    facts = None
+    if look is not None and offsets is not None:
         try:
-            check_sequences(values, offsets)
+            facts = look(ShardedTable([values], max_resident=0), offsets)
         except ValueError as error:
-            return f"{source.name} has {error}"
-        flipped = flips(ShardedTable([values], max_resident=0), offsets) if is_symmetric else None
+            return f"{source.name} {error}"
+    kind, lengths = kind_of(rows, offsets), None if offsets is None else np.diff(offsets)
     first_row = np.array(rows[:1])
     return Description(
-        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, flipped, stamp, first_row
+        kind, rows.dtype.str, int(rows.shape[1]), len(rows), lengths, boxes, crc, facts, stamp, first_row
     )
 
 
@@ -146,23 +142,6 @@ def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambd
         if not isinstance(values, np.ndarray):
             values.give_back(start, start + len(part))
     return crc
-
-
-def check_sequences(values: Array | MappedArray, offsets: Array) -> None:
-    """Refuse empty sequences, and what is no letter of DNA."""
-    empty = np.flatnonzero(np.diff(offsets) == 0)
-    if empty.size:
-        raise ValueError(f"0 letters in its sequence {empty[0]}; drop it ({empty.size} are empty)")
-    before = 0
-    for rows in ShardedTable([values], max_resident=0).chunks():
-        place = first_unknown(rows)
-        if place is not None:
-            i, position = locate(offsets, before + place)
-            raise ValueError(
-                f"{chr(rows.ravel()[place])!r} at position {position} of its sequence {i}, which is no letter of DNA; "
-                f"letters are {''.join(MEANING)} and U: drop the sequence or write N"
-            )
-        before += len(rows)
 
 
 def refuse_non_finite(first: int, rows: Array) -> None:

@@ -33,6 +33,46 @@ def locate(offsets: Array, place: int) -> tuple[int, int]:
     return i, int(place) - int(offsets[i])
 
 
+def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
+    """The rows of the chosen samples, one sample after the other, and the offsets that cut them.
+
+    >>> states_of(np.array([0, 2, 5]), np.array([1, 0]))
+    (array([2, 3, 4, 0, 1]), array([0, 3, 5]))
+    """
+    lengths = offsets[index + 1] - offsets[index]
+    cuts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    rows = np.arange(cuts[-1]) + np.repeat(offsets[index] - cuts[:-1], lengths)
+    return rows, cuts
+
+
+def places_of(offsets: Array, samples: Rows) -> Any:
+    """The rows of the chosen samples: a slice where the samples are consecutive, else an array.
+
+    >>> places_of(np.array([0, 2, 5]), slice(1, 2)), places_of(np.array([0, 2, 5]), np.array([1]))
+    (slice(2, 5, None), array([2, 3, 4]))
+    """
+    if samples is None:
+        return slice(0, int(offsets[-1]))
+    if isinstance(samples, slice):
+        first, last = span(samples, offsets.size - 1)
+        return slice(int(offsets[first]), int(offsets[last]))
+    return states_of(offsets, np.asarray(samples))[0]
+
+
+def starts_of(offsets: Array, samples: Rows) -> Array:
+    """The offsets that cut the rows of the chosen samples.
+
+    >>> starts_of(np.array([0, 2, 5, 6]), slice(1, 3))
+    array([0, 3, 4])
+    """
+    if samples is None:
+        return offsets
+    if isinstance(samples, slice):
+        first, last = span(samples, offsets.size - 1)
+        return np.asarray(offsets[first : last + 1] - offsets[first])
+    return states_of(offsets, np.asarray(samples))[1]
+
+
 def check_offsets(offsets: Any, n_rows: int, name: str = "offsets") -> Array:
     """Offsets that cut so many rows into samples, as int64; kernels read wherever they point, so others are refused.
 

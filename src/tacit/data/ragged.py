@@ -11,9 +11,10 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array, Rows, as_csr, check_offsets, find_uneven, locate, span
+from tacit.data.arrays import Array, as_csr, check_offsets, find_uneven, first_non_finite, locate, states_of
 from tacit.data.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
-from tacit.data.parameters import is_hashable, is_list, is_whole, numbers, reason, shorten
+from tacit.data.boxes import check_boxes
+from tacit.data.parameters import is_hashable, is_list, is_whole, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -102,7 +103,7 @@ class Ragged:
         offsets = check_offsets(offsets, values.shape[0])
         self.values = values
         self.offsets = offsets
-        self.boxes: Array | None = None if boxes is None else _as_boxes(boxes, offsets)
+        self.boxes: Array | None = None if boxes is None else check_boxes(boxes, offsets)
 
     @property
     def shape(self) -> tuple[int]:
@@ -317,70 +318,51 @@ class Ragged:
         return Ragged.from_list(samples)
 
 
+def read_ragged(X: Any, sample: str, row: str) -> Ragged:
+    """Check samples of at least one row each, finite numbers throughout; errors use the words ``sample`` and ``row``.
+
+    >>> read_ragged([[[1, 2]], [[3, 4], [5, 6]]], "bag", "candidate")
+    Ragged(2 samples, 1–2 rows each; 3 × 2 float64)
+    """
+    samples = Ragged.of(X)
+    if len(samples) == 0:
+        raise ValueError(f"no {sample}s: X holds 0 samples, a minimum of 1 is required")
+    if samples.values.ndim == 1 and samples.values.size and isinstance(samples.values[0], dict):
+        raise ValueError(
+            f"{row}s are dicts of features, and numbers are needed; put a vectoriser in front: "
+            "make_pipeline(Ragged.map(DictVectorizer()), model)"
+        )
+    if samples.values.ndim != 2:
+        raise ValueError(
+            f"a {row} is a vector of numbers, these {sample}s have rows of shape {samples.values.shape[1:]}; for a "
+            f"single {sample} pass [{sample}], and {sample}.reshape(-1, 1) makes numbers into {row}s"
+        )
+    empty = np.flatnonzero(samples.lengths == 0)
+    if empty.size:
+        raise ValueError(f"{sample} {empty[0]} has 0 {row}s; drop it or give it one")
+    if samples.values.shape[1] == 0:
+        raise ValueError(f"{row}s have 0 feature(s) while a minimum of 1 is required")
+    if samples.dtype not in (np.float64, np.float32):
+        if samples.dtype.kind not in "biuf":
+            raise ValueError(f"{row}s hold {samples.dtype}, not numbers; encode them first (DictVectorizer, say)")
+        kind = np.float32 if samples.dtype == np.float16 else np.float64
+        samples = samples.with_values(samples.values.astype(kind))
+    place = first_non_finite(samples.values)
+    if place:
+        i, t = locate(samples.offsets, place[0])
+        raise ValueError(
+            f"X contains NaN or infinity: {samples.values[place]} in {sample} {i}, {row} {t}, "
+            f"feature {place[1]}; drop the {row} or fill the gap"
+        )
+    return samples
+
+
 def _as_box_list(own: Any) -> Any:
     """An entry of a list of boxes as an array; None where it is none."""
     try:
         return np.asarray(own)
     except ValueError:
         return None
-
-
-def _as_boxes(boxes: Any, offsets: Array) -> Array:
-    table = numbers("boxes", boxes, "four numbers per row: x_min, y_min, x_max, y_max")
-    if table.shape != (offsets[-1], 4):
-        raise ValueError(
-            f"boxes have shape {table.shape} for {offsets[-1]} rows; give four numbers per row: x_min, y_min, x_max, "
-            "y_max"
-        )
-    good = np.isfinite(table).all(axis=1) & (table[:, 0] < table[:, 2]) & (table[:, 1] < table[:, 3])
-    if not good.all():
-        row = int(np.argmin(good))
-        i, place = locate(offsets, row)
-        raise ValueError(
-            f"the box of sample {i}, row {place} is {table[row].tolist()}; x_min must be below x_max and "
-            "y_min below y_max"
-        )
-    return table
-
-
-def states_of(offsets: Array, index: Array) -> tuple[Array, Array]:
-    """The rows of the chosen samples, one sample after the other, and the offsets that cut them.
-
-    >>> states_of(np.array([0, 2, 5]), np.array([1, 0]))
-    (array([2, 3, 4, 0, 1]), array([0, 3, 5]))
-    """
-    lengths = offsets[index + 1] - offsets[index]
-    cuts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    rows = np.arange(cuts[-1]) + np.repeat(offsets[index] - cuts[:-1], lengths)
-    return rows, cuts
-
-
-def places_of(offsets: Array, samples: Rows) -> Any:
-    """The rows of the chosen samples: a slice where the samples are consecutive, else an array.
-
-    >>> places_of(np.array([0, 2, 5]), slice(1, 2)), places_of(np.array([0, 2, 5]), np.array([1]))
-    (slice(2, 5, None), array([2, 3, 4]))
-    """
-    if samples is None:
-        return slice(0, int(offsets[-1]))
-    if isinstance(samples, slice):
-        first, last = span(samples, offsets.size - 1)
-        return slice(int(offsets[first]), int(offsets[last]))
-    return states_of(offsets, np.asarray(samples))[0]
-
-
-def starts_of(offsets: Array, samples: Rows) -> Array:
-    """The offsets that cut the rows of the chosen samples.
-
-    >>> starts_of(np.array([0, 2, 5, 6]), slice(1, 3))
-    array([0, 3, 4])
-    """
-    if samples is None:
-        return offsets
-    if isinstance(samples, slice):
-        first, last = span(samples, offsets.size - 1)
-        return np.asarray(offsets[first : last + 1] - offsets[first])
-    return states_of(offsets, np.asarray(samples))[1]
 
 
 def _only_key(key: tuple[Any, ...]) -> Any:

@@ -1,4 +1,6 @@
-"""The one limit of all readers: how much a file may take in memory, whatever it promises and however it is packed.
+"""Files of users: where they are, and the one limit of all readers.
+
+A data set is in a folder that the caller names, or in one below the folder that TACIT_DATA names.
 
 A file of a megabyte can unpack to gigabytes, and a header of a few bytes can promise more than there is. So a reader
 takes at most ``max_bytes`` from a file, `MAX_BYTES` unless its caller says otherwise, and finds out before it takes
@@ -14,7 +16,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from tacit.data.parameters import reason, shorten, whole_number
+from tacit.data.parameters import file_path, reason, shorten, whole_number
 
 MAX_BYTES = 1 << 28
 """Bytes that a reader takes from one file, unpacked: 256 MiB. Text may take ten times as much as Python objects."""
@@ -91,3 +93,44 @@ def named(place: str | os.PathLike[str]) -> str:
     """A file as messages name it: the end of a long path, in quotes."""
     text = os.fspath(place)
     return repr(text) if len(text) <= 300 else shorten(text, 300)
+
+
+VARIABLE = "TACIT_DATA"
+"""The environment variable that names the folder of data sets."""
+
+
+def find_folder(folder: str | os.PathLike[str] | None, name: str) -> Path:
+    """``folder``, here or below ``$TACIT_DATA``, or ``name`` below that if it is None; an error says what to set.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     find_folder(home, "mnist") == Path(home)
+    True
+    """
+    home, under = os.environ.get(VARIABLE), file_path("name", name)
+    if folder is None and not home:
+        raise FileNotFoundError(
+            f"no folder given and {VARIABLE} is not set: pass folder=..., or set {VARIABLE} to the folder that "
+            f"holds {name!r}"
+        )
+    place = find_place(folder) if folder is not None else Path(str(home)) / under
+    if not os.path.isdir(place):
+        why = f" ({VARIABLE} is {home!r})" if folder is None else ""
+        raise FileNotFoundError(f"there is no folder {named(place)}{why}")
+    return place
+
+
+def find_file(path: str | os.PathLike[str], what: str) -> Path:
+    """The path of a file that is there; the error says what was looked for."""
+    place = find_place(path)
+    if not os.path.isfile(place):
+        kind = "a folder" if os.path.isdir(place) else "missing"
+        raise FileNotFoundError(f"{named(place)} is {kind}, and should be {what}")
+    return place
+
+
+def find_place(path: str | os.PathLike[str]) -> Path:
+    """The path itself, or the same below ``$TACIT_DATA`` if it is there alone."""
+    place, home = file_path("path", path), os.environ.get(VARIABLE)
+    is_there_alone = home and not os.path.exists(place) and os.path.exists(Path(home) / place)
+    return Path(home) / place if home and is_there_alone else place

@@ -1,4 +1,4 @@
-from tacit.data.location import find_folder as find_folder
+from tacit.data.reading import find_folder as find_folder
 from tacit.datasets.dna_sequences import planted_motif as planted_motif
 from tacit.datasets.dna_sequences import uniprobe as uniprobe
 from tacit.datasets.drawn import DrawnDigits as DrawnDigits

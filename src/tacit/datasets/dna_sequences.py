@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_folder
 from tacit.data.parameters import number, one_of, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, named, read_bytes
+from tacit.data.reading import MAX_BYTES, find_folder, named, read_bytes
 
 
 class Planted(NamedTuple):

@@ -14,9 +14,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import kind_of_label
-from tacit.data.location import find_file, find_folder
 from tacit.data.parameters import even_table, file_path, is_list, one_of, reason, shorten
-from tacit.data.reading import MAX_BYTES, check_promise, named, opened, unreadable
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, named, opened, unreadable
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MAX_DIMENSIONS = 32

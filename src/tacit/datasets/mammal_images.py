@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file, find_folder
 from tacit.data.parameters import reason, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, check_promise, named, read_text, unreadable
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, named, read_text, unreadable
 from tacit.runtime.archive import StorageError, read_array
 
 _ARRAYS = {"hog": 2, "position": 2, "offsets": 1}

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file, find_folder
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_folder, named, read_text
 
 
 class Pautomac(NamedTuple):

@@ -78,3 +78,20 @@ def first_unknown(letters: Array) -> int | None:
 def letters_of(codes: Array) -> Array:
     """The ASCII letters of codes: the inverse of `letter_codes`, in upper case and with T for U."""
     return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]
+
+
+class DnaText:
+    """Sequences in shards: see `tacit.data.shard_folder.TextKind`."""
+
+    @staticmethod
+    def check(letters: Array, offsets: Array, X: Any) -> Array:
+        return known_codes(letters, offsets, X)
+
+    @staticmethod
+    def plain(letters: Array) -> Array:
+        """Letters in upper case, and T for U: as sequences are compared."""
+        upper = np.where((letters >= ord("a")) & (letters <= ord("z")), letters - 32, letters).astype(np.uint8)
+        return np.where(upper == ord("U"), np.uint8(ord("T")), upper)
+
+
+DNA_TEXT = DnaText()

@@ -89,17 +89,35 @@ def _joined(X: list[Any]) -> tuple[Array, Array]:
 
 def check_shard_letters(shards: Any) -> None:
     """Refuse shards that hold what is no letter of DNA; the error names the shard."""
+    found = _find_unknown(shards.values, shards.offsets)
+    if found:
+        i, where = found
+        raise ValueError(f"{shards.name_of(i)} has {where} of sequence {i}, {_REMEDY}, and write the shards again")
+
+
+def check_letters(table: Any, offsets: Array) -> None:
+    """Refuse empty sequences, and what is no letter of DNA, in a table of letters."""
+    empty = np.flatnonzero(np.diff(offsets) == 0)
+    if empty.size:
+        raise ValueError(f"has 0 letters in its sequence {empty[0]}; drop it ({empty.size} are empty)")
+    found = _find_unknown(table, offsets)
+    if found:
+        raise ValueError(f"has {found[1]} of its sequence {found[0]}, {_REMEDY}")
+
+
+_REMEDY = f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N"
+
+
+def _find_unknown(table: Any, offsets: Array) -> tuple[int, str] | None:
+    """The sequence of the first byte that is not a letter, and what stands where."""
     before = 0
-    for rows in shards.values.chunks():
+    for rows in table.chunks():
         place = first_unknown(rows)
         if place is not None:
-            i, position = locate(shards.offsets, before + place)
-            raise ValueError(
-                f"{shards.name_of(i)} has {chr(rows.ravel()[place])!r} at position {position} of sequence {i}, "
-                f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N, and "
-                "write the shards again"
-            )
+            i, position = locate(offsets, before + place)
+            return i, f"{chr(rows.ravel()[place])!r} at position {position}"
         before += len(rows)
+    return None
 
 
 def load_letters(shards: Shards) -> Ragged:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
-from tacit.data.ragged import places_of
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -204,6 +203,13 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     def checked(self, X: Any) -> Any:
         """The checked input: what `read` returns, or returned before."""
         return X.data if isinstance(X, Read) else self.read(X)
+
+    def describe_rows(self, table: Any, offsets: Array) -> Array | None:
+        """What `bind` has to know of the samples of a shard that another process reads, one entry each, or None.
+
+        It runs where the rows are, and refuses those that cannot be; the message follows the name of the shard.
+        """
+        return None
 
     def check(self) -> None:
         """Refuse invalid parameters, as far as that can be seen without data."""

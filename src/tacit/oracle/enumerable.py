@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, smallest_integers, span
+from tacit.data.arrays import Array, Rows, places_of, smallest_integers, span, states_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import even_table, shorten
-from tacit.data.ragged import places_of, states_of
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums

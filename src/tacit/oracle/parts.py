@@ -8,8 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate, smallest_integers
-from tacit.data.ragged import places_of, starts_of
+from tacit.data.arrays import Array, Rows, locate, places_of, smallest_integers, starts_of
 from tacit.oracle.contracts import TARGET, Assignment, Schema
 
 

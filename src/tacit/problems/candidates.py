@@ -7,14 +7,13 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.ragged import Ragged
-from tacit.data.ragged_rows import read_ragged, read_shards
-from tacit.data.shards import Shards
+from tacit.data.boxes import overlap
+from tacit.data.ragged import Ragged, read_ragged
+from tacit.data.shards import Shards, read_shards
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.classes.problem import TableProblem
-from tacit.vision.boxes import overlap
 
 
 class Candidates(TableProblem):

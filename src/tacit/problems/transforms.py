@@ -14,8 +14,7 @@ from sklearn.decomposition import PCA
 from tacit.data.arrays import Array, first_non_finite, is_table
 from tacit.data.labels import read_classes
 from tacit.data.parameters import even_table, one_of, shorten, whole_number
-from tacit.data.ragged_rows import read_table_shards
-from tacit.data.shards import Shards
+from tacit.data.shards import Shards, read_table_shards
 from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import is_table
 from tacit.data.parameters import random_numbers, shorten, whole_number
-from tacit.data.ragged import Ragged
-from tacit.data.ragged_rows import read_ragged
+from tacit.data.ragged import Ragged, read_ragged
 from tacit.text.word_features import number_words
 from tacit.text.word_kinds import word_shape
 

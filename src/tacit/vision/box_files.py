@@ -22,9 +22,8 @@ from xml.parsers import expat
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file, find_place
 from tacit.data.parameters import file_path, numbers, reason, shorten
-from tacit.data.reading import MAX_BYTES, named, read_bytes, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_place, named, read_bytes, read_text
 from tacit.vision.boxes import MAX_SIDE, BoxTable, checked_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")

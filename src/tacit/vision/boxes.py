@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
+from tacit.data.boxes import overlap
 from tacit.data.labels import read_labels
 from tacit.data.lines import one_line
 from tacit.data.parameters import has_length, is_list, number, numbers, one_of, shorten, whole_number
@@ -31,29 +32,6 @@ __all__ = [
 
 MAX_SIDE = 1e9
 """No image has more pixels across, or down."""
-
-
-def overlap(first: Any, second: Any) -> Array:
-    """Intersection over union of boxes (x_min, y_min, x_max, y_max), pair by pair; shapes broadcast as in NumPy.
-
-    Boxes without area share nothing, not even with themselves.
-
-    >>> overlap([0, 0, 2, 2], [[0, 0, 2, 2], [1, 0, 3, 2], [5, 5, 6, 6]]).round(3)
-    array([1.   , 0.333, 0.   ])
-    """
-    a, b = numbers("first", first), numbers("second", second)
-    for name, part in (("first", a), ("second", b)):
-        if part.shape[-1:] != (4,):
-            raise ValueError(f"{name} has shape {part.shape}; a box is four numbers, x_min, y_min, x_max, y_max")
-    try:
-        np.broadcast_shapes(a.shape, b.shape)
-    except ValueError as error:
-        raise ValueError(f"boxes of the shapes {a.shape} and {b.shape} do not pair up") from error
-    low = np.maximum(a[..., :2], b[..., :2])
-    high = np.minimum(a[..., 2:], b[..., 2:])
-    shared = np.prod(np.maximum(high - low, 0.0), axis=-1)
-    areas = np.prod(a[..., 2:] - a[..., :2], axis=-1) + np.prod(b[..., 2:] - b[..., :2], axis=-1)
-    return np.asarray(shared / np.where(shared == 0, 1.0, areas - shared))
 
 
 class Nearest(NamedTuple):

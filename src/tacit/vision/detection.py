@@ -14,10 +14,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.decomposition import PCA
 
-from tacit.data.arrays import Array, Rows, is_table, span
+from tacit.data.arrays import Array, Rows, is_table, span, states_of
 from tacit.data.labels import read_classes
 from tacit.data.parameters import one_of, shorten, switch, whole_number
-from tacit.data.ragged import states_of
 from tacit.oracle import EnumerableOracle, Example, LossTable, PairLoss, Schema
 from tacit.oracle.digests import checksum
 from tacit.oracle.hidden_loss import Reference

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.location import find_folder
 from tacit.data.parameters import reason, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.reading import find_folder
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.vision.box_files import read_table

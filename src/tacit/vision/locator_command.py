@@ -15,9 +15,8 @@ import numpy as np
 from tacit import load
 from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
 from tacit.data.arrays import Array
-from tacit.data.location import find_folder, find_place
 from tacit.data.parameters import reason
-from tacit.data.reading import named
+from tacit.data.reading import find_folder, find_place, named
 from tacit.report import render
 from tacit.runtime import Status
 from tacit.vision.box_files import read_table, write_boxes_coco, write_boxes_csv

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file, find_folder, find_place
 from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
-from tacit.data.reading import named
+from tacit.data.reading import find_file, find_folder, find_place, named
 from tacit.runtime.archive import remove_unfinished
 
 T = TypeVar("T")

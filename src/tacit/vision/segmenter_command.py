@@ -13,8 +13,8 @@ import numpy as np
 
 from tacit.commands import INTERRUPTED, CommandRun, run_options
 from tacit.data.arrays import Array
-from tacit.data.location import find_folder
 from tacit.data.parameters import shorten
+from tacit.data.reading import find_folder
 from tacit.report import render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows

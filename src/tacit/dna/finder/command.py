@@ -83,7 +83,7 @@ def motif(
     which the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
     predictions.tsv, model.tacit and run.json.
     """
-    from tacit.data.shards.folder import listed
+    from tacit.data.shard_folder import listed
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
     from tacit.dna.finder.evidence import LIKENESS, match_known, tell_lengths

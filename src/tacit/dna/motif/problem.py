@@ -15,10 +15,10 @@ from tacit.data.shards import Shards
 from tacit.dna.letters import MEANING
 from tacit.dna.motif.known_windows import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
-from tacit.dna.motif.sharded import ShardedMotifOracle
+from tacit.dna.motif.sharded import ShardedMotifOracle, flips
 from tacit.dna.motif.site_example import site_example
 from tacit.dna.motif.sites import SiteLayout, SiteOracle, read_sites
-from tacit.dna.sequences import check_shard_letters, read_sequences
+from tacit.dna.sequences import check_letters, check_shard_letters, read_sequences
 from tacit.dna.words import count_shares
 from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
@@ -172,6 +172,13 @@ class Motif(Problem):
             check_shard_letters(shards)
         return shards
 
+    def describe_rows(self, table: Any, offsets: Array) -> Array | None:
+        """Which sequences come after their reverse complement in the alphabet, where both strands count."""
+        if table.dtype != np.uint8:  # not letters: `read` refuses the shards
+            return None
+        check_letters(table, offsets)
+        return flips(table, offsets) if self.features == "full" and self.strands == "both" else None
+
     def schema(self, X: Any, y: Any) -> Schema:
         sequences = self.checked(X)
         classes = read_classes(self.classes, y, len(sequences))
@@ -220,11 +227,6 @@ class Motif(Problem):
             read_costs(self.loss, classes, ("start",))
         elif self.features == "sites":
             raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
-
-    @property
-    def is_symmetric(self) -> bool:
-        """Whether a sequence and its reverse complement are the same data; see `Layout`."""
-        return bool(self.features == "full" and self.strands == "both")
 
     def _layout(self) -> Layout:
         return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")

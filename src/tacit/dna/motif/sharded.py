@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
-from tacit.data.ragged import Ragged, states_of
+from tacit.data.arrays import Array, Rows, states_of
+from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.dna.letters import letter_codes
 from tacit.dna.motif.oracle import MotifOracle
@@ -36,7 +36,7 @@ class ShardedMotifOracle(MotifOracle):
         self.row_offsets = sequences.offsets
         self._flipped = np.zeros(len(sequences), dtype=bool)
         if self._layout.is_symmetric:
-            known = getattr(sequences, "flipped", None)
+            known = getattr(sequences, "facts", None)
             self._flipped = flips(sequences.values, sequences.offsets) if known is None else known
 
     @property

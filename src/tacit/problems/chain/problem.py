@@ -10,9 +10,8 @@ import numpy as np
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import check_listed, find_labels, kind_of_label
 from tacit.data.parameters import has_length, is_list, shorten, switch
-from tacit.data.ragged import Ragged
-from tacit.data.ragged_rows import read_ragged, read_shards
-from tacit.data.shards import Shards
+from tacit.data.ragged import Ragged, read_ragged
+from tacit.data.shards import Shards, read_shards
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.sharded import ShardedChainOracle

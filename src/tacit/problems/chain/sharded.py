@@ -7,7 +7,8 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.data.shards import ShardedTable, Shards
+from tacit.data.shards import Shards
+from tacit.data.table import ShardedTable
 from tacit.oracle import Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.chain.oracle import ChainOracle

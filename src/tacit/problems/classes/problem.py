@@ -11,7 +11,7 @@ from sklearn.utils import ClassifierTags
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.data.parameters import switch
-from tacit.data.shards import ShardedTable
+from tacit.data.table import ShardedTable
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden

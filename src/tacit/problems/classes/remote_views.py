@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.shards import ShardedTable
+from tacit.data.table import ShardedTable
 from tacit.oracle import Schema
 from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
 from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, sample_blocks

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.shards import ShardedTable
-from tacit.data.shards.mapped import MappedArray
+from tacit.data.table import MappedArray, ShardedTable
 from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, sample_blocks
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, places_of, states_of
 from tacit.data.labels import is_missing
 from tacit.data.parameters import is_list, is_not_negative, is_whole, number, shorten
-from tacit.data.ragged import Ragged, places_of, states_of
+from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum

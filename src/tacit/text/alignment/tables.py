@@ -8,8 +8,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.parameters import is_list
-from tacit.data.ragged import Ragged
-from tacit.data.ragged_rows import read_ragged
+from tacit.data.ragged import Ragged, read_ragged
 from tacit.text.links import MAX_WORDS
 
 MAX_CELLS = 1 << 28

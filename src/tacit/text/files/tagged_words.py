@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.location import find_file, find_folder
 from tacit.data.parameters import entries, file_path, one_of, shorten
-from tacit.data.reading import MAX_BYTES, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_folder, named, read_text
 
 CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
 """Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, states_of
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
-from tacit.data.ragged import Ragged, states_of
+from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum

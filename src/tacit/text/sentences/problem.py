@@ -11,8 +11,7 @@ from scipy import sparse
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.data.parameters import number, one_of, shorten
-from tacit.data.ragged import Ragged
-from tacit.data.ragged_rows import read_ragged
+from tacit.data.ragged import Ragged, read_ragged
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.shared.costs import class_losses, read_costs

@@ -13,9 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.location import find_file
 from tacit.data.parameters import file_path, number, reason, shorten, whole_number
-from tacit.data.reading import named
+from tacit.data.reading import find_file, named
 
 SIDE = 480
 MEAN, DEVIATION = 127.0, 128.0

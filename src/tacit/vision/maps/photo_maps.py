@@ -19,9 +19,9 @@ import numpy as np
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import file_path, reason, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.shard_folder import new_folder, write_shards
 from tacit.data.shards import Shards
-from tacit.data.shards.folder import new_folder, write_shards
-from tacit.data.shards.mapped import MappedArray
+from tacit.data.table import MappedArray
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, write_archive
 from tacit.vision.maps.network import read_features

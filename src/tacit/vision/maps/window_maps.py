@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, check_offsets, first_non_finite
+from tacit.data.arrays import Array, check_offsets, first_non_finite, states_of
 from tacit.data.parameters import is_whole, number, numbers, one_of, shorten, whole_number
-from tacit.data.ragged import Ragged, states_of
+from tacit.data.ragged import Ragged
 from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool
 
 SIZES = (0.25, 0.35, 0.5, 0.7, 0.85)

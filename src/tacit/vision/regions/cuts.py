@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array
-from tacit.data.ragged import states_of
+from tacit.data.arrays import Array, states_of
 from tacit.vision.regions import kernels
 
 MAX_SWEEPS = 20

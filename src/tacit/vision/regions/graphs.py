@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, first_non_finite, locate
+from tacit.data.arrays import Array, first_non_finite, locate, states_of
 from tacit.data.parameters import entries, even_table, is_whole, numbers, shorten
-from tacit.data.ragged import Ragged, states_of
-from tacit.data.ragged_rows import read_ragged
+from tacit.data.ragged import Ragged, read_ragged
 
 
 class RegionGraph(NamedTuple):

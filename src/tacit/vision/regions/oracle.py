@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, places_of, starts_of
 from tacit.data.labels import find_labels
-from tacit.data.ragged import Ragged, places_of, starts_of
+from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum

@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -16,8 +16,7 @@ from tacit.data.arrays import Array
 from tacit.data.lines import one_line
 from tacit.data.parameters import file_path, reason, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.shards.mapped import MappedArray
-from tacit.dna.letters import known_codes
+from tacit.data.table import MappedArray
 
 MANIFEST = "shards.json"
 FORMAT = "tacit shards 1"
@@ -58,6 +57,16 @@ class Manifest(NamedTuple):
         part = folder / (MANIFEST + ".part")
         part.write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
         part.replace(folder / MANIFEST)
+
+
+class TextKind(Protocol):
+    """What strings in shards stand for, one byte per letter: DNA, by the one export of `tacit.data` from a domain."""
+
+    def check(self, letters: Array, offsets: Array, X: Any) -> Any:
+        """Refuse what is not a letter; ``X`` are the samples as they were given, for the error."""
+
+    def plain(self, letters: Array) -> Array:
+        """The bytes that are stored: letters as they are compared."""
 
 
 def listed(path: Path) -> Path:
@@ -179,7 +188,7 @@ def as_rows(part: Any, label: str) -> Piece:
     try:
         bags = None if is_table else samples_of(part)
         if bags is not None and bags.values.dtype == np.uint8 and bags.values.ndim == 1:
-            return Piece(plain_letters(bags.values)[:, None], bags.offsets, None)
+            return Piece(_text_kind().plain(bags.values)[:, None], bags.offsets, None)
     except (ValueError, TypeError) as error:
         raise type(error)(f"{label}: {error}") from error
     values = part if bags is None else bags.values
@@ -203,13 +212,19 @@ def samples_of(X: Any) -> Ragged:
 
 
 def refuse_other_letters(samples: Ragged, X: Any) -> None:
-    """Refuse bytes that are no DNA: stored, they would be other letters than were given. Other samples pass.
+    """Refuse bytes that are not letters: stored, they would be others than were given. Other samples pass.
 
     ``X`` are the samples as they were given; the error shows the letter that is written there.
     """
     if samples.values.dtype == np.uint8 and samples.values.ndim == 1:
         strings = _strings_in(X)
-        known_codes(samples.values, samples.offsets, samples if strings is None else strings)
+        _text_kind().check(samples.values, samples.offsets, samples if strings is None else strings)
+
+
+def _text_kind() -> TextKind:
+    from tacit.data import DNA_TEXT
+
+    return DNA_TEXT
 
 
 def _strings_in(X: Any) -> Sequence[str | bytes] | None:
@@ -220,12 +235,6 @@ def _strings_in(X: Any) -> Sequence[str | bytes] | None:
         X = X.tolist()
     is_list = isinstance(X, list | tuple) and len(X) > 0
     return X if is_list and all(isinstance(x, str | bytes) for x in X) else None
-
-
-def plain_letters(letters: Array) -> Array:
-    """Letters in upper case, and T for U: as sequences are compared."""
-    upper = np.where((letters >= ord("a")) & (letters <= ord("z")), letters - 32, letters).astype(np.uint8)
-    return np.where(upper == ord("U"), np.uint8(ord("T")), upper)
 
 
 def kind_of(values: Any, offsets: Array | None) -> str:

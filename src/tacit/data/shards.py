@@ -16,7 +16,7 @@ import numpy as np
 from tacit.data.arrays import Array, check_offsets
 from tacit.data.parameters import file_path, is_list, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.shards.folder import (
+from tacit.data.shard_folder import (
     Manifest,
     Shard,
     digest_array,
@@ -27,8 +27,7 @@ from tacit.data.shards.folder import (
     samples_of,
     write_shards,
 )
-from tacit.data.shards.mapped import MappedArray
-from tacit.data.shards.table import ShardedTable
+from tacit.data.table import MappedArray, ShardedTable
 
 
 class Shards:
@@ -217,6 +216,33 @@ class Shards:
                         "its manifest; write the shards again"
                     )
                 self._checked[path] = facts
+
+
+def read_shards(shards: Shards, sample: str, row: str) -> Shards:
+    """Check shards of samples of several rows: files as they were written, finite numbers, no empty sample."""
+    if shards.manifest.kind != "bags":
+        held = "a table" if shards.is_table else "letters"
+        raise ValueError(f"these shards hold {held}, and {sample}s are needed; write them with Ragged.to_shards")
+    empty = np.flatnonzero(shards.lengths == 0)
+    if empty.size:
+        raise ValueError(f"{sample} {empty[0]} has 0 {row}s; drop it or give it one")
+    return _check_rows(shards, row)
+
+
+def read_table_shards(shards: Shards) -> Shards:
+    """Check shards of a table: files as they were written, finite numbers."""
+    if not shards.is_table:
+        raise ValueError(
+            f"these shards hold {shards.manifest.kind}, and one row per sample is needed; write them with Shards.write"
+        )
+    return _check_rows(shards, "row")
+
+
+def _check_rows(shards: Shards, row: str) -> Shards:
+    if shards.values.shape[1] == 0:
+        raise ValueError(f"{row}s have 0 feature(s) while a minimum of 1 is required")
+    shards.verify()
+    return shards
 
 
 def _look(file: MappedArray, shard: Shard, part: str, first: int, rows: Array) -> None:

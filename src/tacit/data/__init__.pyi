@@ -1,0 +1,1 @@
+from tacit.dna.letters import DNA_TEXT as DNA_TEXT

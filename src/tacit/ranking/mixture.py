@@ -19,8 +19,7 @@ import numpy as np
 from scipy.optimize import minimize as minimise_smoothly
 
 from tacit.data.arrays import Array
-from tacit.ranking.global_ranker import ranking_task
-from tacit.ranking.ranker import Training
+from tacit.ranking.oracle import Training, ranking_task
 from tacit.runtime import Status
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers import Bundle, minimise

@@ -15,19 +15,19 @@ from tacit.data.parameters import is_not_negative, is_positive, number, random_n
 from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import checksum
+from tacit.ranking.convex_rankers import check_query_width, spread
 from tacit.ranking.judgements import read_group_offsets
 from tacit.ranking.mixture import Descent, Mixture, MixtureStep, Position, softmax, start_gates
+from tacit.ranking.oracle import count_right
 from tacit.ranking.ranker import (
     Ranker,
     check_table,
-    count_right,
     read_group_features,
     read_query_features,
     read_rows,
     read_training,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
-from tacit.ranking.transductive_ranker import check_query_width, spread
 from tacit.runtime import Progress, Status, run
 from tacit.runtime.checkpoint import Checkpoint
 
@@ -120,7 +120,7 @@ class MixtureRanker(Ranker):
         Parameters are those of `GlobalRanker.fit`; ``query_features`` are what classes are told apart by, (queries, p):
         None for the features of the queries, or the mean of their judged rows.
         """
-        self._check_parameters()
+        self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
         if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
             raise ValueError(
@@ -234,8 +234,8 @@ class MixtureRanker(Ranker):
         if self.status_ in advice:
             warnings.warn(f"MixtureRanker: {advice[self.status_]}", ConvergenceWarning, stacklevel=3)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         check_long_run(self)
         if not (isinstance(self.n_classes, str) and self.n_classes == "auto"):
             whole_number("n_classes", self.n_classes, 1, 1000, remedy="or 'auto'")
@@ -257,7 +257,7 @@ class MixtureRanker(Ranker):
         whole_number("n_iter_", self.n_iter_, 0)
         check_history(self.history_)
         if self.validation_scores_ is not None and not is_table(self.validation_scores_, 1, "f"):
-            raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, no vector of shares")
+            raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, not a vector of shares")
 
 
 def with_constant(table: Array) -> Array:

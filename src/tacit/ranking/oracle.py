@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import copy
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows, smallest_integers, span
-from tacit.oracle import TARGET, Assignment, checksum
+from tacit.oracle import TARGET, Assignment, Task, checksum
 from tacit.ranking.counting import (
     count_active,
     count_graded,
@@ -209,6 +210,51 @@ class RankingOracle:
         counts = _without_target(code)
         row_coefficients(counts, self.triplets.offsets, self._better, self._worse, np.asarray(coef), weights)
         return weights
+
+
+class Training(NamedTuple):
+    """Judged items of queries that have triplets.
+
+    Parameters
+    ----------
+    features : (rows, m) relevances of the items of ``triplets``, divided by ``scale``
+    triplets : of the queries that have any
+    queries : (queries, p) features of these queries
+    scale : (m,)
+    """
+
+    features: Array
+    triplets: Triplets
+    queries: Array
+    scale: Array
+
+    @property
+    def size(self) -> int:
+        """How many triplets there are."""
+        return len(self.triplets)
+
+    def oracle(self, shares: Array | None = None) -> RankingOracle:
+        return RankingOracle(self.features, self.triplets, shares)
+
+    def take(self, queries: Array) -> Training:
+        """The part of these queries."""
+        part = self.oracle().part(queries)
+        return Training(part.table, part.triplets, self.queries[queries], self.scale)
+
+
+def ranking_task(oracle: Any, C: float, n_triplets: int) -> Task:
+    """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
+    target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
+    return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target)
+
+
+def count_right(training: Training, weights: Array) -> Array:
+    """(queries,) how many triplets are in the right order, under weights (queries, m); equal scores count half."""
+    scores = np.empty(len(training.features))
+    score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
+    oracle = training.oracle()
+    wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
+    return np.asarray(training.triplets.per_query - wrong / 2)
 
 
 def _roles(triplets: Triplets) -> tuple[Array, Array]:

@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array, first_non_finite, is_table
+from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import is_positive, number, numbers, shorten, switch, whole_number
+from tacit.learners.application import Application
 from tacit.ranking.counting import keep_best, score_rows
 from tacit.ranking.judgements import read_group_offsets, read_itself
-from tacit.ranking.oracle import RankingOracle
-from tacit.ranking.relevances import ReadTables, Relevances
+from tacit.ranking.oracle import Training, count_right
+from tacit.ranking.relevances import ReadTables, Relevances, count_rows, read_table
 from tacit.ranking.triplets import Triplets, read_triplets
-from tacit.runtime import Status, storage
+from tacit.runtime import Status
 from tacit.runtime.threads import check_jobs
 
 MAX_NAMED_WEIGHTS = 100_000
 """Relevances per item at the most: a ranker has a weight for each."""
 
 
-class Training(NamedTuple):
-    """Judged items of queries that have triplets.
-
-    Parameters
-    ----------
-    features : (rows, m) relevances of the items of ``triplets``, divided by ``scale``
-    triplets : of the queries that have any
-    queries : (queries, p) features of these queries
-    scale : (m,)
-    """
-
-    features: Array
-    triplets: Triplets
-    queries: Array
-    scale: Array
-
-    @property
-    def size(self) -> int:
-        """How many triplets there are."""
-        return len(self.triplets)
-
-    def oracle(self, shares: Array | None = None) -> RankingOracle:
-        return RankingOracle(self.features, self.triplets, shares)
-
-    def take(self, queries: Array) -> Training:
-        """The part of these queries."""
-        part = self.oracle().part(queries)
-        return Training(part.table, part.triplets, self.queries[queries], self.scale)
-
-
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+class Ranker(Application, ABC):
     """Base of the rankers. `fit` of a subclass sets what `query_weights` needs; everything here follows.
 
     A ranker has two ways in. *Retrieval*: ``fit(queries, items, triplets)`` takes features of queries and of items,
@@ -109,7 +78,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             scores, offsets = self._score_rows(X, group, query_features, must_group=True)
             return _rank_rows(scores, offsets, k)
         tables, found, weights = self._read_retrieval(X, items, query_features)
-        n, n_items = len(weights), _length(found)
+        n, n_items = len(weights), count_rows(found)
         own = read_itself(itself, n, n_items)
         best = np.full((n, min(k, max(n_items, 1))), -np.inf)
         numbers_ = np.full(best.shape, -1, dtype=np.int64)
@@ -124,7 +93,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if self._is_of_rows(items, group):
             return self._score_rows(X, group, query_features)[0]
         tables, found, weights = self._read_retrieval(X, items, query_features)
-        scores = np.empty((len(weights), _length(found)))
+        scores = np.empty((len(weights), count_rows(found)))
         for rows, columns, block in self._relevances().combined(tables, found, weights):
             scores[rows, columns] = block
         return scores
@@ -147,15 +116,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         right = count_right(training, self.query_weights(training.queries) * self.scale_)
         return float(right.sum() / training.size), right, training.triplets.per_query
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted ranker with its items to a file that `tacit.load` reads: arrays and JSON, no pickle."""
-        check_is_fitted(self)
-        facts = {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-        storage.save(path, self, facts)
-
-    def check(self) -> None:
-        """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a ranker from a file."""
-        self._check_parameters()
+    def check_learned(self) -> None:
+        """Refuse what is missing, or does not fit the relevances and items that the ranker has."""
         missing = [name for name in ("scale_", "items_", "n_relevances_", "status_") if not hasattr(self, name)]
         if missing:
             raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
@@ -164,7 +126,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if not (self.scale_ > 0).all():
             raise ValueError("scale_ must be positive")
         if not isinstance(vars(self)["status_"], Status):
-            raise ValueError(f"status_ is {shorten(vars(self)['status_'])}, no Status")
+            raise ValueError(f"status_ is {shorten(vars(self)['status_'])}, not a Status")
         if self.items_ is not None:
             tables = self._relevances().read(self.items_, "items_")
             if len(self._relevances()._functions(tables)) != m:
@@ -175,8 +137,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _check_facts(self) -> None:
         """Refuse what else was learned, if it cannot be."""
 
-    def _check_parameters(self) -> None:
-        """Refuse invalid parameters."""
+    def check_parameters(self) -> None:
         number("C", self.C, "a positive number", is_positive)
         switch("standardise", self.standardise)
         check_jobs(self.n_jobs)
@@ -263,7 +224,7 @@ def read_training(
         relevances = ranker._relevances()
         tables = ReadTables(relevances.read(X, "queries"))
         items = ReadTables(relevances.read(y, "items"))
-        found = read_triplets(triplets, _length(tables), _length(items))
+        found = read_triplets(triplets, count_rows(tables), count_rows(items))
         queries = read_query_features(query_features, tables)
         kept, found = _with_triplets(found)
         owner = np.repeat(kept, np.diff(found.offsets))
@@ -276,15 +237,6 @@ def read_training(
         raise ValueError(f"there are {features.shape[1]} relevances, and the ranker learned from {scale.size}")
     scaled = features if (scale == 1).all() else features / scale
     return Training(np.ascontiguousarray(scaled), found, queries[kept], scale)
-
-
-def count_right(training: Training, weights: Array) -> Array:
-    """(queries,) how many triplets are in the right order, under weights (queries, m); equal scores count half."""
-    scores = np.empty(len(training.features))
-    score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
-    oracle = training.oracle()
-    wrong = oracle.count(scores, 0.0)[1] + oracle.count(scores, 0.0, strict=False)[1]
-    return np.asarray(training.triplets.per_query - wrong / 2)
 
 
 def find_scale(features: Array, offsets: Array) -> Array:
@@ -301,22 +253,14 @@ def find_scale(features: Array, offsets: Array) -> Array:
 
 def read_rows(X: Any) -> Array:
     """Judged rows: a finite table."""
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    rows = np.ascontiguousarray(numbers("X", X, "a table of numbers, one row per judged item"))
-    if rows.ndim != 2 or not rows.shape[1]:
-        raise ValueError(f"X is a table, one row per judged item, got shape {rows.shape}")
-    place = first_non_finite(rows)
-    if place is not None:
-        raise ValueError(f"X[{place[0]}, {place[1]}] is {rows[place]}; fill it in or drop the row")
-    return rows
+    return read_table("X", X, "one row per judged item")
 
 
 def read_query_features(query_features: Any, tables: ReadTables) -> Array:
     """Features of queries: those given, or all families side by side."""
     if query_features is None:
         return np.hstack(list(tables.values()))
-    return _read_given(query_features, _length(tables))
+    return _read_given(query_features, count_rows(tables))
 
 
 def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Array:
@@ -347,10 +291,6 @@ def _read_given(query_features: Any, n: int) -> Array:
 def _with_triplets(triplets: Triplets) -> tuple[Array, Triplets]:
     kept = np.flatnonzero(triplets.per_query)
     return kept, triplets if kept.size == triplets.n_queries else triplets.take(kept)
-
-
-def _length(tables: Any) -> int:
-    return len(next(iter(tables.values())))
 
 
 def _rank_rows(scores: Array, offsets: Array, k: int) -> Array:

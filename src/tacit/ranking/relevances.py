@@ -1,26 +1,33 @@
-"""`Relevances`: elementary relevances of items for a query, from several families of features."""
+"""`Relevances`: elementary relevances of items for a query, by the similarities of several families of features.
+
+A similarity has two forms, of listed pairs and of all pairs of two tables. The higher, the more alike.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.metrics import pairwise
 
 from tacit.data.arrays import Array, first_non_finite
+from tacit.data.kernels import kernel
 from tacit.data.parameters import file_path, is_hashable, is_positive, number, numbers, one_of, shorten, whole_number
 from tacit.oracle import checksum
-from tacit.ranking.similarities import SIMILARITIES, paired_similarity, similarity
 
 Tables = dict[str, Array]
 """The features of queries or items, one table per family."""
 
 ALL = "features"
 """The name of the only family, where a table is not divided."""
+
+MAX_NOTHING = 1e-300
+"""Norms and sums below this count as zero: two empty histograms are alike, an empty and another one are not."""
 
 
 class Relevances(BaseEstimator):  # type: ignore[misc]
@@ -83,9 +90,9 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         self.check()
         if isinstance(features, Mapping):
             chosen = features if self.families is None else {key: features.get(key) for key in self._listed_families()}
-            tables = {str(key): _read_table(f"{name}[{shorten(key)}]", table) for key, table in chosen.items()}
+            tables = {str(key): read_table(f"{name}[{shorten(key)}]", table) for key, table in chosen.items()}
         else:
-            table = _read_table(name, features)
+            table = read_table(name, features)
             tables = {ALL: table} if self.families is None else self._cut(table, name)
         if not tables or len({len(table) for table in tables.values()}) > 1:
             sizes = {key: len(table) for key, table in tables.items()}
@@ -122,7 +129,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         left, right = self._read_both(queries, items)
         functions = self._functions(left)
         weights = numbers("weights", weights)
-        shape = (_length(left), len(functions))
+        shape = (count_rows(left), len(functions))
         if weights.shape != shape:
             raise ValueError(f"weights are {shape} numbers, queries by relevances, got shape {weights.shape}")
         for rows, columns in self._cuts(left, right, 3):
@@ -156,7 +163,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
     def table(self, queries: Any, items: Any) -> Array:
         """(queries, items, m) all relevances at once, if they fit the budget."""
         left, right = self._read_both(queries, items)
-        shape = (_length(left), _length(right), len(self._functions(left)))
+        shape = (count_rows(left), count_rows(right), len(self._functions(left)))
         if 8 * int(np.prod(shape, dtype=object)) > int(self.budget):
             raise MemoryError(
                 f"{shape[0]} × {shape[1]} × {shape[2]} relevances do not fit the budget of {self.budget} bytes; "
@@ -183,7 +190,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         return features if isinstance(features, ReadTables) else ReadTables(self.read(features, name))
 
     def _cuts(self, left: Tables, right: Tables, per_pair: int) -> Iterator[tuple[slice, slice]]:
-        n, n_items = _length(left), _length(right)
+        n, n_items = count_rows(left), count_rows(right)
         entries = max(1, int(self.budget) // (8 * per_pair))
         height = min(max(n, 1), 256)
         width = max(1, min(n_items, entries // height))
@@ -274,21 +281,23 @@ class _Cache:
         os.replace(name, self.path(rows, columns))
 
 
-def _read_table(name: str, values: Any) -> Array:
+def read_table(name: str, values: Any, rows: str = "one row each") -> Array:
+    """A finite dense table with at least one column."""
     if values is None:
-        raise ValueError(f"{name} is missing; every family is a table of features")
+        raise ValueError(f"{name} is missing; give a table of features, {rows}")
     if hasattr(values, "toarray"):
         values = values.toarray()
-    table = np.ascontiguousarray(numbers(name, values, "a table of numbers, one row each"))
+    table = np.ascontiguousarray(numbers(name, values, f"a table of numbers, {rows}"))
     if table.ndim != 2 or not table.shape[1]:
-        raise ValueError(f"{name} is a table of features, one row each, got shape {table.shape}")
+        raise ValueError(f"{name} is a table of features, {rows}, got shape {table.shape}")
     place = first_non_finite(table)
     if place is not None:
         raise ValueError(f"{name}[{place[0]}, {place[1]}] is {table[place]}; fill it in or drop the row")
     return table
 
 
-def _length(tables: Tables) -> int:
+def count_rows(tables: Tables) -> int:
+    """How many queries or items there are."""
     return len(next(iter(tables.values())))
 
 
@@ -296,3 +305,59 @@ def _checked(values: Array) -> Array:
     if not np.isfinite(np.sum(values)):
         raise FloatingPointError("a similarity is not finite: numbers overflow; scale the features")
     return values
+
+
+def similarity(kind: str, X: Array, Y: Array, gamma: float | None = None) -> Array:
+    """(rows of X, rows of Y) similarities of one kind, by scikit-learn's pairwise functions where it has them."""
+    if kind == "rbf":
+        return np.asarray(pairwise.rbf_kernel(X, Y, gamma=gamma))
+    return SIMILARITIES[kind][0](X, Y)
+
+
+def paired_similarity(kind: str, x: Array, y: Array, gamma: float | None = None) -> Array:
+    """(rows,) similarities of row i of x and row i of y."""
+    if kind == "rbf":
+        return np.asarray(np.exp(-(1 / x.shape[1] if gamma is None else gamma) * ((x - y) ** 2).sum(axis=1)))
+    return SIMILARITIES[kind][1](x, y)
+
+
+def _intersection(X: Array, Y: Array) -> Array:
+    out = np.empty((len(X), len(Y)))
+    _sum_minima(X, Y, out)
+    return out
+
+
+@kernel
+def _sum_minima(X: Array, Y: Array, out: Array) -> None:
+    for i in range(X.shape[0]):
+        for j in range(Y.shape[0]):
+            total = 0.0
+            for c in range(X.shape[1]):
+                total += X[i, c] if X[i, c] < Y[j, c] else Y[j, c]
+            out[i, j] = total
+
+
+def _paired_chi2(x: Array, y: Array) -> Array:
+    total = x + y
+    parts = np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total > MAX_NOTHING)
+    return np.asarray(-parts.sum(axis=1))
+
+
+def _paired_cosine(x: Array, y: Array) -> Array:
+    norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
+    return np.asarray(np.divide((x * y).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > MAX_NOTHING))
+
+
+Table = Callable[[Array, Array], Array]
+SIMILARITIES: Mapping[str, tuple[Table, Table]] = {
+    "chi2": (lambda X, Y: np.asarray(pairwise.additive_chi2_kernel(X, Y)), _paired_chi2),
+    "intersection": (_intersection, lambda x, y: np.asarray(np.minimum(x, y).sum(axis=1))),
+    "rbf": (lambda X, Y: similarity("rbf", X, Y), lambda x, y: paired_similarity("rbf", x, y)),
+    "cosine": (lambda X, Y: np.asarray(pairwise.cosine_similarity(X, Y)), _paired_cosine),
+    "l1": (lambda X, Y: -np.asarray(pairwise.manhattan_distances(X, Y)), lambda x, y: -np.abs(x - y).sum(axis=1)),
+    "l2": (
+        lambda X, Y: -np.asarray(pairwise.euclidean_distances(X, Y)),
+        lambda x, y: -np.sqrt(((x - y) ** 2).sum(axis=1)),
+    ),
+}
+"""All pairs, and listed pairs, of each kind."""

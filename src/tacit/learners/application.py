@@ -8,6 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from tacit.data import specs
 from tacit.runtime import storage
 
 
@@ -15,20 +16,22 @@ class Application(BaseEstimator):  # type: ignore[misc]
     """Base of all applications: an estimator whose `fit` takes what users have, and whose file `tacit.load` reads.
 
     A subclass stores its parameters in the constructor. `fit` sets attributes that end in an underscore: numbers,
-    text, arrays, fitted learners of tacit, lists and dicts of those; they go into the file by themselves. It writes
-    `check_parameters`, which refuses invalid parameters before any work, and `check_learned`, which refuses learned
-    attributes that no fit could have made, because a file may hold anything.
+    text, arrays, fitted learners of tacit, lists and dicts of those; they go into the file by themselves. It declares
+    specs (`tacit.data.specs`) of its ``parameters``, which are checked before any work, and of what it ``learned``,
+    because a file may hold anything; `check_learned` may be extended to see whether parts fit each other.
     """
 
     _not_saved: tuple[str, ...] = ("callbacks", "checkpoint", "resume", "verbose")
 
     def check_parameters(self) -> None:
         """Refuse invalid parameters: cause, value, remedy."""
-        raise NotImplementedError(f"{type(self).__name__} does not check its parameters")
+        specs.check_parameters(self)
 
     def check_learned(self) -> None:
         """Refuse learned attributes that are missing, or do not fit each other."""
-        raise NotImplementedError(f"{type(self).__name__} does not check what it learned")
+        if not specs.declared(type(self), "learned"):
+            raise NotImplementedError(f"{type(self).__name__} does not declare what it learned")
+        specs.check_learned(self)
 
     def check(self) -> None:
         """Refuse what no fit could have made: `tacit.load` calls it on a model from a file."""

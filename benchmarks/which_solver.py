@@ -16,6 +16,7 @@ from benchmarks.harness import Page
 from benchmarks.passes import planted
 from tacit import Ragged, StructuredSVM
 from tacit.oracle import Task
+from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.solvers import Bundle, FrankWolfe, choose, minimise
 from tacit.solvers.choice import sample_influence
@@ -39,7 +40,7 @@ def run() -> Page:
         target = oracle.impute(np.zeros(oracle.n_params)).code
         n = oracle.n_samples
         for c in (0.001, 0.01, 0.1):
-            task = Task(oracle, np.full(n, c), target)
+            task = Task(oracle, np.full(n, c), target, Quadratic())
             for tol in (0.1, 0.01, 0.001):
                 times = [_seconds(problem, c * n, tol, solver, X, y, known) for solver in (Bundle(), FrankWolfe())]
                 shown = [f"{1e3 * t:.0f} ms" for t in times]
@@ -50,7 +51,7 @@ def run() -> Page:
     for c in (0.001, 0.01, 0.1):
         for tol in (0.1, 0.01, 0.001):
             passes = [_passes(oracle, c, tol, solver) for solver in (Bundle(), FrankWolfe())]
-            task = Task(_Slow(oracle), np.full(len(y), c), oracle.impute(np.zeros(oracle.n_params)).code)
+            task = Task(_Slow(oracle), np.full(len(y), c), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
             _add(page, "digits, Python oracle", len(y), c, task, tol, [f"{p:.0f} passes" for p in passes], passes)
     return page
 
@@ -98,7 +99,7 @@ class _Slow:
 def _passes(oracle: Any, c: float, tol: float, solver: Any) -> float:
     slow = _Slow(oracle)
     n = oracle.n_samples
-    task = Task(slow, np.full(n, c), oracle.impute(np.zeros(oracle.n_params)).code)
+    task = Task(slow, np.full(n, c), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
     minimise(task, solver, tol=tol, max_iter=MAX_STEPS)
     return slow.calls / n
 

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from tacit import Ragged, testing
 from tacit.learners.learner import Learner, Traits, read_weights
 from tacit.learners.preparation import bind_samples, open_checkpoint
 from tacit.learners.rules import SummedHidden
-from tacit.oracle import CapabilityError, require
+from tacit.oracle import CapabilityError, Oracle, require
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
 from tacit.runtime import Progress, Status, run, sharded
 
@@ -204,6 +204,10 @@ def test_undeclared_methods_are_not_shared_in_silence():
             shards.strange()
 
 
+class Flies(Oracle, Protocol):
+    def fly(self): ...
+
+
 def test_require_names_what_is_missing():
     with pytest.raises(CapabilityError, match="Me needs `fly`, which Odd does not offer; walk"):
-        require("Me", Odd(), Odd(), ["fly"], "walk")
+        require("Me", Odd(), Odd(), Flies, "walk")

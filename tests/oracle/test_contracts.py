@@ -63,7 +63,7 @@ def test_what_is_no_penalty_is_refused(bags):
 def test_a_constant_per_sample_moves_the_objective_and_nothing_else(problem, solver):
     task = example_task(problem, seed=2, C=5.0)
     constants = np.linspace(-1.0, 3.0, task.oracle.n_samples)
-    moved = Task(task.oracle, task.weights, task.target, baseline=constants)
+    moved = Task(task.oracle, task.weights, task.target, Quadratic(), baseline=constants)
     plain, shifted = (minimise(t, solver, tol=1e-7, gap=1e-6, max_iter=20000) for t in (task, moved))
     shift = float(task.weights @ constants)
     assert shifted.status is Status.CONVERGED

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tacit import Ragged
-from tacit.oracle import CapabilityError, LossTable, Task, require
+from tacit.oracle import CapabilityError, LossTable, Oracle, Task, require
+from tacit.oracle.capabilities import LearnsOnline
+from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
 from tacit.runtime import sharded
 
@@ -98,14 +100,14 @@ def test_planes_touch_the_risk_and_stay_below_it(instance, rescaling):
     problem = Candidates(loss=costs)
     oracle = problem.bind(bags, y, problem.schema(bags, y))
     rng = np.random.default_rng(0)
-    task = Task(oracle, rng.random(len(bags)), oracle.encode(y, hidden), rescaling=rescaling)
+    task = Task(oracle, rng.random(len(bags)), oracle.encode(y, hidden), Quadratic(), rescaling=rescaling)
     slack, best = task.slack(w)
     plane = task.plane(best.code)
     assert plane.value(w) == pytest.approx(task.weights @ slack, abs=1e-9)
     other = rng.integers(-2, 3, w.size).astype(float)
     assert plane.value(other) <= task.weights @ task.slack(other)[0] + 1e-9
     # a kept plane stays valid for other weights and targets
-    moved = Task(oracle, rng.random(len(bags)), oracle.impute(w).code, rescaling=rescaling)
+    moved = Task(oracle, rng.random(len(bags)), oracle.impute(w).code, Quadratic(), rescaling=rescaling)
     assert moved.plane(best.code).value(other) <= moved.weights @ moved.slack(other)[0] + 1e-9
 
 
@@ -228,7 +230,7 @@ def test_codes_of_other_data_are_recognised():
 def test_a_missing_capability_names_learner_problem_and_method():
     oracle = _bound()
     with pytest.raises(CapabilityError, match="OnlineSVM needs `learn_online`, which Candidates does not offer"):
-        require("OnlineSVM", Candidates(), oracle, ["augmented", "learn_online"])
+        require("OnlineSVM", Candidates(), oracle, [Oracle.augmented, LearnsOnline])
 
 
 def test_unlabelled_samples_cannot_be_imputed_or_compared():

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from tacit import HiddenCRF, LatentPerceptron, LatentSVM, Ragged, StructuredSVM
 from tacit.oracle import CapabilityError, Task
+from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain
 from tacit.solvers import FrankWolfe, Subgradient, WarmStart
 from tacit.testing import check_problem
@@ -279,7 +280,7 @@ def test_averaging_has_a_lower_objective_than_the_last_point():
     X, y, _ = planted(0, 60)
     problem = Chain(fit_intercept=True)
     oracle = problem.bind(X, y, problem.schema(X, y))
-    task = Task(oracle, np.full(60, 1.0), oracle.impute(np.zeros(oracle.n_params)).code)
+    task = Task(oracle, np.full(60, 1.0), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
     solver = Subgradient()
     state = solver.init(task, WarmStart(), np.random.default_rng(0))
     for _ in range(10):

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import tacit
 from tacit import Ragged, StructuredSVM
 from tacit.oracle import CapabilityError, Task
+from tacit.penalties import Quadratic
 from tacit.problems import Multiclass, PerSample
 from tacit.runtime import Processes, processes, sharded
 from tacit.runtime.archive import StorageError
@@ -74,7 +75,7 @@ def test_slack_rescaling_needs_listed_outputs(digits):
         oracle = problem.bind(X, y, problem.schema(X, y))
         assert "slack" in oracle.rescalings
         target = oracle.impute(np.zeros(oracle.n_params)).code
-        tasks.append(Task(oracle, np.full(60, 0.5), target, rescaling="slack"))
+        tasks.append(Task(oracle, np.full(60, 0.5), target, Quadratic(), rescaling="slack"))
     ours, theirs = (minimise(task, Bundle(), tol=1e-4) for task in tasks)
     assert ours.objective == pytest.approx(theirs.objective, rel=2e-4)
     called = CALLED.bind(X, y, CALLED.schema(X, y))

@@ -28,7 +28,7 @@ def digits_task(digits):
     X, y = digits
     problem = Multiclass(fit_intercept=False)
     oracle = problem.bind(X, y, problem.schema(X, y))
-    return Task(oracle, np.full(len(y), 100 / len(y)), oracle.encode(y))
+    return Task(oracle, np.full(len(y), 100 / len(y)), oracle.encode(y), Quadratic())
 
 
 @pytest.mark.parametrize("solver", [Bundle(), Bundle(proximal=False), Bundle(drop_after=50)], ids=repr)
@@ -87,7 +87,9 @@ def test_planes_survive_new_weights_and_targets():
     task = testing.example_task(problem, seed=3, C=10.0)
     first = minimise(task, Bundle(), tol=1e-6)
     rng = np.random.default_rng(0)
-    other = Task(task.oracle.with_hidden(None), rng.random(task.oracle.n_samples), task.oracle.impute(first.w).code)
+    other = Task(
+        task.oracle.with_hidden(None), rng.random(task.oracle.n_samples), task.oracle.impute(first.w).code, Quadratic()
+    )
     cold = minimise(other, Bundle(), tol=1e-6)
     warm = minimise(other, Bundle(), tol=1e-6, start=first.w, planes=first.planes)
     assert warm.status is cold.status is Status.CONVERGED
@@ -146,7 +148,9 @@ def test_converged_means_within_tolerance(C, stretch):
     X = stretch * (rng.standard_normal((30, 4)) + 3 * np.eye(4)[y])
     problem = Multiclass()
     oracle = problem.bind(X, y, problem.schema(X, y))
-    solution = minimise(Task(oracle, np.full(30, C / 30), oracle.encode(y)), Bundle(), tol=1e-3, max_iter=500)
+    solution = minimise(
+        Task(oracle, np.full(30, C / 30), oracle.encode(y), Quadratic()), Bundle(), tol=1e-3, max_iter=500
+    )
     if solution.status is Status.CONVERGED:
         assert solution.bound <= solution.objective
         assert solution.gap <= 1e-3 * solution.objective
@@ -163,7 +167,7 @@ def test_rounding_beyond_the_gap_is_never_called_converged(C):
     X[:, 0] += np.where(y == 1, 3e5, 0)
     problem = Multiclass(fit_intercept=False)
     oracle = problem.bind(X, y, problem.schema(X, y))
-    solution = minimise(Task(oracle, np.full(6, C / 6), oracle.encode(y)), Bundle(), tol=1e-3)
+    solution = minimise(Task(oracle, np.full(6, C / 6), oracle.encode(y), Quadratic()), Bundle(), tol=1e-3)
     wx = [[Fraction(v) for v in row] for row in solution.w.reshape(2, 2)]
     true = sum(v * v for row in wx for v in row) / 2
     for x, label in zip(X, y, strict=True):
@@ -180,7 +184,7 @@ def test_single_precision_that_suffices_is_converged():
     X, y = np.array([[7e5], [-3e5]], np.float32), np.array([0, 1])
     problem = Multiclass(fit_intercept=False)
     oracle = problem.bind(X, y, problem.schema(X, y))
-    solution = minimise(Task(oracle, np.full(2, 50.0), oracle.encode(y)), Bundle(), tol=1e-3)
+    solution = minimise(Task(oracle, np.full(2, 50.0), oracle.encode(y), Quadratic()), Bundle(), tol=1e-3)
     assert solution.history[-1].iteration < 20
     assert solution.gap <= 2e-3 * solution.objective
 
@@ -218,8 +222,8 @@ def test_single_precision_never_lies(offset):
     oracle = problem.bind(X, y, problem.schema(X, y))
     exact = problem.bind(X.astype(np.float64), y, problem.schema(X, y))
     weights = np.full(30, 100 / 30)
-    solution = minimise(Task(oracle, weights, oracle.encode(y)), Bundle(), tol=1e-3, max_iter=500)
-    true = Task(exact, weights, exact.encode(y)).objective(solution.w)
+    solution = minimise(Task(oracle, weights, oracle.encode(y), Quadratic()), Bundle(), tol=1e-3, max_iter=500)
+    true = Task(exact, weights, exact.encode(y), Quadratic()).objective(solution.w)
     assert solution.objective == pytest.approx(true, rel=1e-9)
     assert solution.bound <= true * (1 + 1e-9)
     assert solution.status is not Status.CONVERGED or solution.gap <= 2e-3 * true
@@ -231,7 +235,7 @@ def test_a_tiny_C_is_not_declared_solved_at_the_start(digits):
     problem = Multiclass(fit_intercept=False)
     oracle = problem.bind(X, y, problem.schema(X, y))
     C = 1e-3
-    task = Task(oracle, np.full(len(y), C / len(y)), oracle.encode(y))
+    task = Task(oracle, np.full(len(y), C / len(y)), oracle.encode(y), Quadratic())
     solution = minimise(task, Bundle(), tol=1e-3)
     trivial = task.objective(np.zeros(oracle.n_params))
     assert solution.gap <= 1e-3 * (trivial - solution.bound)
@@ -257,7 +261,7 @@ def test_the_bound_goes_on_rising_where_the_classes_can_be_separated():
     y = (X @ rng.normal(size=(100, 8))).argmax(axis=1)
     problem = Multiclass()
     oracle = problem.bind(X, y, problem.schema(X, y))
-    task = Task(oracle, np.full(len(y), 1e5 / len(y)), oracle.encode(y))
+    task = Task(oracle, np.full(len(y), 1e5 / len(y)), oracle.encode(y), Quadratic())
     assert minimise(task, Bundle(), tol=1e-4, max_iter=700).status is Status.MAX_ITER
 
 
@@ -282,7 +286,7 @@ def test_very_unequal_weights_still_converge(solver):
     problem = Multiclass()
     oracle = problem.bind(X, y, problem.schema(X, y))
     weights = np.choose(y, [1e3, 1e-4, 1e-4])
-    solution = minimise(Task(oracle, weights, oracle.encode(y)), solver, tol=1e-5, max_iter=2000)
+    solution = minimise(Task(oracle, weights, oracle.encode(y), Quadratic()), solver, tol=1e-5, max_iter=2000)
     assert solution.status is Status.CONVERGED
 
 
@@ -344,7 +348,7 @@ def test_a_run_that_only_rounding_moves_ends_soon():
     X, y = load_iris(return_X_y=True)
     problem = Multiclass()
     oracle = problem.bind(1e8 * X, y, problem.schema(1e8 * X, y))
-    solution = minimise(Task(oracle, np.full(len(y), 1 / len(y)), oracle.encode(y)), Bundle(), tol=0.0)
+    solution = minimise(Task(oracle, np.full(len(y), 1 / len(y)), oracle.encode(y), Quadratic()), Bundle(), tol=0.0)
     assert solution.status is Status.STALLED
     assert solution.history[-1].iteration < MAX_IDLE_STEPS
 

@@ -23,7 +23,7 @@ def digits_task(digits):
     problem = Multiclass(fit_intercept=False)
     oracle = problem.bind(*digits, problem.schema(*digits))
     n = oracle.n_samples
-    return Task(oracle, np.full(n, 100 / n), oracle.impute(np.zeros(oracle.n_params)).code)
+    return Task(oracle, np.full(n, 100 / n), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
 
 
 @pytest.mark.parametrize("solver", [Bundle(), FrankWolfe(), FrankWolfe(gap_sampling=True), Subgradient()], ids=repr)
@@ -186,7 +186,7 @@ def test_sample_weights_of_zero_leave_samples_out(kind, solver):
     task = testing.example_task(kind.variants()[0], 5, C=2.0)
     weights = task.weights.copy()
     weights[0] = 0
-    without = Task(task.oracle, weights, task.target)
+    without = Task(task.oracle, weights, task.target, Quadratic())
     reference = minimise(without, Bundle(), tol=1e-7)
     found = minimise(without, solver, tol=1e-2)
     assert found.bound - 1e-6 <= reference.objective <= found.objective + 1e-6
@@ -199,7 +199,7 @@ def test_a_dual_point_warm_starts_a_task_with_other_weights(kind):
     first = minimise(task, FrankWolfe(), tol=1e-8)
     again = minimise(task, FrankWolfe(), tol=1e-7, start=first.w, dual=first.dual)
     assert again.history[-1].iteration == 0
-    other = Task(task.oracle, 1.01 * task.weights, task.target)
+    other = Task(task.oracle, 1.01 * task.weights, task.target, Quadratic())
     cold = minimise(other, FrankWolfe(), tol=1e-6)
     warm = minimise(other, FrankWolfe(), tol=1e-6, start=first.w, planes=first.planes, dual=first.dual)
     assert warm.history[0].gap < 0.2 * cold.history[0].gap
@@ -262,7 +262,7 @@ def _one_long_sequence(length, tags, C, seed=1):
     problem = Chain(classes=list(range(tags)))
     X, y = [rng.standard_normal((length, 3))], [rng.integers(0, tags, length)]
     oracle = problem.bind(X, y, problem.schema(X, y))
-    return Task(oracle, np.array([C]), oracle.impute(np.zeros(oracle.n_params)).code)
+    return Task(oracle, np.array([C]), oracle.impute(np.zeros(oracle.n_params)).code, Quadratic())
 
 
 def test_slots_of_a_chain_grow_with_the_taggings_that_need_them():
@@ -308,7 +308,7 @@ def test_gap_sampling_works_beside_samples_without_weight():
     task = testing.example_task(Chain(classes=["ant", "bee", "cat"]), 3, C=5.0)
     weights = task.weights.copy()
     weights[0] = 0
-    task = Task(task.oracle, weights, task.target)
+    task = Task(task.oracle, weights, task.target, Quadratic())
     solver = FrankWolfe(gap_sampling=True)
     state = solver.init(task, WarmStart(), np.random.default_rng(0))
     for _ in range(3):

@@ -1,9 +1,12 @@
 """`check_problem` must notice wrong problems and say what is wrong in words."""
 
+from typing import Protocol
+
 import numpy as np
 import pytest
 
 from tacit import StructuredSVM
+from tacit.oracle import Oracle
 from tacit.problems import Candidates, Multiclass
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.solvers import Bundle
@@ -103,11 +106,15 @@ def test_checks_work_for_a_users_own_classes():
     check_learner(MySVM(MyProblem()))
 
 
+class Flies(Oracle, Protocol):
+    def fly(self): ...
+
+
 def test_a_solver_that_runs_on_nothing_is_described():
     class Misspelt(Bundle):
-        needs = ("augmentedd",)
+        needs = (Flies,)
 
-    with pytest.raises(AssertionError, match="is a name misspelt"):
+    with pytest.raises(AssertionError, match="no problem offers what it needs: fly"):
         check_solver(Misspelt())
 
 

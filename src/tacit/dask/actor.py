@@ -14,6 +14,8 @@ import numpy as np
 from tacit.dask.sources import Source, walk
 from tacit.data.arrays import Array
 from tacit.data.table import MAX_RESIDENT, ShardedTable
+from tacit.oracle import Oracle
+from tacit.oracle.capabilities import SumsDifferences, capability
 from tacit.oracle.contracts import take_code
 from tacit.problems.shared.principal_components import Moments, sum_moments
 from tacit.runtime.threads import one_blas_thread
@@ -121,7 +123,7 @@ class ShardActor:
             return Answer("ok", [work(**shared, **call) for call in calls])
 
 
-def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
+def tangent(oracle: Oracle, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
     target = take_code(oracle, task.target, rows)
     asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
@@ -129,19 +131,20 @@ def tangent(oracle: Any, task: TaskPart, w: Array, rescaling: str, rows: slice) 
     return code, value, *_sums(oracle, task, code, rescaling, rows)
 
 
-def slopes(oracle: Any, task: TaskPart, codes: Array, rescaling: str, rows: slice) -> list[tuple[Array, Array]]:
+def slopes(oracle: Oracle, task: TaskPart, codes: Array, rescaling: str, rows: slice) -> list[tuple[Array, Array]]:
     """The two sums of features of several planes."""
     return [_sums(oracle, task, code, rescaling, rows) for code in codes]
 
 
-def _sums(oracle: Any, task: TaskPart, code: Array, rescaling: str, rows: slice) -> tuple[Array, Array]:
+def _sums(oracle: Oracle, task: TaskPart, code: Array, rescaling: str, rows: slice) -> tuple[Array, Array]:
     """What `tacit.oracle.Task.plane` subtracts from each other: sums of features of the outputs, and of the targets."""
     target, weights = take_code(oracle, task.target, rows), task.weights[rows]
     coef = weights if rescaling == "margin" else weights * oracle.loss(code, rows)
     if task.is_masked:
         coef = coef * (code != target)
-    if hasattr(oracle, "difference"):
-        return oracle.difference(code, target, coef, rows), np.zeros(0)
+    summing = capability(oracle, SumsDifferences)
+    if summing is not None:
+        return summing.difference(code, target, coef, rows), np.zeros(0)
     best = oracle.features(code, coef, rows)
     if task.is_masked or rescaling != "margin":
         return best, oracle.features(target, coef, rows)

@@ -17,10 +17,11 @@ from tacit.learners.latent.runs import Record
 from tacit.learners.latent_svm import LatentSVM
 from tacit.learners.pacing import SelfPaced
 from tacit.oracle import Problem, loss_needs_hidden, require
+from tacit.oracle.capabilities import GivesPosteriors, MeasuresHidden, MovesPosteriors, SplitsCodes, SumsOutputs
 from tacit.penalties import Penalty
 from tacit.solvers import Solver
 
-_NEEDS = ("measured_against", "losses_of", "spread", "hidden_posterior", "posterior_slope", "expectations")
+_NEEDS = (MeasuresHidden, MovesPosteriors, GivesPosteriors.hidden_posterior, SumsOutputs)
 
 
 class DissimilaritySVM(LatentSVM):
@@ -132,13 +133,13 @@ class DissimilaritySVM(LatentSVM):
         """
         oracle = self._bind(X, y, hidden)
         if isinstance(self.conditional, str):
-            require(type(self).__name__, self.problem, oracle, ["split"])
+            require(type(self).__name__, self.problem, oracle, SplitsCodes)
             chances = np.zeros(int(oracle.offsets[-1]))
             chances[oracle.offsets[:-1] + oracle.split(oracle.impute(self.coef_).code)[1]] = 1.0
             return Ragged(chances, oracle.offsets)
         if self.conditional is not None:
             oracle = self.conditional.bind(X, y, self.theta_schema_, hidden=hidden)
-        require(type(self).__name__, self.problem, oracle, ["hidden_posterior"])
+        require(type(self).__name__, self.problem, oracle, [GivesPosteriors.hidden_posterior])
         return Ragged(oracle.hidden_posterior(self.theta_), oracle.offsets)
 
     def check(self) -> None:
@@ -174,7 +175,7 @@ class DissimilaritySVM(LatentSVM):
         self._oracle = None
         if not loss_needs_hidden(oracle):
             return
-        require(type(self).__name__, self.problem, oracle, ["measured_against"])
+        require(type(self).__name__, self.problem, oracle, MeasuresHidden)
         if isinstance(self.conditional, str):
             return
         self._oracle = oracle
@@ -184,7 +185,12 @@ class DissimilaritySVM(LatentSVM):
         X, y, hidden = self._data
         self.theta_schema_ = self.conditional.schema(X, y)
         self._oracle = self.conditional.bind(X, y, self.theta_schema_, hidden=hidden)
-        require(type(self).__name__, self.conditional, self._oracle, ["hidden_posterior", "posterior_slope"])
+        require(
+            type(self).__name__,
+            self.conditional,
+            self._oracle,
+            [GivesPosteriors.hidden_posterior, MovesPosteriors.posterior_slope],
+        )
         if not np.array_equal(self._oracle.offsets, oracle.offsets):
             raise ValueError(
                 "conditional must give every sample as many hidden values as the problem does; sample "

@@ -15,7 +15,8 @@ from tacit.learners.smooth.learner import SmoothLearner
 from tacit.learners.smooth.likelihood import EM, Likelihood
 from tacit.learners.smooth.places import Method, SmoothStep
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
-from tacit.oracle import Problem, has_long_codes
+from tacit.oracle import Oracle, Problem, has_long_codes
+from tacit.oracle.capabilities import SumsOutputs
 
 METHODS = ("lbfgs", "em", "hard-em")
 
@@ -71,7 +72,7 @@ class HiddenCRF(SmoothLearner):
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
     rule: str = "sum"  # type: ignore[assignment]
-    _needs = ("expectations", "impute", "decode", "exact", "hidden_unknown")
+    _needs = (SumsOutputs, Oracle.impute, Oracle.decode, Oracle.exact, Oracle.hidden_unknown)
     _instead = "use tacit.LatentSVM, which needs maxima alone"
 
     def __init__(

@@ -8,6 +8,7 @@ from tacit.learners.latent.descent import Descent
 from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import measures_hidden, require
+from tacit.oracle.capabilities import MeasuresHidden
 
 
 class IterativeLatentSVM(LatentSVM):
@@ -39,7 +40,7 @@ class IterativeLatentSVM(LatentSVM):
 
     def _check_loss(self, oracle: Any) -> None:
         if measures_hidden(oracle):
-            require(type(self).__name__, self.problem, oracle, ["measured_against"])
+            require(type(self).__name__, self.problem, oracle, MeasuresHidden)
 
     def _run_procedure(self, descent: Descent) -> Rounds:
         return Rounds(descent)

@@ -17,12 +17,12 @@ from tacit.learners.learner import Learner, Traits, read_weights
 from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
 from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
 from tacit.learners.smooth.starts import Starts, run_starts
-from tacit.oracle import Problem, Schema, has_hidden_states, has_long_codes, hidden_values, offered, require
+from tacit.oracle import Oracle, Problem, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline, ProposesStarts
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, sharded
 
-NEEDS = ("predict", "impute", "loss", "features", "decode")
+NEEDS = (Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features, Oracle.decode)
 MAX_EPOCHS = 10_000
 """Passes over the samples, at the most: on samples that no weights separate every one of them is run."""
 
@@ -168,10 +168,10 @@ class LatentPerceptron(Learner):
         return self
 
     def _epochs(self, oracle: Any, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
-        if offered(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
+        if capability(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
             return OnlineEpochs(oracle, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
         if self.margin:
-            require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, ["learn_online"], "use margin=0")
+            require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, LearnsOnline, "use margin=0")
         size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
         lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
         return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed, lower)
@@ -314,7 +314,7 @@ def _first_weights(oracle: Any, start: int, seed: int) -> Array:
     """Zero for the first start, unless the problem proposes hidden values; then one move towards hidden values at
     random."""
     zero = np.zeros(oracle.n_params)
-    proposer = offered(oracle, ProposesStarts)
+    proposer = capability(oracle, ProposesStarts)
     proposed = [] if proposer is None or not oracle.hidden_unknown().size else proposer.proposals(start + 1)
     if start < len(proposed):
         code = proposed[start]
@@ -323,7 +323,7 @@ def _first_weights(oracle: Any, start: int, seed: int) -> Array:
     elif start == 0:
         return zero
     else:
-        drawer = offered(oracle, DrawsHidden)
+        drawer = capability(oracle, DrawsHidden)
         rng = np.random.default_rng((seed, start))
         if drawer is None:
             return np.asarray(rng.standard_normal(zero.size))

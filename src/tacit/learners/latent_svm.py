@@ -24,15 +24,23 @@ from tacit.learners.pacing import SelfPaced
 from tacit.learners.preparation import MAX_STARTS, Prepared, check_margin, prepare
 from tacit.oracle import (
     Problem,
+    capability,
     completes_labels,
     has_hidden_states,
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
-    offered,
     require,
 )
-from tacit.oracle.capabilities import KnownPart, KnowsPart, LearnsOnline, ProposesStarts, WeighsSamples
+from tacit.oracle.capabilities import (
+    ClustersParts,
+    DrawsHidden,
+    KnownPart,
+    KnowsPart,
+    LearnsOnline,
+    ProposesStarts,
+    WeighsSamples,
+)
 from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty, without_bounds
 from tacit.runtime import Progress, Status, run, sharded
@@ -191,7 +199,7 @@ class LatentSVM(Learner):
             factor = np.ones(oracle.n_samples)
             factor[oracle.hidden_unknown()] = self.unknown_weight_
             prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
-        weigher = offered(oracle, WeighsSamples)
+        weigher = capability(oracle, WeighsSamples)
         if weigher is not None:
             prepared = prepared._replace(weights=weigh_anew(prepared.weights, weigher.sample_factors()))
         given = self._given_weights(prepared) if isinstance(self.init, Mapping) else None
@@ -265,7 +273,7 @@ class LatentSVM(Learner):
 
     def _choose_unknown_weight(self, prepared: Prepared, seed: int) -> float:
         """The factor for samples whose hidden value is unknown; see the parameter."""
-        knower = offered(prepared.oracle, KnowsPart)
+        knower = capability(prepared.oracle, KnowsPart)
         has_part = knower is not None and not has_long_codes(prepared.oracle) and knower.known_part() is not None
         if not has_part or not isinstance(self.unknown_weight, str):
             return float(self.unknown_weight) if has_part else 1.0
@@ -292,7 +300,7 @@ class LatentSVM(Learner):
         """Whether hidden values are imputed at every visit of a sample instead of between convex tasks."""
         oracle = descent.oracle
         is_plain = descent.penalty.is_plain and descent.rescaling == "margin" and descent.pace is None
-        if not is_plain or not oracle.hidden_unknown().size or offered(oracle, LearnsOnline) is None:
+        if not is_plain or not oracle.hidden_unknown().size or capability(oracle, LearnsOnline) is None:
             return False
         if isinstance(self.solver, Subgradient):
             return self.solver.batch_size is None
@@ -342,11 +350,11 @@ class LatentSVM(Learner):
         if isinstance(self.init, str) and (
             self.init == "warm" or (self.init == "auto" and has_hidden_states(oracle) and part is None)
         ):
-            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, ["learn_online"], "use init='weights'")
+            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, LearnsOnline, "use init='weights'")
             w = learn_first_weights(oracle, descent.weights, rng)
             return self._begin_at(procedure, oracle.impute(w).code, w)
         if isinstance(self.init, str) and self.init == "k-means":
-            require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ["clusters"], "use init='auto'")
+            require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ClustersParts, "use init='auto'")
             return self._begin_at(procedure, oracle.clusters(rng))
         if isinstance(self.init, str) and self.init == "weights":
             lower = without_bounds(descent.penalty)[1]
@@ -358,7 +366,7 @@ class LatentSVM(Learner):
                 return self._begin_at(procedure, proposed[descent.start])
         if isinstance(self.init, str):
             who = f"{type(self).__name__}(init={shorten(self.init)})"
-            require(who, self.problem, oracle, ["draw"], "use init='weights'")
+            require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
             return self._begin_at(procedure, oracle.draw(rng))
         try:
             prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
@@ -388,11 +396,11 @@ class LatentSVM(Learner):
         """What the first start learns from, where it begins with what is known."""
         if not isinstance(self.init, str) or self.init not in ("auto", "known"):
             return None
-        knower = offered(oracle, KnowsPart)
+        knower = capability(oracle, KnowsPart)
         return None if knower is None else knower.known_part()
 
     def _proposals(self, oracle: Any) -> list[Array]:
-        proposer = offered(oracle, ProposesStarts)
+        proposer = capability(oracle, ProposesStarts)
         return [] if proposer is None else proposer.proposals(int(self.n_init))
 
     @staticmethod

@@ -20,8 +20,8 @@ from tacit.data.parameters import is_list, numbers, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.learners.rules import BestOutput, Rule
-from tacit.oracle import Oracle, Problem, Read, Schema, hidden_values, offered, require
-from tacit.oracle.capabilities import CountsUnits
+from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
+from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
 from tacit.problems.per_sample.user_functions import key_of
 from tacit.runtime import sharded, storage
 
@@ -118,7 +118,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if k == 1:
             return self._best(X)[1]
         oracle = self._bind(X)
-        require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, ["ranked"], "use k=1")
+        require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, RanksHidden, "use k=1")
         with sharded(oracle, self.n_jobs) as shards:
             codes, scores = shards.ranked(self.coef_, self._answer(shards), k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
@@ -137,7 +137,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         k = whole_number("k", k, 1, 10_000)
         oracle = self._bind(X)
         way_out = "it is for sequences; predict_hidden(k=...) ranks hidden values"
-        require(f"{type(self).__name__}.predict_best", self.problem, oracle, ["best_outputs"], way_out)
+        require(f"{type(self).__name__}.predict_best", self.problem, oracle, RanksOutputs, way_out)
         codes, scores = self._asked(
             oracle, lambda shards: shards.best_outputs(self.coef_, k), lambda found: ~np.isfinite(found[1][:, 0])
         )
@@ -185,7 +185,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def impute(self, X: Any, y: Any) -> Any:
         """The hidden value of every sample given its label; for sequences with gaps in y, the completed tags."""
         oracle = self._bind(X, y)
-        require(type(self).__name__, self.problem, oracle, ["impute", "decode"])
+        require(type(self).__name__, self.problem, oracle, [Oracle.impute, Oracle.decode])
         with sharded(oracle, self.n_jobs) as shards:
             return hidden_values(oracle, shards.impute(self.coef_).code)
 
@@ -195,7 +195,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         oracle = self._bind(X)
         user = f"{type(self).__name__}.decision_function"
         way_out = "it is for problems with one label per sample; use predict"
-        require(user, self.problem, oracle, ["label_scores"], way_out)
+        require(user, self.problem, oracle, [ScoresLabels.label_scores], way_out)
         rule = self._rule()
         scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), overflows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
@@ -356,7 +356,7 @@ def _is_known(h: Any) -> bool:
 
 def _units(oracle: Oracle) -> Array:
     """How many parts of each sample can be right or wrong: one, or its known tags. `score` is a mean over them."""
-    counter = offered(oracle, CountsUnits)
+    counter = capability(oracle, CountsUnits)
     if counter is None:
         return np.ones(oracle.n_samples)
     units = counter.units()

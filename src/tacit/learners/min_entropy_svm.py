@@ -19,7 +19,8 @@ from tacit.learners.smooth.entropy_methods import ConvexConcave, KinkedDescent, 
 from tacit.learners.smooth.learner import SmoothLearner
 from tacit.learners.smooth.places import Method, SmoothStep
 from tacit.learners.smooth.quasi_newton_method import QuasiNewton
-from tacit.oracle import Problem, require
+from tacit.oracle import Oracle, Problem, require
+from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
 
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 
@@ -76,7 +77,10 @@ class MinEntropySVM(SmoothLearner):
     C_: float
     curve_: list[CurvePoint]
     _chooses_C = True
-    _needs = ("renyi_slacks", "renyi_scores", "visit_cells", "impute", "decode", "exact", "hidden_unknown")
+    _needs = (
+        ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores, VisitsCells.visit_cells, Oracle.impute, Oracle.decode,
+        Oracle.exact, Oracle.hidden_unknown,
+    )  # fmt: skip
     _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
 
     def __init__(
@@ -130,7 +134,7 @@ class MinEntropySVM(SmoothLearner):
         ``H_α(y) = log Z − R_α(y)``, Z being the sum over all labels and hidden values; the prediction has the least.
         """
         oracle = self._bind(X)
-        require(f"{type(self).__name__}.entropy", self.problem, oracle, ["renyi_scores", "log_partition"])
+        require(f"{type(self).__name__}.entropy", self.problem, oracle, [ScoresEntropy.renyi_scores, GivesLogPartition])
         scores = self._asked(oracle, lambda shards: shards.renyi_scores(self.coef_, self.alpha_), overflows)
         whole = self._asked(oracle, lambda shards: shards.log_partition(self.coef_)[:, None], overflows)
         return np.asarray(whole - scores)

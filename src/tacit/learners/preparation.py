@@ -22,15 +22,15 @@ from tacit.data.parameters import (
     whole_number,
 )
 from tacit.learners.learner import Learner, read_weights
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, completes_labels, has_long_codes, offered, require
-from tacit.oracle.capabilities import ChecksItself
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, completes_labels, has_long_codes, require
+from tacit.oracle.capabilities import ChecksItself, Need
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.runtime.threads import check_jobs
 from tacit.solvers import Bundle, Solver
 
-ANY_LEARNER_NEEDS = ("predict", "decode")
-MARGIN_LEARNERS_NEED = ("impute", "decode", "hidden_unknown", "exact")
+ANY_LEARNER_NEEDS = (Oracle.predict, Oracle.decode)
+MARGIN_LEARNERS_NEED = (Oracle.impute, Oracle.decode, Oracle.hidden_unknown, Oracle.exact)
 
 MAX_STARTS = 100_000
 """The largest n_init: each start keeps its record."""
@@ -49,23 +49,23 @@ class Prepared(NamedTuple):
 
 
 def bind_samples(
-    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[str] = ANY_LEARNER_NEEDS, instead: str = ""
+    learner: Learner, X: Any, y: Any, hidden: Any = None, needs: Iterable[Need] = ANY_LEARNER_NEEDS, instead: str = ""
 ) -> tuple[Schema, Any]:
     """For any learner: check the parameters that all of them have, read the data once, and bind it.
 
-    ``needs`` are the oracle's methods that the learner calls; a missing one is an error before any work, which says
-    what to do ``instead``.
+    ``needs`` are the protocols or methods of an oracle that the learner calls; a missing one is an error before any
+    work, which says what to do ``instead``.
     """
     check_running(learner)
     data = learner._read(X, reset=True)
     schema = learner.problem.schema(data, y)
     oracle = learner.problem.bind(data, y, schema, hidden=hidden)
     require(type(learner).__name__, learner.problem, oracle, needs, instead)
-    functions = offered(oracle, ChecksItself)
+    functions = capability(oracle, ChecksItself)
     if functions is not None:
         functions.probe()
     if getattr(learner, "checkpoint", None) is not None:
-        require("a checkpoint", learner.problem, oracle, ["digest"])
+        require("a checkpoint", learner.problem, oracle, [Oracle.digest])
     return schema, oracle
 
 
@@ -156,7 +156,11 @@ def check_margin(learner: Any) -> None:
             f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
             f"got {shorten(learner.solver)}"
         )
-    if learner.solver is not None and not isinstance(learner.solver, str) and offered(learner.solver, Solver) is None:
+    if (
+        learner.solver is not None
+        and not isinstance(learner.solver, str)
+        and capability(learner.solver, Solver) is None
+    ):
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )

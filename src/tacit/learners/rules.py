@@ -7,15 +7,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.oracle import has_hidden_states, has_long_codes, offered
-from tacit.oracle.capabilities import SumsParts
+from tacit.oracle import Oracle, capability, has_hidden_states, has_long_codes
+from tacit.oracle.capabilities import Need, ScoresEntropy, ScoresLabels, SumsParts
 
 
 class Rule(Protocol):
     """One way to answer; a learner has one (`tacit.learners.learner.Learner.rule`)."""
 
-    needs: tuple[str, ...]
-    """The oracle's methods that `answer` calls."""
+    needs: tuple[Need, ...]
+    """The protocols or methods of an oracle that `answer` calls."""
 
     def answer(self, oracle: Any, w: Array) -> Array:
         """The code of the output that is predicted for every sample."""
@@ -27,7 +27,7 @@ class Rule(Protocol):
 class BestOutput:
     """``argmax over (y, h) of s(y, h)``: what margin learners train for."""
 
-    needs: tuple[str, ...] = ("predict",)
+    needs: tuple[Need, ...] = (Oracle.predict,)
 
     def answer(self, oracle: Any, w: Array) -> Array:
         code: Array = oracle.predict(w).code
@@ -41,7 +41,7 @@ class BestOutput:
 class SummedHidden:
     """``argmax over y of log Σ_h exp s(y, h)``, and the best hidden value with it: what likelihoods train for."""
 
-    needs: tuple[str, ...] = ("label_scores", "best_under")
+    needs: tuple[Need, ...] = (ScoresLabels,)
 
     def answer(self, oracle: Any, w: Array) -> Array:
         code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
@@ -56,13 +56,13 @@ class LikeliestLabel(SummedHidden):
     """`SummedHidden` for single labels. Where labels have many parts: the likeliest tag of every token where tags have
     hidden states, the likeliest cluster of every mention, and else the best output, as for plain sequences."""
 
-    needs: tuple[str, ...] = ("predict",)
+    needs: tuple[Need, ...] = (Oracle.predict,)
 
     def answer(self, oracle: Any, w: Array) -> Array:
         if has_hidden_states(oracle):
             likeliest: Array = oracle.likeliest(w)
             return likeliest
-        if offered(oracle, SumsParts) is not None:
+        if capability(oracle, SumsParts) is not None:
             clusters: Array = oracle.likeliest_clusters(w).code
             return clusters
         return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
@@ -71,7 +71,7 @@ class LikeliestLabel(SummedHidden):
 class LeastEntropy:
     """``argmax over y of R_α(y)``, the label of least Rényi entropy, and the best hidden value with it."""
 
-    needs: tuple[str, ...] = ("renyi_scores", "best_under")
+    needs: tuple[Need, ...] = (ScoresEntropy.renyi_scores, ScoresLabels.best_under)
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha

@@ -27,7 +27,7 @@ Who promises what
 - Whatever else an oracle can do is a **capability**, one protocol each in `tacit.oracle.capabilities`: sums over
   outputs beside maxima (`SumsOutputs`), posteriors, expected losses, Rényi scores, scores by label, the best few hidden
   values, random ones, moves of all hidden values at once, cheap differences of features, dual points, losses on the
-  hidden value. `offered` asks for one and may return None; `require` raises if it is missing.
+  hidden value. `capability` asks for one and may return None; `require` raises if it is missing.
 - What is known of a hidden value is the value, nothing, or a set that it is in (`KnownHidden`); `impute` chooses within
   the set.
 - An assignment travels as integers, `Assignment.code`: one per sample, or where an output has several parts one per
@@ -36,7 +36,7 @@ Who promises what
   Where y itself has gaps (missing tags), and filling them is what is hidden, ``completes_labels`` is True.
 - A `Task` turns an assignment into a **plane**, ``gradient·w + offset ≤ Σ c_i ξ_i(w)`` for all w. Any assignment
   gives a valid plane, so planes kept as codes survive new weights, targets and losses.
-- A learner or solver names the methods that it needs; `require` checks them before any work starts.
+- A learner or solver names the protocols or methods that it needs; `require` checks them before any work starts.
 
 `EnumerableOracle` derives all of this from three linear maps, for problems whose outputs can be listed.
 """

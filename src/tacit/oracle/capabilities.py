@@ -1,22 +1,28 @@
 """What an oracle may offer beyond `tacit.oracle.Oracle`: one protocol per capability.
 
-A learner or solver asks for a capability with `offered`, which returns the oracle typed as what was asked for, or None.
-A capability that it cannot do without it names in `require`, which raises before any work starts. An oracle offers a
-capability by having its methods; there is nothing to register. Only a new capability that takes or returns something
-per sample must also be declared in `tacit.runtime.blocks`, so that it can be cut into shards.
+A learner or solver asks for one with `capability`, which returns the oracle typed as the protocol, or None. What it
+cannot do without it names in `require`, which raises before any work starts. An oracle offers a capability by having
+its methods; there is nothing to register. One that inherits a method which it cannot offer names it, or its protocol,
+in ``lacks``. The decorators of `tacit.oracle.sharing` say how a method is shared between blocks of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from inspect import get_annotations
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.contracts import Assignment, Oracle
+from tacit.oracle.contracts import Assignment, CapabilityError, Oracle
+from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
 
 P = TypeVar("P")
+
+Need = type | Callable[..., Any]
+"""A protocol, or one method of a protocol, such as ``Oracle.augmented``."""
 
 
 class Expectations(NamedTuple):
@@ -31,9 +37,21 @@ class Expectations(NamedTuple):
     features: Array | None
 
 
-class SumsOutputs(Protocol):
+def join_expectations(parts: Sequence[Expectations]) -> Expectations:
+    """Log-sums row by row, and one sum of features: of a block whose coefficients are all 0 there are none to add."""
+
+    def joined(kind: str, join: Callable[[Sequence[Array]], Array]) -> Array | None:
+        answers = [getattr(part, kind) for part in parts if getattr(part, kind) is not None]
+        return join(answers) if answers else None
+
+    free, label, truth = (joined(kind, join_arrays) for kind in ("free", "label", "truth"))
+    return Expectations(free, label, truth, joined("features", add_in_order))
+
+
+class SumsOutputs(Oracle, Protocol):
     """Sums over outputs beside maxima: what hidden CRFs, EM and min-entropy models need."""
 
+    @batch(join_expectations, per_row=("free", "label", "truth"))
     def expectations(
         self,
         w: Array,
@@ -54,22 +72,38 @@ class SumsOutputs(Protocol):
         """
 
 
-class GivesPosteriors(Protocol):
+class GivesLogPartition(Oracle, Protocol):
+    """The logarithm of the sum over all outputs."""
+
+    @batch(join_arrays)
+    def log_partition(self, w: Array, rows: Rows = None) -> Array:
+        """``log Σ exp s(y, h)`` of every row, over all outputs."""
+
+
+class GivesPosteriors(Oracle, Protocol):
     """Probabilities of single hidden values."""
 
+    @batch(join_arrays, per_row=("labels",))
     def hidden_posterior(
         self, w: Array, rows: Rows = None, *, power: float = 1.0, labels: Array | None = None
     ) -> Array:
         """P(h | x_i, y_i) ∝ exp(power·s(y_i, h)) for every state of the rows, one after the other; 0 where the hidden
         value is known to be another. Or under other ``labels``, one position among the classes per row."""
 
+    @batch(join_arrays)
     def output_posterior(self, w: Array, rows: Rows = None, *, power: float = 1.0) -> Array:
         """(states of the rows, n_labels): P(y, h | x_i) ∝ exp(power·s(y, h)) of every cell."""
 
 
-class ExpectsLosses(Protocol):
+def join_expected_losses(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
+    sums = [features for _, features in parts if features is not None]
+    return join_arrays([losses for losses, _ in parts]), add_in_order(sums) if sums else None
+
+
+class ExpectsLosses(Oracle, Protocol):
     """The loss that a random output would have."""
 
+    @batch(join_expected_losses, per_row=("coef",))
     def expected_losses(
         self, w: Array, rows: Rows = None, *, coef: Array | None = None, power: float = 1.0
     ) -> tuple[Array, Array | None]:
@@ -85,15 +119,23 @@ class Slacks(NamedTuple):
     features: Array
 
 
-class ScoresEntropy(Protocol):
+def join_slacks(parts: Sequence[Slacks]) -> Slacks:
+    value, rival, features = zip(*parts, strict=True)
+    return Slacks(join_arrays(value), join_arrays(rival), add_in_order(features))
+
+
+class ScoresEntropy(Oracle, Protocol):
     """Scores of labels by how sure their hidden value is: what min-entropy models need. See `tacit.oracle.renyi`."""
 
+    @batch(join_arrays)
     def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
         """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞."""
 
+    @batch(join_arrays)
     def renyi_weights(self, w: Array, alpha: float, rows: Rows = None) -> Array:
         """(states of the rows, n_labels): the weights c(h) of the gradients of R_α(y), which is Σ_h c(h) Ψ(y, h)."""
 
+    @batch(join_slacks, per_row=("coef",))
     def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
         """``ξ_i = max(0, max_{y ≠ y_i} [ℓ_i(y) + R_α(y)] − R_α(y_i))`` and a subgradient of Σ coef_i ξ_i, in one pass.
 
@@ -101,53 +143,133 @@ class ScoresEntropy(Protocol):
         """
 
 
-class ScoresLabels(Protocol):
+class ScoresLabels(Oracle, Protocol):
     """One score per label, the hidden value maximised or summed over."""
 
+    @batch(join_arrays)
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
         """(rows, n_labels): ``max_h s(y, h)``, or for a finite power ``log Σ_h exp(power·s(y, h)) / power``."""
 
+    @batch(join_tuples, per_row=("labels",))
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         """The best output of every row under the label at this position among the classes."""
 
 
-class SumsParts(Protocol):
+class SplitsCodes(Oracle, Protocol):
+    """Outputs of one label and one hidden value, which a code can be split into."""
+
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """Labels, as positions among the classes, and states of a code of these rows."""
+
+
+class ListsOutputs(SplitsCodes, Protocol):
+    """Outputs that are cells (label, state), the states of each sample one after the other."""
+
+    n_labels: int
+    offsets: Array
+    """(n + 1,) where each sample's states begin."""
+
+    def states(self, rows: Rows) -> Any:
+        """The states of these samples: a slice, or an array."""
+
+    def known_labels(self) -> Array:
+        """The position of every true label among the classes; an error where there is none."""
+
+    def labels_of(self, code: Array) -> Array:
+        """The position of the label of every output of a code among the classes."""
+
+    def in_user_order(self, values: Array, labels: Array) -> Array:
+        """Numbers by state as numbers by hidden value, in the order in which users count these under the labels."""
+
+
+Visit = Callable[[Array, Array, Rows], "Array | None"]
+"""Called with the scores of a block, how its states are cut into samples, and which samples they are."""
+
+
+class VisitsCells(ListsOutputs, Protocol):
+    """The scores of all cells, one block at a time."""
+
+    @batch(add_in_order)
+    def visit_cells(self, w: Array, visit: Visit, rows: Rows = None) -> Array:
+        """Call a function with the scores of every block; the sum of the features of all cells, weighed by what it
+        returns."""
+
+    def rule_out(self, scores: Array, rows: Rows, starts: Array) -> Array:
+        """These scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
+
+    def label_losses(self, rows: Rows, starts: Array) -> Array:
+        """(n, labels): the loss of every label; where it depends on the hidden value, the highest."""
+
+
+class SumsParts(Oracle, Protocol):
     """Labels of many parts under which hidden values can be summed over part by part."""
 
+    @batch(join_tuples)
     def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
         """An output of high probability, hidden values summed over: part by part, given the parts before. The value is
         the logarithm of its probability."""
 
 
-class RanksHidden(Protocol):
+class RanksHidden(Oracle, Protocol):
     """The best few hidden values."""
 
+    @batch(join_tuples, codes=("code",))
     def ranked(self, w: Array, code: Array, k: int, rows: Rows = None) -> Assignment:
         """(rows, k) codes and scores of the best hidden values under the labels of ``code``; −1 and −inf past the
         last."""
 
 
-class GivesTagPosteriors(Protocol):
+class GivesTagPosteriors(Oracle, Protocol):
     """Probabilities of the parts of an output, such as the tags of a sequence."""
 
+    offsets: Array
+    """(n + 1,) where each sample's parts begin."""
+
+    @batch(join_arrays)
     def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(parts of the rows, n_labels) probabilities under ``p(y) ∝ exp s(y)``; where ``is_given``, given the parts of
         y that are known."""
 
 
-class RanksOutputs(Protocol):
+class HasHiddenStates(Oracle, Protocol):
+    """Parts of an output that have hidden states below their labels, such as states below tags."""
+
+    offsets: Array
+    """(n + 1,) where each sample's parts begin."""
+
+    @batch(join_arrays)
+    def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(parts of the rows, states) probabilities under ``p ∝ exp s``; where ``is_given``, given what is known."""
+
+    @batch(join_arrays)
+    def likeliest(self, w: Array, rows: Rows = None) -> Array:
+        """A code of the likeliest label of every part, hidden states summed over, and its best state."""
+
+
+class RanksOutputs(Oracle, Protocol):
     """The best few outputs, where an output has several parts."""
 
+    offsets: Array
+    """(n + 1,) where each sample's parts begin."""
+
+    @batch(join_tuples)
     def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
         """The best k outputs of every row, the best first: the labels of their parts as positions among the classes,
         (parts of the rows, k), and scores (rows, k); −1 and −inf where a row has fewer."""
 
 
-class DrawsHidden(Protocol):
+class DrawsHidden(Oracle, Protocol):
     """Random hidden values to start from."""
 
     def draw(self, rng: np.random.Generator) -> Array:
         """A code of all samples with the true labels and hidden values at random; known ones stay."""
+
+
+class ClustersParts(Oracle, Protocol):
+    """Hidden states to start from that group parts with similar features."""
+
+    def clusters(self, rng: np.random.Generator) -> Array:
+        """A code of all samples with the true labels and the hidden states by k-means; known ones stay."""
 
 
 class KnownPart(NamedTuple):
@@ -159,18 +281,18 @@ class KnownPart(NamedTuple):
     owner : the sample that each piece belongs to; −1 for rows to leave out
     """
 
-    oracle: Any
+    oracle: Oracle
     owner: Array
 
 
-class KnowsPart(Protocol):
+class KnowsPart(Oracle, Protocol):
     """Samples some of whose hidden values are known."""
 
     def known_part(self) -> KnownPart | None:
         """The pieces with nothing left to impute: a structured SVM learns from them. None where nothing is known."""
 
 
-class WeighsSamples(Protocol):
+class WeighsSamples(Oracle, Protocol):
     """Samples that are labelled in several ways, and do not weigh the same."""
 
     def sample_factors(self) -> Array:
@@ -178,28 +300,29 @@ class WeighsSamples(Protocol):
         beside the others."""
 
 
-class ProposesStarts(Protocol):
+class ProposesStarts(Oracle, Protocol):
     """Hidden values that are worth starting from."""
 
     def proposals(self, most: int) -> list[Array]:
         """Up to so many codes of all samples with the true labels, the most promising first; known values stay."""
 
 
-class MovesJointly(Protocol):
+class MovesJointly(Oracle, Protocol):
     """Moves of all hidden values at once."""
 
     def joint_moves(self, code: Array) -> Iterable[Array]:
         """Codes that shift every hidden value at once, to leave optima that no single sample improves."""
 
 
-class SumsDifferences(Protocol):
+class SumsDifferences(Oracle, Protocol):
     """A difference of two sums of features, for less than the price of both: it makes planes cheaper."""
 
+    @batch(add_in_order, codes=("code", "target"), per_row=("coef",))
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i))."""
 
 
-class FusesPlanes(Protocol):
+class FusesPlanes(Oracle, Protocol):
     """Answers and their planes in one question: for rows that are elsewhere, where every question is a journey."""
 
     def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
@@ -209,7 +332,7 @@ class FusesPlanes(Protocol):
         """The gradients of the planes of several codes, without `TARGET`."""
 
 
-class KeepsDual(Protocol):
+class KeepsDual(Oracle, Protocol):
     """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> Any:
@@ -233,7 +356,7 @@ class OnlinePass(NamedTuple):
     mistakes: int
 
 
-class LearnsOnline(Protocol):
+class LearnsOnline(Oracle, Protocol):
     """Samples visited one after the other, the weights moving in between, at a cost that does not grow with w."""
 
     def learn_online(
@@ -246,18 +369,25 @@ class LearnsOnline(Protocol):
         """
 
 
-class MeasuresHidden(Protocol):
+class MeasuresHidden(Oracle, Protocol):
     """A loss that depends on the hidden value."""
 
     loss_needs_hidden: bool
     """Whether ``ℓ_i`` is measured against the true hidden value, so that it is defined only where that is known."""
 
+    @view
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Oracle:
         """The same data, the loss measured against the hidden values of these outputs, or averaged over a
         distribution of them: one probability per state, as `GivesPosteriors.hidden_posterior` returns them."""
 
 
-class MovesPosteriors(Protocol):
+class MeasuresCompleted(MeasuresHidden, Protocol):
+    """A loss that rounds of learning may measure against imputed hidden values, also where it does not need them."""
+
+    measures_completed: bool
+
+
+class MovesPosteriors(Oracle, Protocol):
     """How losses on the hidden value change with a distribution over it: what dissimilarity coefficients need.
 
     Posteriors and values have one number per state of all samples, as `GivesPosteriors.hidden_posterior` returns them.
@@ -275,21 +405,21 @@ class MovesPosteriors(Protocol):
         posterior being that of w."""
 
 
-class CountsUnits(Protocol):
+class CountsUnits(Oracle, Protocol):
     """Outputs of several parts, each of which can be right or wrong."""
 
     def units(self) -> Array:
         """(n,) the number of parts per sample that can be right or wrong, such as its known tags."""
 
 
-class ChecksItself(Protocol):
+class ChecksItself(Oracle, Protocol):
     """An oracle made of a user's functions, which are tested before a fit relies on them."""
 
     def probe(self) -> None:
         """Raise if an answer is not the best one."""
 
 
-class RunsElsewhere(Protocol):
+class RunsElsewhere(Oracle, Protocol):
     """An oracle that runs Python functions, and can be built again in other processes."""
 
     runs_python: bool
@@ -301,7 +431,7 @@ class RunsElsewhere(Protocol):
         """Where the blocks begin in which features are summed, and where the last ends."""
 
 
-class NumbersOutputs(Protocol):
+class NumbersOutputs(Oracle, Protocol):
     """An oracle that numbers outputs in the order in which they occur, so that processes must share the numbering."""
 
     def news(self, since: int) -> tuple[Sequence[Any], int]:
@@ -311,58 +441,116 @@ class NumbersOutputs(Protocol):
         """Give outputs that another process numbered the same numbers here; ``shift`` is its first sample."""
 
 
-def offered(oracle: Any, capability: type[P]) -> P | None:
-    """The oracle, typed as the capability, if it has all of its methods; else None.
+class AdvisesUsers(Oracle, Protocol):
+    """An oracle that knows what a user can do where it lacks something."""
+
+    @property
+    def remedy(self) -> str:
+        """What to give or use instead."""
+
+
+class CountsOperations(Oracle, Protocol):
+    """An oracle that knows what a pass costs."""
+
+    @property
+    def operations(self) -> float:
+        """Multiplications per pass over all samples, roughly: they decide into how many blocks the rows are cut."""
+
+
+def capability(oracle: object, protocol: type[P]) -> P | None:
+    """The oracle, typed as the protocol, if it offers all that the protocol adds to `tacit.oracle.Oracle`; else None.
 
     >>> from tacit import problems, testing
     >>> oracle = testing.example_task(problems.Multiclass()).oracle
-    >>> offered(oracle, SumsOutputs) is oracle, offered(oracle, MovesJointly) is None
+    >>> capability(oracle, SumsOutputs) is oracle, capability(oracle, MovesJointly) is None
     (True, True)
     """
-    names = _MEMBERS.get(capability)
-    if names is None:
-        names = [name for name in (*vars(capability), *capability.__annotations__) if not name.startswith("_")]
-        _MEMBERS[capability] = names
-    return oracle if all(hasattr(oracle, name) for name in names) else None
+    return None if missing_methods(oracle, [protocol]) else cast(P, oracle)
 
 
-_MEMBERS: dict[type, list[str]] = {}  # the names of the methods of every capability that was asked for
+@overload
+def require(user: str, problem: object, oracle: object, needs: type[P], instead: str = "") -> P: ...
 
 
-def loss_needs_hidden(oracle: Any) -> bool:
+@overload
+def require(user: str, problem: object, oracle: object, needs: Iterable[Need], instead: str = "") -> Oracle: ...
+
+
+def require(user: str, problem: object, oracle: Any, needs: Any, instead: str = "") -> Any:
+    """The oracle, if it offers what is needed; else a `CapabilityError` that names user, problem and what is missing.
+
+    ``needs`` is a protocol, and the oracle is then typed as that, or a list of protocols and of single methods of them.
+
+    >>> require("MinEntropySVM", "Coreference", object(), ScoresLabels, instead="use LatentSVM")
+    Traceback (most recent call last):
+    ...
+    tacit.oracle.contracts.CapabilityError: MinEntropySVM needs `label_scores` and `best_under`, which Coreference \
+does not offer; use LatentSVM
+    """
+    missing = " and ".join(
+        f"`{name}`" for name in missing_methods(oracle, [needs] if isinstance(needs, type) else needs)
+    )
+    if missing:
+        name = problem if isinstance(problem, str) else type(problem).__name__
+        adviser = capability(oracle, AdvisesUsers)
+        instead = instead or (
+            f"add {missing} to the oracle that {name}.bind returns" if adviser is None else adviser.remedy
+        )
+        raise CapabilityError(f"{user} needs {missing}, which {name} does not offer; {instead}")
+    return oracle
+
+
+def missing_methods(oracle: object, needs: Iterable[Need]) -> list[str]:
+    """The names of what an oracle does not offer, each once."""
+    lacked = {name for need in getattr(oracle, "lacks", ()) for name in _names(need)}
+    wanted = dict.fromkeys(name for need in needs for name in _names(need))
+    return [name for name in wanted if name in lacked or not hasattr(oracle, name)]
+
+
+@cache
+def _names(need: Need) -> tuple[str, ...]:
+    """The names of a method, or of all that a protocol adds to those of every oracle."""
+    if not isinstance(need, type):
+        return (need.__name__,)
+    kinds = [kind for kind in need.__mro__ if kind is need or kind not in (*Oracle.__mro__, need)]
+    found = (name for kind in kinds for name in (*vars(kind), *get_annotations(kind)))
+    return tuple(dict.fromkeys(name for name in found if not name.startswith("_")))
+
+
+def loss_needs_hidden(oracle: Oracle) -> bool:
     """Whether the loss is measured against the true hidden value; see `MeasuresHidden`."""
     return bool(getattr(oracle, "loss_needs_hidden", False))
 
 
-def measures_hidden(oracle: Any) -> bool:
+def measures_hidden(oracle: Oracle) -> bool:
     """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
-    oracle says that it can (``measures_completed``)."""
-    return loss_needs_hidden(oracle) or bool(getattr(oracle, "measures_completed", False))
+    oracle says that it can."""
+    return loss_needs_hidden(oracle) or capability(oracle, MeasuresCompleted) is not None
 
 
-def completes_labels(oracle: Any) -> bool:
+def completes_labels(oracle: Oracle) -> bool:
     """Whether what is hidden is what y lacks (missing tags of a sequence), so that hidden values are completed
     labels."""
     return bool(getattr(oracle, "completes_labels", False))
 
 
-def runs_python(oracle: Any) -> bool:
+def runs_python(oracle: Oracle) -> bool:
     """Whether passes call Python functions, which hold the interpreter lock; see `RunsElsewhere`."""
     return bool(getattr(oracle, "runs_python", False))
 
 
-def has_long_codes(oracle: Any) -> bool:
+def has_long_codes(oracle: Oracle) -> bool:
     """Whether a code has several integers per sample, cut by ``code_offsets``."""
     return getattr(oracle, "code_offsets", None) is not None
 
 
-def has_hidden_states(oracle: Any) -> bool:
+def has_hidden_states(oracle: Oracle) -> bool:
     """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
     apart at w = 0. Links between mentions are none: their features tell them apart."""
-    return has_long_codes(oracle) and not completes_labels(oracle) and hasattr(oracle, "state_posterior")
+    return has_long_codes(oracle) and not completes_labels(oracle) and capability(oracle, HasHiddenStates) is not None
 
 
-def hidden_values(oracle: Any, code: Array) -> Any:
+def hidden_values(oracle: Oracle, code: Array) -> Any:
     """What a code says of the hidden values: completed labels where y itself has gaps."""
     labels, hidden = oracle.decode(code)
     return labels if completes_labels(oracle) else hidden

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
-from tacit.oracle.capabilities import Expectations, Slacks
+from tacit.oracle.capabilities import Expectations, Slacks, Visit
 from tacit.oracle.losses import LossTable
 from tacit.oracle.renyi import renyi_cells, renyi_weights, rule_out
 
 NOTHING = np.empty(0, dtype=bool)
 """Stands for: no state is ruled out."""
-
-Visit = Callable[[Array, Array, Rows], "Array | None"]
-"""Called with the scores of a block, how its states are cut into samples, and which samples they are."""
 
 
 class CellSums(ABC):

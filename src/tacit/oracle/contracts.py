@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, Protocol, Self
 
@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
+from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -107,12 +108,15 @@ class Oracle(Protocol):
     rescalings: tuple[str, ...]
     """What `augmented` can maximise: "margin", and "slack" where outputs can be listed."""
 
+    @batch(join_tuples)
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         """argmax over (y, h) of the score."""
 
+    @batch(join_tuples, codes=("prefer",))
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         """argmax over h of the score, the label fixed to y_i and h too where it is given; ties go to `prefer`."""
 
+    @batch(join_tuples, codes=("target",))
     def augmented(
         self,
         w: Array,
@@ -127,27 +131,33 @@ class Oracle(Protocol):
         ``rivals`` leaves out the true label; a row without a rival gets TARGET and −inf.
         """
 
+    @batch(join_arrays, codes=("code",))
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         """w·Ψ(x_i, code_i)."""
 
+    @batch(join_arrays, codes=("code",))
     def loss(self, code: Array, rows: Rows = None) -> Array:
         """ℓ_i(code_i)."""
 
+    @batch(add_in_order, codes=("code",), per_row=("coef",))
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i Ψ(x_i, code_i), of length n_params."""
 
     def accepts(self, code: Array) -> bool:
         """Whether a code stands for outputs of these samples, `TARGET` allowed: the check of codes from elsewhere."""
 
+    @view
     def with_hidden(self, hidden: Any) -> Oracle:
         """The same packed data with these hidden values known."""
 
+    @view
     def with_loss(self, losses: Any) -> Oracle:
         """The same packed data under another loss."""
 
     def hidden_unknown(self) -> Array:
         """The samples whose hidden value is neither given nor the only one there is."""
 
+    @view
     def exact(self) -> Oracle:
         """The same oracle with scores in double precision; itself if it has them anyway."""
 
@@ -244,23 +254,3 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
 
 class CapabilityError(TypeError):
     """A learner or solver needs a method that the problem's oracle does not offer."""
-
-
-def require(user: str, problem: Any, oracle: Any, needs: Iterable[str], instead: str = "") -> None:
-    """Raise a `CapabilityError` that names user, problem and what is missing, unless the oracle offers all.
-
-    >>> require("MinEntropySVM", "Coreference", object(), ["log_partition"], instead="use LatentSVM")
-    Traceback (most recent call last):
-    ...
-    tacit.oracle.contracts.CapabilityError: MinEntropySVM needs `log_partition`, which Coreference does not offer; \
-use LatentSVM
-    """
-    missing = [f"`{name}`" for name in needs if not callable(getattr(oracle, name, None))]
-    if missing:
-        name = problem if isinstance(problem, str) else type(problem).__name__
-        instead = (
-            instead
-            or getattr(oracle, "remedy", "")
-            or f"add {' and '.join(missing)} to the oracle that {name}.bind returns"
-        )
-        raise CapabilityError(f"{user} needs {' and '.join(missing)}, which {name} does not offer; {instead}")

@@ -6,7 +6,7 @@ import copy
 import itertools
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tacit.data.parameters import even_table, shorten
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums
-from tacit.oracle.contracts import TARGET, Assignment
+from tacit.oracle.contracts import TARGET, Assignment, Oracle
 from tacit.oracle.dual import CellDual
 from tacit.oracle.hidden_loss import PairLoss, Reference
 from tacit.oracle.known_hidden import KnownHidden, check_hidden
@@ -241,7 +241,7 @@ class EnumerableOracle(CellSums):
         was_open = view.hidden_unknown()
         if is_open[was_open].all():  # none of those that could be unknown is known
             return None
-        return KnownPart(self, np.where(is_open, -1, np.arange(self.n_samples)))
+        return KnownPart(cast(Oracle, self), np.where(is_open, -1, np.arange(self.n_samples)))
 
     def existing(self, labels: Array, rows: Rows = None) -> Array | None:
         """Which states of the rows exist under these labels, one per row: one boolean per state, or None for all.

@@ -1,4 +1,4 @@
-from tacit.penalties.contract import Penalty as Penalty
+from tacit.oracle.task import Penalty as Penalty
 from tacit.penalties.group_norm import GroupNorm as GroupNorm
 from tacit.penalties.prior import Prior as Prior
 from tacit.penalties.quadratic import Quadratic as Quadratic

@@ -18,7 +18,7 @@ from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps  # by value: functions may be lambdas
 
 from tacit.data.arrays import Array
-from tacit.oracle.capabilities import NumbersOutputs, offered
+from tacit.oracle.capabilities import NumbersOutputs, capability
 from tacit.runtime.blocks import Batch, RowBlocks, Sharded, join_arrays, join_tuples
 
 START_AFTER = 3.0
@@ -153,7 +153,7 @@ class Processes(Sharded):
 
     def _news_for(self, k: int) -> bytes | None:
         """Outputs of worker k's samples that were numbered in another process and that it does not know yet."""
-        numbering = offered(self.oracle, NumbersOutputs)
+        numbering = capability(self.oracle, NumbersOutputs)
         if numbering is None:
             return None
         first, last = self._cuts[k], self._cuts[k + 1]
@@ -204,7 +204,7 @@ def _work(call: tuple[str, list[dict[str, Any]], bytes | None]) -> bytes:
     method, blocks, news = call
     if news is not None:
         _oracle.learn(pickle.loads(news))
-    numbering = offered(_oracle, NumbersOutputs)
+    numbering = capability(_oracle, NumbersOutputs)
     if numbering is not None:
         _known = numbering.news(_known)[1]
     parts = [getattr(_oracle, method)(**block) for block in blocks]

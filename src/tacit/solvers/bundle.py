@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import switch, whole_number
-from tacit.oracle import TARGET, Plane, Task
+from tacit.oracle import TARGET, Oracle, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.bounded_qp import maximise_with_bounds
@@ -88,7 +88,7 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = ("augmented", "features", "loss", "accepts", "exact")
+    needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
     takes_norms = True
 
     def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:

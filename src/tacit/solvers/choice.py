@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.oracle import Task, has_long_codes, offered, runs_python
+from tacit.oracle import Task, capability, has_long_codes, runs_python
 from tacit.oracle.capabilities import KeepsDual
 from tacit.solvers.bundle import Bundle
 from tacit.solvers.frank_wolfe import FrankWolfe
@@ -46,7 +46,7 @@ def choose(task: Task, tol: float) -> Solver:
     if not task.penalty.is_quadratic:
         return Bundle()
     is_small = sample_influence(task) <= MAX_INFLUENCE
-    has_dual = offered(oracle, KeepsDual) is not None
+    has_dual = capability(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:
         return FrankWolfe() if is_small and tol >= MIN_TOLERANCE else Bundle()
     if has_long_codes(oracle) and has_dual and oracle.n_params > MAX_PLANE_NUMBERS:

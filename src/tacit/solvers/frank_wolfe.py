@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import switch, whole_number
-from tacit.oracle import TARGET, Plane, Task
-from tacit.oracle.capabilities import KeepsDual, offered
+from tacit.oracle import TARGET, Oracle, Plane, Task
+from tacit.oracle.capabilities import KeepsDual, capability
 from tacit.oracle.dual import Dual
 from tacit.runtime.archive import StorageError
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
@@ -60,7 +60,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     ('CONVERGED', ['alpha'])
     """
 
-    needs = ("augmented", "features", "loss", "accepts", "exact")
+    needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
 
     def __init__(
         self, block_size: int | None = None, gap_sampling: bool = False, cache: int | None = None, sweeps: int = 10
@@ -148,7 +148,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
 
     def _fresh_dual(self, task: Task, start: Mapping[str, Array] | None = None) -> Any:
         is_plain = task.rescaling == "margin" and task.penalty.is_plain and task.baseline is None
-        keeper = offered(task.oracle, KeepsDual)
+        keeper = capability(task.oracle, KeepsDual)
         if keeper is not None and is_plain and self.block_size is None and self.cache is None:
             return keeper.dual(task.weights, task.target, start)
         return BlockPlanes(task, self.block_size, self.cache)

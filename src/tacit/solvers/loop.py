@@ -16,6 +16,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, whole_number
 from tacit.oracle import Task
+from tacit.oracle.capabilities import Need
 from tacit.runtime import Progress, Status, run
 from tacit.runtime.checkpoint import Checkpoint
 
@@ -151,7 +152,7 @@ class State(Protocol):
 class Solver(Protocol):
     """A convex solver: hyper-parameters only; all that changes is in its state."""
 
-    needs: tuple[str, ...]
+    needs: tuple[Need, ...]
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> Any:
         """The first state, from a starting point, old planes and dual variables where there are any."""

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import whole_number
-from tacit.oracle import Task, offered
+from tacit.oracle import Oracle, Task, capability
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
@@ -58,7 +58,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = ("augmented", "features", "loss", "exact")
+    needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.exact)
     is_coarse = True
     """It reaches small gaps only slowly, so the common checks ask for large ones."""
 
@@ -115,7 +115,7 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
 def _can_learn_online(task: Task) -> bool:
     is_plain = task.penalty.is_plain and task.rescaling == "margin" and task.baseline is None
-    return is_plain and offered(task.oracle, LearnsOnline) is not None
+    return is_plain and capability(task.oracle, LearnsOnline) is not None
 
 
 class SubgradientState:

@@ -11,8 +11,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 
 from tacit.data.arrays import Array
-from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, offered, take_code
-from tacit.oracle.capabilities import SumsOutputs
+from tacit.oracle import EnumerableOracle, Example, Oracle, Problem, capability, take_code
+from tacit.oracle.capabilities import GivesLogPartition, SumsDifferences, SumsOutputs
 from tacit.penalties import Quadratic
 from tacit.problems import PerSample
 from tacit.testing.check_entropies import check_entropies
@@ -61,7 +61,7 @@ def check_problem(problem: Problem, seeds: int = 5) -> None:
         _check_rows(name, oracle, rng, lower)
         if isinstance(oracle, EnumerableOracle):
             _check_maps(name, oracle, rng)
-        if offered(oracle, SumsOutputs) is not None:
+        if capability(oracle, SumsOutputs) is not None:
             _check_expectations(name, oracle, table, rng)
         if isinstance(oracle, EnumerableOracle) and seed < 2:  # these take longest
             check_entropies(name, oracle.exact(), table, rng)
@@ -144,10 +144,11 @@ def _check_sums(name: str, oracle: Oracle, table: Enumeration, rng: np.random.Ge
         _compare(f"{name}.score", psi @ w, oracle.score(w, code))
         _compare(f"{name}.loss", [table.losses[i][chosen[i]] for i in range(table.n)], oracle.loss(code))
         _compare(f"{name}.features", coef @ psi, oracle.features(code, coef))
-        if hasattr(oracle, "difference"):
+        summing = capability(oracle, SumsDifferences)
+        if summing is not None:
             other = oracle.impute(w).code
             expected = oracle.features(code, coef) - oracle.features(other, coef)
-            _compare(f"{name}.difference", expected, oracle.difference(code, other, coef))
+            _compare(f"{name}.difference", expected, summing.difference(code, other, coef))
 
 
 def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.random.Generator) -> None:
@@ -166,8 +167,9 @@ def _check_expectations(name: str, oracle: Any, table: Enumeration, rng: np.rand
         _compare(f"{what}, label", true_logs / scale, found.label / scale)
         _compare(f"{what}, truth", true_logs / scale, found.truth / scale)
         _compare(f"{what}, features", free @ means + label @ true_means, found.features)
-        if power == 1.0 and hasattr(oracle, "log_partition"):
-            _compare(f"{name}.log_partition at scores of {scale:g}", logs / scale, oracle.log_partition(w) / scale)
+        summed = capability(oracle, GivesLogPartition)
+        if power == 1.0 and summed is not None:
+            _compare(f"{name}.log_partition at scores of {scale:g}", logs / scale, summed.log_partition(w) / scale)
     w, step = direction, 1e-4 * rng.standard_normal(oracle.n_params)
     coef = rng.standard_normal(table.n)
     oracle = oracle.exact()

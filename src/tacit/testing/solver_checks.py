@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from tacit.oracle.capabilities import missing_methods
 from tacit.solvers import Solver, Status, minimise
 from tacit.testing.discovery import problems
 from tacit.testing.enumeration import Enumeration, assert_that, example_task
@@ -32,7 +33,7 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
     ran = 0
     for problem, seed, C in itertools.product(problems(), range(seeds), sizes):
         task = example_task(problem, seed, C)
-        if any(not hasattr(task.oracle, need) for need in solver.needs):
+        if missing_methods(task.oracle, solver.needs):
             continue
         ran += 1
         table = Enumeration(problem.example(np.random.default_rng(seed)))
@@ -62,4 +63,4 @@ def check_solver(solver: Solver, seeds: int = 3, tol: float = 1e-4) -> None:
             again.objective <= solution.objective + room,
             f"{where}: a warm start ended higher, {again.objective} against {solution.objective}",
         )
-    assert_that(ran > 0, f"{name}: no problem offers what it needs, {solver.needs}; is a name misspelt?")
+    assert_that(ran > 0, f"{name}: no problem offers what it needs: {', '.join(missing_methods(None, solver.needs))}")

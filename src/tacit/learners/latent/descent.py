@@ -15,7 +15,7 @@ import numpy as np
 from tacit.data.arrays import Array, narrow
 from tacit.data.ragged import Ragged
 from tacit.learners.pacing import SelfPaced
-from tacit.oracle import Task, hidden_values, offered
+from tacit.oracle import Task, capability, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.penalties import Penalty
 from tacit.runtime import Status
@@ -299,7 +299,7 @@ class Descent:
 
     def _draw_hidden(self, now: P) -> P:
         """The same w = 0 with hidden values drawn anew, since those imputed from the model led back to w = 0."""
-        drawer = offered(self.oracle, DrawsHidden)
+        drawer = capability(self.oracle, DrawsHidden)
         if drawer is None:
             return now
         target = drawer.draw(self.rng("draw", now.iteration))
@@ -312,7 +312,7 @@ class Descent:
 
         Most moves cost only a few passes: the planes so far prove that their convex task cannot be better.
         """
-        mover = offered(self.oracle, MovesJointly)
+        mover = capability(self.oracle, MovesJointly)
         limit = end.objective - self.significant
         for target in () if mover is None else mover.joint_moves(end.target):
             if not self._changed(target, end.target):

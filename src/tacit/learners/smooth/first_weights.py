@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.learners.latent.online_start import learn_first_weights
-from tacit.oracle import KnownHidden, completes_labels, has_hidden_states, has_long_codes, offered, require
-from tacit.oracle.capabilities import DrawsHidden, ProposesStarts
+from tacit.oracle import KnownHidden, capability, completes_labels, has_hidden_states, has_long_codes, require
+from tacit.oracle.capabilities import ClustersParts, DrawsHidden, LearnsOnline, ProposesStarts
 from tacit.solvers.quasi_newton import begin, step
 
 CLAMPED_STEPS = 10
@@ -53,13 +53,13 @@ class FirstWeights:
         if self.init == "weights":
             return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
         if self.init == "warm" or (self.init == "auto" and has_hidden_states(self.oracle)):
-            require("init='warm'", "this problem", self.oracle, ["learn_online"], "use init='auto'")
+            require("init='warm'", "this problem", self.oracle, LearnsOnline, "use init='auto'")
             return learn_first_weights(self.oracle, self.weights, rng)
         if self.init == "k-means":
-            require("init='k-means'", "this problem", self.oracle, ["clusters"], "use init='auto'")
+            require("init='k-means'", "this problem", self.oracle, ClustersParts, "use init='auto'")
             return self._clamped(self.oracle.clusters(rng))
         if self.init == "auto":
-            proposer = offered(self.oracle, ProposesStarts)
+            proposer = capability(self.oracle, ProposesStarts)
             proposed = [] if proposer is None else proposer.proposals(self.n_starts)
             if start < len(proposed):
                 return self._clamped(proposed[start])
@@ -67,7 +67,7 @@ class FirstWeights:
                 w = self._from_known(unknown)
                 if w.any() or not self.skips_zero:
                     return w
-        drawer = offered(self.oracle, DrawsHidden)
+        drawer = capability(self.oracle, DrawsHidden)
         if drawer is None:
             return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
         return self._clamped(drawer.draw(rng))

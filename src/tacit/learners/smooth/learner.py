@@ -23,6 +23,7 @@ from tacit.learners.smooth.first_weights import FirstWeights
 from tacit.learners.smooth.places import Method
 from tacit.learners.smooth.starts import Record, Starts, run_starts
 from tacit.oracle import completes_labels, has_hidden_states, has_long_codes, hidden_values, require
+from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, Need
 from tacit.runtime import Status, sharded
 
 INITS = ("auto", "zero", "hidden", "weights", "warm", "k-means")
@@ -43,7 +44,7 @@ class SmoothLearner(Learner, ABC):
     class_weight: Any
     status_: Status
 
-    _needs: tuple[str, ...] = ()
+    _needs: tuple[Need, ...] = ()
     _instead = ""
     _chooses_C = False
 
@@ -117,7 +118,12 @@ class SmoothLearner(Learner, ABC):
             return self._posteriors(oracle, lambda shards: shards.state_posterior(self.coef_, is_given=is_given))
         if completes_labels(oracle):
             return self._tag_posteriors(oracle, is_given=y is not None)
-        require(f"{type(self).__name__}.hidden_proba", self.problem, oracle, ["hidden_posterior", "known_labels"])
+        require(
+            f"{type(self).__name__}.hidden_proba",
+            self.problem,
+            oracle,
+            [GivesPosteriors.hidden_posterior, ListsOutputs.known_labels],
+        )
         with sharded(oracle, self.n_jobs) as shards:
             labels = oracle.known_labels() if y is not None else oracle.labels_of(self._answer(shards))
         found = self._posteriors(oracle, lambda shards: shards.hidden_posterior(self.coef_, labels=labels))

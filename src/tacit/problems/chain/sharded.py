@@ -10,6 +10,7 @@ from tacit.data.arrays import Array, Rows
 from tacit.data.shards import Shards
 from tacit.data.table import ShardedTable
 from tacit.oracle import Schema
+from tacit.oracle.capabilities import KeepsDual, LearnsOnline
 from tacit.oracle.enumerable import one_coef_each
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.packed import extra_columns
@@ -29,13 +30,7 @@ class ShardedChainOracle(ChainOracle):
     def _keep(self, sequences: Shards, schema: Schema) -> Any:
         return TokenTable(sequences.values, sequences.offsets, schema)
 
-    @property
-    def dual(self) -> Any:
-        raise AttributeError("dual")
-
-    @property
-    def learn_online(self) -> Any:
-        raise AttributeError("learn_online")
+    lacks = (KeepsDual, LearnsOnline)
 
     @property
     def on_workers(self) -> Any:

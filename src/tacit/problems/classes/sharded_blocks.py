@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
+from tacit.oracle.capabilities import KeepsDual
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.problems.shared.row_sums import add_rows
 from tacit.problems.shared.sample_parts import cut_samples
@@ -31,9 +32,7 @@ class ShardedClassBlocks(ClassBlocks):
         self._rows = table
         self._columns = None
 
-    @property
-    def dual(self) -> Any:
-        raise AttributeError("dual")
+    lacks = (KeepsDual,)
 
     @property
     def on_workers(self) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.parameters import shorten
-from tacit.oracle import TARGET, Assignment
+from tacit.oracle import TARGET, Assignment, CapabilityError, Oracle
 from tacit.oracle.known_hidden import AnyOf
 from tacit.problems.per_sample.function_calls import (
     Bound,
@@ -66,30 +66,28 @@ class CalledOracle(FunctionCalls):
     @property
     def remedy(self) -> str:
         """What to give for what is missing."""
-        own = [f"{name}=" for name in ("augmented", "impute") if not hasattr(self, name)]
+        own = [f"{method.__name__}=" for method in self.lacks]
         return f"give PerSample {' and '.join(own)}{', or ' if own else ''}outputs=, and it is found by enumeration"
 
     @property
-    def augmented(self) -> Any:
-        """Offered where the user gave the function."""
-        if "augmented" not in self._bound.functions:
-            raise AttributeError("PerSample knows no loss-augmented argmax: give augmented=, or outputs= to derive it")
-        return self._augmented
+    def lacks(self) -> list[Callable[..., Any]]:
+        """`augmented` is offered where the user gave the function; `impute` also where there is nothing to impute."""
+        functions = self._bound.functions
+        is_open = self._bound.labels is not None and self.hidden_unknown().size > 0
+        lacks: list[Callable[..., Any]] = [] if "augmented" in functions else [Oracle.augmented]
+        return [*lacks, Oracle.impute] if is_open and "impute" not in functions else lacks
 
-    @property
-    def impute(self) -> Any:
-        """Offered where the user gave the function, or where there is nothing to impute."""
-        unknown = self._bound.labels is not None and self.hidden_unknown().size
-        if unknown and "impute" not in self._bound.functions:
-            raise AttributeError(
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        if Oracle.impute in self.lacks:
+            raise CapabilityError(
                 "PerSample cannot impute hidden values: give impute=, outputs= to derive it, or all hidden values"
             )
-        return self._call_impute
+        return self._call_impute(w, rows, prefer)
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._call_argmax(w, rows)
 
-    def _augmented(
+    def augmented(
         self,
         w: Array,
         rows: Rows = None,
@@ -98,6 +96,8 @@ class CalledOracle(FunctionCalls):
         rescaling: str = "margin",
         rivals: bool = False,
     ) -> Assignment:
+        if "augmented" not in self._bound.functions:
+            raise CapabilityError("PerSample knows no loss-augmented argmax: give augmented=, or outputs= to derive it")
         if rescaling != "margin" or rivals:
             what = "leaving out the true label" if rivals else f"rescaling={shorten(rescaling)}"
             raise ValueError(f"{what} needs the list of outputs: give PerSample outputs=")
@@ -109,7 +109,7 @@ class CalledOracle(FunctionCalls):
         What a function returned for one w competes at all others, so an `augmented` that forgets the loss, or returns
         anything but the best, is found out. Small weights, because there losses count.
         """
-        if self._bound.approximate or self._bound.labels is None or not hasattr(self, "augmented"):
+        if self._bound.approximate or self._bound.labels is None or Oracle.augmented in self.lacks:
             return
         rows = np.unique(np.linspace(0, self.n_samples - 1, min(PROBED, self.n_samples)).astype(np.int64))
         rows = rows[self._truth[rows] >= 0]

@@ -10,7 +10,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, is_whole, number, shorten, switch
-from tacit.oracle import Example, Problem, Schema
+from tacit.oracle import Example, Oracle, Problem, Schema
+from tacit.oracle.capabilities import missing_methods
 from tacit.problems.per_sample.called_oracle import CalledOracle
 from tacit.problems.per_sample.function_calls import Bound, name_of
 from tacit.problems.per_sample.listed_oracle import ListedOracle
@@ -199,7 +200,7 @@ class PerSample(Problem):
         oracle = self.bind(X, y, schema, hidden=hidden)
         w = np.random.default_rng(0).standard_normal(schema.n_params) if w is None else w
         code = oracle.predict(w).code
-        if hasattr(oracle, "augmented"):
+        if not missing_methods(oracle, [Oracle.augmented]):
             code = oracle.augmented(w).code
         oracle.features(code, np.ones(oracle.n_samples))
         found: dict[str, Cost] = oracle.costs()

@@ -13,8 +13,11 @@ from tacit.learners.learner import Learner, Traits, read_weights
 from tacit.learners.preparation import bind_samples, open_checkpoint
 from tacit.learners.rules import SummedHidden
 from tacit.oracle import CapabilityError, Oracle, require
+from tacit.oracle.capabilities import SumsOutputs
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
 from tacit.runtime import Progress, Status, run, sharded
+
+NEEDS = [Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features]
 
 
 class Descended(NamedTuple):
@@ -39,7 +42,7 @@ class GradientCRF(Learner):
     def fit(self, X, y, *, hidden=None, sample_weight=None):
         if not self.C > 0:
             raise ValueError(f"C must be positive, got C={self.C!r}")
-        self.schema_, oracle = bind_samples(self, X, y, hidden, ["expectations"])
+        self.schema_, oracle = bind_samples(self, X, y, hidden, [SumsOutputs])
         self.n_features_in_ = self.schema_.n_features
         weights = read_weights(sample_weight, oracle.n_samples)
         checkpoint = open_checkpoint(self, oracle)
@@ -102,7 +105,7 @@ class OwnPerceptron(Learner):
         self.problem, self.epochs, self.n_jobs = problem, epochs, n_jobs
 
     def fit(self, X, y, *, hidden=None):
-        self.schema_, oracle = bind_samples(self, X, y, hidden, ["predict", "impute", "loss", "features"])
+        self.schema_, oracle = bind_samples(self, X, y, hidden, NEEDS)
         self.n_features_in_ = self.schema_.n_features
         w, total = np.zeros(oracle.n_params), np.zeros(oracle.n_params)
         with sharded(oracle, self.n_jobs) as shards:

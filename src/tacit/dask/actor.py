@@ -126,8 +126,10 @@ class ShardActor:
 def tangent(oracle: Oracle, task: TaskPart, w: Array, rescaling: str, rows: slice) -> tuple[Array, Array, Array, Array]:
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
     target = take_code(oracle, task.target, rows)
-    asked = {} if rescaling == "margin" else {"target": target, "rescaling": rescaling}
-    code, value = oracle.augmented(w, rows, **asked)
+    if rescaling == "margin":
+        code, value = oracle.augmented(w, rows)
+    else:
+        code, value = oracle.augmented(w, rows, target=target, rescaling=rescaling)
     return code, value, *_sums(oracle, task, code, rescaling, rows)
 
 

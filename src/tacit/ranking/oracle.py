@@ -20,6 +20,7 @@ import numpy as np
 
 from tacit.data.arrays import Array, Rows, smallest_integers, span
 from tacit.oracle import TARGET, Assignment, Task, checksum
+from tacit.penalties import Quadratic
 from tacit.ranking.counting import (
     count_active,
     count_graded,
@@ -245,7 +246,7 @@ class Training(NamedTuple):
 def ranking_task(oracle: Any, C: float, n_triplets: int) -> Task:
     """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
     target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
-    return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target)
+    return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target, Quadratic())
 
 
 def count_right(training: Training, weights: Array) -> Array:

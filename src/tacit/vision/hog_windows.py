@@ -4,11 +4,8 @@ Files need the extra ``vision``."""
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
-import time
-import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,21 +13,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import reason, shorten, switch, whole_number
+from tacit.data.parameters import shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.reading import find_folder
-from tacit.runtime import Progress
-from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.runtime.archive import StorageError
 from tacit.vision.box_files import read_table
 from tacit.vision.boxes import BoxTable, checked_table, match_rows, nearest
 from tacit.vision.photos import (
     MAX_PIXELS,
     as_grey,
     cache_folder,
+    describe_images,
     image_folder,
     image_size,
-    image_sources,
-    is_image,
+    list_images,
+    read_cached,
     read_image,
 )
 
@@ -85,17 +82,26 @@ def windows(
     """
     cells = whole_number("cells", cells, BLOCK)
     setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
-    sources = image_sources(images)
-    folder = None if cache is None else cache_folder(cache)
-    progress, began = Progress(verbose, len(sources)), time.perf_counter()
-    parts = []
-    try:
-        for i, source in enumerate(sources):
-            name = f"image {i}" if isinstance(source, np.ndarray) else repr(str(source))
-            parts.append(_described(source, name, setting, folder, max_pixels))
-            progress.show(time.perf_counter() - began, i + 1, "images described")
-    finally:
-        progress.close()
+    folder = cache_folder(cache)
+
+    def describe(source: Any, name: str) -> _Described:
+        if isinstance(source, np.ndarray):
+            return _describe(source, setting, name)
+        pixels = read_image(source, max_pixels)
+        about = f"{KIND}{setting}{pixels.shape}{pixels.dtype}"
+        return _Described(
+            **read_cached(
+                folder,
+                "windows",
+                about,
+                pixels,
+                name,
+                lambda: _describe(pixels, setting, name)._asdict(),
+                lambda arrays: _check_cached(arrays, cells),
+            )
+        )
+
+    parts = list(describe_images(images, describe, "images described", verbose=verbose))
     offsets = np.cumsum([0] + [len(part.boxes) for part in parts])
     return Ragged(np.concatenate([p.hog for p in parts]), offsets, np.concatenate([p.boxes for p in parts]))
 
@@ -111,34 +117,13 @@ class _Described(NamedTuple):
     boxes: Array
 
 
-def _described(source: Any, name: str, setting: _Setting, folder: Path | None, max_pixels: int) -> _Described:
-    if isinstance(source, np.ndarray):
-        return _describe(source, setting, name)
-    pixels = read_image(source, max_pixels)
-    if folder is None:
-        return _describe(pixels, setting, name)
-    key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
-    kept = folder / f"{key}.windows"
-    if os.path.exists(kept):
-        try:
-            return _checked_cache(read_archive(kept, "windows")[1], setting.cells)
-        except (StorageError, KeyError) as error:
-            message = f"the cache of {name} is broken and made anew ({reason(error)})"
-            warnings.warn(message, RuntimeWarning, stacklevel=4)
-    found = _describe(pixels, setting, name)
-    write_archive(kept, "windows", {"image": str(source)}, found._asdict())
-    return found
-
-
-def _checked_cache(arrays: dict[str, Array], cells: int) -> _Described:
-    """What a file of the cache holds, refused unless it can be the windows of an image."""
+def _check_cached(arrays: dict[str, Array], cells: int) -> None:
+    """Refuse a file of the cache unless it can be the windows of an image."""
     hog, boxes = arrays["hog"], arrays["boxes"]
     width = _numbers_per_window(cells)
-    if not is_table(hog, 2, "f") or not is_table(boxes, 2, "f") or (hog.shape, boxes.shape[1:]) != (
-        (len(boxes), width), (4,)
-    ):  # fmt: skip
+    fits = is_table(hog, 2, "f") and hog.dtype == np.float32 and is_table(boxes, 2, "f")
+    if not fits or (hog.shape, boxes.shape[1:]) != ((len(boxes), width), (4,)):
         raise StorageError(f"it holds {hog.shape} numbers and {boxes.shape} boxes, not windows of {width} numbers")
-    return _Described(hog.astype(np.float32, copy=False), boxes)
 
 
 class _Grid(NamedTuple):
@@ -319,7 +304,7 @@ def boxed_windows(
     check_classes = switch("check_classes", check_classes)
     boxes = checked_table(table if isinstance(table, BoxTable) else read_table(table))
     place = find_folder(folder, "images")
-    flat = sorted(file for file in place.iterdir() if is_image(file))
+    flat = list_images(place)
     files, y = (flat, None) if flat else image_folder(place)
     rows = match_rows(boxes, files, y if check_classes else None, several=several)
     known = np.flatnonzero(rows >= 0)

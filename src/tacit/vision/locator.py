@@ -33,9 +33,9 @@ from tacit.vision.detectors import (
 from tacit.vision.locator_recipe import Recipe, choose_detector
 from tacit.vision.maps import handmade_maps
 from tacit.vision.maps.network import read_features
-from tacit.vision.maps.photo_maps import MapShards, as_colours, window_maps
+from tacit.vision.maps.photo_maps import MapShards, window_maps
 from tacit.vision.maps.window_maps import WindowMaps
-from tacit.vision.photos import image_sources, read_photo
+from tacit.vision.photos import image_sources, photo_pixels
 
 LABEL_C = (10.0, 100.0, 1000.0)
 """Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
@@ -339,13 +339,6 @@ class Locator(Application):
 
 
 def _pixels(photos: Any) -> list[Array]:
-
-    found = []
-    for source in image_sources(photos):
-        if isinstance(source, np.ndarray):
-            found.append(as_colours(source))
-            continue
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            found.append(read_photo(source))
-    return found
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # notes on EXIF come when the photo is described
+        return [photo_pixels(source) for source in image_sources(photos)]

@@ -1,19 +1,29 @@
-"""Images from files and arrays: folders, pixels, sizes, colours. Files need Pillow, of the extra ``vision``."""
+"""Images from files and arrays: folders, pixels, sizes, colours; many of them described, and that kept in a cache.
+
+Files need Pillow, of the extra ``vision``.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 import warnings
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_list, reason, shorten, whole_number
 from tacit.data.reading import find_file, find_folder, find_place, named
-from tacit.runtime.archive import remove_unfinished
+from tacit.runtime import Progress
+from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
+from tacit.runtime.threads import check_jobs
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
@@ -54,14 +64,18 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
         file
         for kind in sorted(place.iterdir())
         if kind.is_dir() and not kind.name.startswith(".")
-        for file in sorted(kind.iterdir())
-        if is_image(file)
+        for file in list_images(kind)
     ]
     if not files:
         raise FileNotFoundError(
             f"{named(place)} has no images in subfolders; put them into one folder a class, as {' '.join(ENDINGS)}"
         )
     return ImageFiles(files, np.array([file.parent.name for file in files]))
+
+
+def list_images(folder: Path) -> list[Path]:
+    """The images of a folder itself, sorted by name."""
+    return sorted(file for file in folder.iterdir() if is_image(file))
 
 
 def is_image(file: Path) -> bool:
@@ -108,6 +122,11 @@ def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     for note in notes:
         warnings.warn(f"{named(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
     return pixels
+
+
+def photo_pixels(source: Any, name: str = "the image", max_pixels: int = MAX_PIXELS) -> Array:
+    """The pixels of an array or of a file as those of a photo: (height, width, 3), uint8."""
+    return as_uint8(source, name) if isinstance(source, np.ndarray) else read_photo(source, max_pixels)
 
 
 def _as_photo(image: Any, notes: list[str]) -> Array:
@@ -205,7 +224,7 @@ def scale_image(pixels: Array, side: int) -> Array:
 
 
 def image_sources(images: Any) -> list[Any]:
-    """Arrays and paths, one an image."""
+    """Arrays and paths, one per image: of an array, a path, a folder, or a list of arrays and paths."""
     if isinstance(images, np.ndarray):
         if images.ndim not in (2, 3):
             raise ValueError(
@@ -215,10 +234,7 @@ def image_sources(images: Any) -> list[Any]:
         return [images]
     if isinstance(images, (str, os.PathLike)):
         place = find_place(images)
-        if not os.path.isdir(place):
-            return [place]
-        flat = sorted(file for file in place.iterdir() if is_image(file))
-        return list(flat) or list(image_folder(place).files)
+        return [place] if not os.path.isdir(place) else list_images(place) or image_folder(place).files
     if not is_list(images):
         raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
     sources = list(images)
@@ -230,12 +246,133 @@ def image_sources(images: Any) -> list[Any]:
     return sources
 
 
+def describe_images(
+    images: Any, describe: Callable[[Any, str], T], what: str, n_jobs: int | None = None, verbose: int = 1
+) -> Iterator[T]:
+    """What ``describe(source, name)`` makes of every image, in order, with progress.
+
+    Threads share the images; no more than a few wait to be taken, so that images need not fit into memory together.
+    """
+    check_jobs(n_jobs)
+    sources, jobs = image_sources(images), effective_n_jobs(n_jobs)
+    progress, began = Progress(verbose, len(sources)), time.perf_counter()
+
+    def answers() -> Iterator[T]:
+        names = [f"image {i}" if isinstance(s, np.ndarray) else repr(str(s)) for i, s in enumerate(sources)]
+        if jobs == 1:
+            yield from map(describe, sources, names)
+            return
+        with ThreadPoolExecutor(jobs) as pool:
+            ahead: deque[Future[T]] = deque()
+            for source, name in zip(sources, names, strict=True):
+                ahead.append(pool.submit(describe, source, name))
+                if len(ahead) > 2 * jobs:
+                    yield ahead.popleft().result()
+            while ahead:
+                yield ahead.popleft().result()
+
+    try:
+        for i, found in enumerate(answers()):
+            progress.show(time.perf_counter() - began, i + 1, what)
+            yield found
+    finally:
+        progress.close()
+
+
+def read_cached(
+    folder: Path | None,
+    kind: str,
+    settings: str,
+    pixels: Array,
+    name: str,
+    make: Callable[[], dict[str, Array]],
+    check: Callable[[dict[str, Array]], None],
+) -> dict[str, Array]:
+    """What describes an image, from a folder that keeps it under a checksum of pixels and settings; else made and kept.
+
+    Parameters
+    ----------
+    folder : None to keep nothing
+    kind : of the file, and how its name ends
+    settings : whatever the numbers depend on beside the pixels
+    pixels, name : of the image
+    make : describes the image, by names of arrays
+    check : refuses arrays that cannot describe an image with a `StorageError`, or a KeyError
+    """
+    if folder is None:
+        return make()
+    key = hashlib.sha256(settings.encode() + pixels.tobytes()).hexdigest()[:40]
+    kept = folder / f"{key}.{kind}"
+    if os.path.exists(kept):
+        try:
+            found = read_archive(kept, kind)[1]
+            check(found)
+            return found
+        except (StorageError, KeyError) as error:
+            message = f"the cached {kind} of {name} is broken and made anew ({reason(error)})"
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
+    found = make()
+    write_archive(kept, kind, {"image": name}, found)
+    return found
+
+
+def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
+    """The folder of a cache, None where nothing is to be kept."""
+    if cache is None:
+        return None
+    folder = make_folder("cache", cache)
+    remove_unfinished(folder)
+    return folder
+
+
+def make_folder(name: str, path: str | os.PathLike[str]) -> Path:
+    """The folder that a parameter names, made where it is not there."""
+    folder = file_path(name, path)
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
+        ) from error
+    return folder
+
+
 def as_grey(image: Array, name: str = "the image") -> Array:
     """Grey values in [0, 1], (height, width), from grey or colours, with or without alpha, of 1, 8, 16 bits or floats.
 
     >>> as_grey(np.array([[[255, 0, 0, 255], [255, 0, 0, 0]]], np.uint8)).round(3)
     array([[0.212, 1.   ]])
     """
+    colours, alpha = _unit_pixels(image, name)
+    if colours.ndim == 2:
+        return colours
+    grey = colours @ np.array([0.2125, 0.7154, 0.0721]) if colours.shape[2] == 3 else colours[:, :, 0]
+    return np.asarray(grey if alpha is None else grey * alpha + (1 - alpha))
+
+
+def as_colours(image: Array, name: str = "the image") -> Array:
+    """(height, width, 3) in [0, 1], from grey or colours of 1, 8, 16 bits or floats; transparent pixels are white.
+
+    >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
+    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    if image.ndim != 3 or image.shape[2] < 3:
+        return np.asarray(np.clip(np.repeat(as_grey(image, name)[:, :, None], 3, axis=2), 0, 1))
+    colours, alpha = _unit_pixels(image, name)
+    return np.clip(colours if alpha is None else colours * alpha[:, :, None] + (1 - alpha[:, :, None]), 0, 1)
+
+
+def as_uint8(image: Array, name: str = "the image") -> Array:
+    """`as_colours` in 8 bits, from 0 to 255."""
+    if image.ndim == 3 and image.shape[2] == 3 and image.dtype == np.uint8:
+        return image
+    return np.asarray(np.round(255 * as_colours(image, name)).astype(np.uint8))
+
+
+def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:
+    """Grey values or colours from 0 to 1, and alpha where there is one; an error if this is not an image."""
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
         raise ValueError(
             f"{name} has shape {image.shape}; an image is (height, width), or (height, width, channels) with 1 to 4"
@@ -250,49 +387,6 @@ def as_grey(image: Array, name: str = "the image") -> Array:
         raise ValueError(f"{name} holds NaN or infinity; fill the gap")
     if np.abs(pixels).max() > MAX_PIXEL_VALUE:
         raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
-    if pixels.ndim == 2:
-        return np.asarray(pixels)
-    channels = pixels.shape[2]
-    colours = pixels[:, :, : channels if channels % 2 else channels - 1]
-    grey = colours @ np.array([0.2125, 0.7154, 0.0721]) if colours.shape[2] == 3 else colours[:, :, 0]
-    if channels % 2:
-        return np.asarray(grey)
-    alpha = pixels[:, :, -1]
-    return np.asarray(grey * alpha + (1 - alpha))
-
-
-def cache_folder(cache: str | os.PathLike[str]) -> Path:
-    folder = folder_of_files("cache", cache)
-    remove_unfinished(folder)
-    return folder
-
-
-def folder_of_files(name: str, path: str | os.PathLike[str]) -> Path:
-    """The folder that a parameter names, made where it is not there."""
-    folder = file_path(name, path)
-    if os.path.exists(folder) and not os.path.isdir(folder):
-        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(
-            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
-        ) from error
-    return folder
-
-
-def as_colours(image: Array, name: str = "the image") -> Array:
-    """(height, width, 3) in [0, 1], from grey or colours of 1, 8, 16 bits or floats; transparent pixels are white.
-
-    >>> as_colours(np.array([[0, 255]], np.uint8))[0].tolist()
-    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
-    """
-    grey = as_grey(image, name)  # which refuses what is no image
-    if image.ndim == 2 or image.shape[2] < 3:
-        return np.asarray(np.clip(np.repeat(grey[:, :, None], 3, axis=2), 0, 1))
-    pixels = image / np.iinfo(image.dtype).max if image.dtype.kind == "u" else image.astype(np.float64)
-    colours = pixels[:, :, :3]
-    if image.shape[2] == 4:
-        alpha = pixels[:, :, 3:]
-        colours = colours * alpha + (1 - alpha)
-    return np.clip(colours, 0, 1)
+    if pixels.ndim == 2 or pixels.shape[2] % 2:
+        return np.asarray(pixels), None
+    return np.asarray(pixels[:, :, :-1]), np.asarray(pixels[:, :, -1])

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import os
 import shutil
 import tempfile
-import time
-import warnings
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,29 +14,26 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import file_path, reason, whole_number
+from tacit.data.parameters import file_path, reason
 from tacit.data.ragged import Ragged
 from tacit.data.shard_folder import new_folder, write_shards
 from tacit.data.shards import Shards
 from tacit.data.table import MappedArray
-from tacit.runtime import Progress
-from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.runtime.archive import StorageError
 from tacit.vision.maps.network import read_features
 from tacit.vision.maps.window_maps import WindowMaps, place_windows
 from tacit.vision.photos import (
     MAX_PIXELS,
-    as_grey,
     cache_folder,
-    folder_of_files,
-    image_sources,
-    read_photo,
+    describe_images,
+    make_folder,
+    photo_pixels,
+    read_cached,
     scale_image,
 )
 
 KIND = 1
 """Of the maps: another number makes every cache anew. Raise it when the numbers change."""
-BATCH = 16
-"""Images that are described together."""
 SHAPES = "maps.npy"
 """The file, beside the shards, with rows, columns, width, height and stride of every map."""
 PHOTOS_PER_SHARD = 256
@@ -75,41 +69,11 @@ def window_maps(
     >>> window_maps(np.eye(40), GradientMap(side=40), sizes=[0.5], aspects=[1.0], step=0.5)
     WindowMaps(1 images, 25–25 cells each of 36 numbers, 9–9 windows)
     """
-    found = list(describe_images(images, features, cache, max_pixels, n_jobs, verbose))
+    found = list(map_photos(images, features, cache, max_pixels, n_jobs, verbose))
     sizes = [one.size for one in found]
     strides = [one.stride for one in found]
     windows = [place_windows(*size, **placing) for size in sizes]
     return WindowMaps.of_maps([one.map for one in found], sizes, strides, windows)
-
-
-def describe_images(
-    images: Any, features: Any, cache: Any, max_pixels: int, n_jobs: int | None, verbose: int
-) -> Iterator[MappedImage]:
-    """The maps of images, one after the other, a few of which are made at a time; all as in `window_maps`."""
-    maker = read_features(features)
-    sources = image_sources(images)
-    folder = None if cache is None else cache_folder(cache)
-    jobs = 1 if n_jobs is None else whole_number("n_jobs", n_jobs, 1, 1024)
-
-    def described(i: int) -> MappedImage:
-        return map_image(sources[i], maker, folder, max_pixels, name=f"image {i}")
-
-    progress, began = Progress(verbose, len(sources)), time.perf_counter()
-    try:
-        for start in range(0, len(sources), BATCH):
-            last = min(start + BATCH, len(sources))
-            yield from _in_threads(described, range(start, last), jobs)
-            progress.show(time.perf_counter() - began, last, "images described")
-    finally:
-        progress.close()
-
-
-def _in_threads(function: Any, numbers: range, jobs: int) -> list[Any]:
-    if jobs == 1:
-        return [function(i) for i in numbers]
-    from joblib import Parallel, delayed
-
-    return list(Parallel(jobs, prefer="threads")(delayed(function)(i) for i in numbers))
 
 
 class MappedImage(NamedTuple):
@@ -120,50 +84,33 @@ class MappedImage(NamedTuple):
     stride: float
 
 
-def map_image(
-    source: Any, maker: Any, folder: Path | None = None, max_pixels: int = MAX_PIXELS, name: str = "the image"
-) -> MappedImage:
-    """The map of an array or a file, from the cache where it is there."""
-    pixels = as_colours(source, name) if isinstance(source, np.ndarray) else read_photo(source, max_pixels)
-    height, width = pixels.shape[:2]
-    side = int(maker.side)
-    stride = float(maker.cell) * max(width, height) / side
-    digest = maker.digest()
-    kept = None
-    if folder is not None and digest:
-        key = hashlib.sha256(f"{KIND} {digest} {pixels.shape}".encode() + pixels.tobytes()).hexdigest()[:40]
-        kept = folder / f"{key}.map"
-        if os.path.exists(kept):
-            try:
-                return MappedImage(_checked_cache(read_archive(kept, "map")[1]), (width, height), stride)
-            except (StorageError, KeyError) as error:
-                message = f"the cached map of {name} is broken and made anew ({reason(error)})"
-                warnings.warn(message, RuntimeWarning, stacklevel=3)
-    made = np.asarray(maker(scale_image(pixels, side)), dtype=np.float32)
-    if kept is not None:
-        write_archive(kept, "map", {}, {"map": made})
-    return MappedImage(made, (width, height), stride)
+def map_photos(
+    images: Any, features: Any, cache: Any, max_pixels: int, n_jobs: int | None, verbose: int
+) -> Iterator[MappedImage]:
+    """The maps of images, one after the other; all as in `window_maps`."""
+    maker = read_features(features)
+    digest, side = maker.digest(), int(maker.side)
+    folder = cache_folder(cache)
+
+    def describe(source: Any, name: str) -> MappedImage:
+        pixels = photo_pixels(source, name, max_pixels)
+        height, width = pixels.shape[:2]
+
+        def make() -> dict[str, Array]:
+            return {"map": np.asarray(maker(scale_image(pixels, side)), dtype=np.float32)}
+
+        about = f"{KIND} {digest} {pixels.shape}"
+        found = read_cached(folder if digest else None, "map", about, pixels, name, make, _check_cached)["map"]
+        return MappedImage(found, (width, height), float(maker.cell) * max(width, height) / side)
+
+    return describe_images(images, describe, "images described", n_jobs, verbose)
 
 
-def as_colours(image: Array, name: str = "the image") -> Array:
-    """Pixels (height, width, 3), uint8, of an array: grey or colours, with or without alpha."""
-    if image.ndim == 3 and image.shape[2] == 3 and image.dtype == np.uint8:
-        return image
-    if image.ndim == 3 and image.shape[2] in (3, 4) and image.dtype.kind in "uf":
-        planes = [as_grey(image[:, :, k], name) for k in range(image.shape[2])]
-        colours = np.stack(planes[:3], axis=2)
-        if len(planes) == 4:
-            colours = colours * planes[3][:, :, None] + (1 - planes[3][:, :, None])
-    else:
-        colours = np.repeat(as_grey(image, name)[:, :, None], 3, axis=2)
-    return np.asarray(np.round(255 * np.clip(colours, 0, 1)).astype(np.uint8))
-
-
-def _checked_cache(arrays: dict[str, Array]) -> Array:
+def _check_cached(arrays: dict[str, Array]) -> None:
+    """Refuse a file of the cache unless it can be the map of an image."""
     table = arrays["map"]
-    if not is_table(table, 3, "f") or not np.isfinite(table).all() or 0 in table.shape:
+    if not is_table(table, 3, "f") or table.dtype != np.float32 or not np.isfinite(table).all() or 0 in table.shape:
         raise StorageError(f"it holds {table.shape} numbers, not a map")
-    return table.astype(np.float32, copy=False)
 
 
 class MapShards:
@@ -216,7 +163,7 @@ class MapShards:
 
         def parts() -> Iterator[Ragged]:
             block: list[MappedImage] = []
-            for one in describe_images(images, maker, cache, max_pixels, n_jobs, verbose):
+            for one in map_photos(images, maker, cache, max_pixels, n_jobs, verbose):
                 block.append(one)
                 shapes.append((*one.map.shape[:2], *one.size, one.stride))
                 if len(block) == PHOTOS_PER_SHARD:
@@ -232,7 +179,7 @@ class MapShards:
     @staticmethod
     def write_in(spool: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
         """The same in a folder of its own inside ``spool``, which goes with the maps."""
-        folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=folder_of_files("spool", spool)))
+        folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=make_folder("spool", spool)))
         try:
             maps = MapShards.write(folder, images, features, **settings)
         except BaseException:

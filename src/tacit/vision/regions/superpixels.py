@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import time
-import warnings
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, is_positive, number, one_of, reason, whole_number
+from tacit.data.parameters import is_not_negative, is_positive, number, one_of, whole_number
 from tacit.data.ragged import Ragged
-from tacit.runtime import Progress
-from tacit.runtime.archive import StorageError, read_archive, write_archive
-from tacit.runtime.threads import check_jobs
-from tacit.vision.photos import MAX_PIXELS, as_colours, cache_folder, image_sources, read_image
+from tacit.runtime.archive import StorageError
+from tacit.vision.photos import MAX_PIXELS, as_colours, cache_folder, describe_images, read_cached, read_image
 from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Described, describe_regions
 from tacit.vision.regions.graphs import RegionGraphs
 
@@ -87,10 +78,19 @@ def regions(
         float(number("scale", scale, "a number from 0", is_not_negative)),
         whole_number("min_size", min_size, 1, 1 << 31),
     )
-    check_jobs(n_jobs)
-    sources = image_sources(images)
-    folder = None if cache is None else cache_folder(cache)
-    parts = list(_all_described(sources, setting, folder, max_pixels, n_jobs, verbose))
+    folder = cache_folder(cache)
+
+    def describe(source: Any, name: str) -> Described:
+        pixels = source if isinstance(source, np.ndarray) else read_image(source, max_pixels)
+        about = f"{KIND}{setting}{pixels.shape}{pixels.dtype}"
+
+        def make() -> dict[str, Array]:
+            colours = as_colours(pixels, name)
+            return describe_regions(colours, _cut(colours, setting))._asdict()
+
+        return Described(**read_cached(folder, "regions", about, pixels, name, make, _check_cached))
+
+    parts = list(describe_images(images, describe, "images cut into regions", n_jobs, verbose))
     offsets = np.cumsum([0] + [len(part.areas) for part in parts])
     edge_offsets = np.cumsum([0] + [len(part.edges) for part in parts])
     return RegionGraphs(
@@ -103,58 +103,14 @@ def regions(
     )
 
 
-def _all_described(
-    sources: list[Any], setting: _Setting, folder: Path | None, max_pixels: int, n_jobs: int | None, verbose: int
-) -> Iterator[Described]:
-    """The regions of every image, in order."""
-    progress, began = Progress(verbose, len(sources)), time.perf_counter()
-
-    def describe(i: int) -> Described:
-        source = sources[i]
-        name = f"image {i}" if isinstance(source, np.ndarray) else repr(str(source))
-        pixels = source if isinstance(source, np.ndarray) else read_image(source, max_pixels)
-        return _described(pixels, name, setting, folder)
-
-    try:
-        with ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-            for i, part in enumerate(pool.map(describe, range(len(sources)))):
-                progress.show(time.perf_counter() - began, i + 1, "images cut into regions")
-                yield part
-    finally:
-        progress.close()
-
-
-def _described(pixels: Array, name: str, setting: _Setting, folder: Path | None) -> Described:
-    if folder is None:
-        return _cut_and_describe(pixels, name, setting)
-    key = hashlib.sha256(f"{KIND}{setting}{pixels.shape}{pixels.dtype}".encode() + pixels.tobytes()).hexdigest()[:40]
-    kept = folder / f"{key}.regions"
-    if os.path.exists(kept):
-        try:
-            return _checked_cache(read_archive(kept, "regions")[1])
-        except (StorageError, KeyError) as error:
-            message = f"the cache of {name} is broken and made anew ({reason(error)})"
-            warnings.warn(message, RuntimeWarning, stacklevel=2)
-    found = _cut_and_describe(pixels, name, setting)
-    write_archive(kept, "regions", {"image": name}, found._asdict())
-    return found
-
-
-def _checked_cache(arrays: dict[str, Array]) -> Described:
-    """What a file of the cache holds, refused unless it can be the regions of an image."""
+def _check_cached(arrays: dict[str, Array]) -> None:
+    """Refuse a file of the cache unless it can be the regions of an image."""
     found = Described(**{name: arrays[name] for name in Described._fields})
     kinds = zip(found, (2, 1, 2, 2, 2), ("f", "f", "i", "f", "iu"), strict=True)
     widths = found.values.shape[1:], found.edges.shape[1:], found.edge_values.shape[1:]
-    if not all(is_table(table, ndim, kind) for table, ndim, kind in kinds) or widths != (
-        (len(REGION_FEATURES),), (2,), (len(EDGE_FEATURES),)
-    ):  # fmt: skip
+    expected = (len(REGION_FEATURES),), (2,), (len(EDGE_FEATURES),)
+    if not all(is_table(table, ndim, kind) for table, ndim, kind in kinds) or widths != expected:
         raise StorageError(f"it holds tables of {widths} columns, not regions")
-    return found
-
-
-def _cut_and_describe(pixels: Array, name: str, setting: _Setting) -> Described:
-    colours = as_colours(pixels, name)
-    return describe_regions(colours, _cut(colours, setting))
 
 
 def _cut(colours: Array, setting: _Setting) -> Array:

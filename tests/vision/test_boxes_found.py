@@ -130,7 +130,7 @@ def test_a_folder_and_a_table_that_disagree_are_refused_before_any_window_is_des
     monkeypatch.setattr("tacit.vision.hog_windows.windows", never)
     row = [("2.png", (1, 1, 20, 20))]
     for given, words in (
-        (table(row, sizes=[(80, 64)]), "has 40 × 32 pixels, and row 0 of the table says 80 × 64"),
+        (table(row, sizes=[(80, 64)]), "has 40 × 32 pixels, and the table of boxes says 80 × 64"),
         (table([("2.png", (1, 1, 60, 20))]), "leaves the image of 40 × 32"),
         (table(row, ["Persian"]), "is of class 'cat', and row 0 of the table says 'Persian'"),
     ):

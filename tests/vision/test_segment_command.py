@@ -171,7 +171,7 @@ def same_stem(folder):
         (two_words, "line 3: p8.png has both yes and no"),
         (word_against_a_box, "p4.png does not contain the object, and it has a box"),
         (word_against_a_mask, "p0.png does not contain the object, and it has a mask"),
-        (box_of_another_size, "88 × 72 pixels, and this one has 44 × 36"),
+        (box_of_another_size, "44 × 36 pixels, and the table of boxes says 88 × 72"),
         (tiny_box, "of p8.png has no region inside"),
         (boxes_of_two_kinds, "boxes of 'thing' and 'zebra'"),
         (same_stem, "same stem"),

@@ -3,7 +3,7 @@ joined to images by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -338,6 +338,29 @@ def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
     """
     rows = match_rows(table, files, y, several=several)
     return np.where((rows >= 0)[:, None], checked_table(table).boxes[rows], np.nan)
+
+
+def place_boxes(table: BoxTable, rows: Array, names: Sequence[Any], sizes: Callable[[int], Any]) -> Array:
+    """(n, 4) the boxes of images by the row that `match_rows` found for each; NaN where there is none.
+
+    A box that was drawn in an image of another size, or that leaves its image, is an error; ``sizes(i)`` gives width
+    and height of image i.
+    """
+    for i in np.flatnonzero(rows >= 0).tolist():
+        name, row = named(str(names[i])), int(rows[i])
+        (width, height), noted = sizes(i), tuple(int(side) for side in table.sizes[row])
+        if min(noted) > 0 and noted != (width, height):
+            raise ValueError(
+                f"{name} has {width} × {height} pixels, and the table of boxes says {noted[0]} × {noted[1]}: "
+                "the box belongs to another version of the image; scale or turn the box, or take that version"
+            )
+        left, top, right, bottom = table.boxes[row].tolist()
+        if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
+            raise ValueError(
+                f"the box {(left, top, right, bottom)} of {name} leaves the image of {width} × {height} pixels; "
+                "correct it, or leave it out"
+            )
+    return np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
 
 
 def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:

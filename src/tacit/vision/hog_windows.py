@@ -18,7 +18,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.reading import find_folder
 from tacit.runtime.archive import StorageError
 from tacit.vision.box_files import read_table
-from tacit.vision.boxes import BoxTable, checked_table, match_rows, nearest
+from tacit.vision.boxes import BoxTable, checked_table, match_rows, nearest, place_boxes
 from tacit.vision.photos import (
     MAX_PIXELS,
     as_grey,
@@ -307,12 +307,9 @@ def boxed_windows(
     flat = list_images(place)
     files, y = (flat, None) if flat else image_folder(place)
     rows = match_rows(boxes, files, y if check_classes else None, several=several)
-    known = np.flatnonzero(rows >= 0)
     if y is None:
         y = _classes_of_table(boxes, files, rows)
-    for i in known:
-        _check_size(files[i], boxes, int(rows[i]), max_pixels)
-    drawn = np.where((rows >= 0)[:, None], boxes.boxes[rows], np.nan)
+    drawn = place_boxes(boxes, rows, files, lambda i: image_size(files[i], max_pixels))
     X = windows(files, sizes, stride, cells=cells, cache=cache, max_pixels=max_pixels, verbose=verbose)
     hidden, shared = nearest(X, drawn)
     return BoxedWindows(X, y, hidden, drawn, shared, files)
@@ -327,20 +324,3 @@ def _classes_of_table(table: BoxTable, files: Sequence[Path], rows: Array) -> Ar
             "no subfolders to tell, and neither does the table; make one subfolder per class, or list all images"
         )
     return y
-
-
-def _check_size(file: Path, table: BoxTable, row: int, max_pixels: int) -> None:
-    """Boxes drawn in an image of another size lie elsewhere."""
-    width, height = image_size(file, max_pixels)
-    noted = tuple(int(side) for side in table.sizes[row])
-    if min(noted) > 0 and noted != (width, height):
-        raise ValueError(
-            f"{str(file)!r} has {width} × {height} pixels, and row {row} of the table says {noted[0]} × {noted[1]}: "
-            "the box belongs to another version of the image; scale the box, or take that version"
-        )
-    left, top, right, bottom = table.boxes[row].tolist()
-    if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
-        raise ValueError(
-            f"the box {(left, top, right, bottom)} of {str(file)!r} (row {row} of the table) leaves the image of "
-            f"{width} × {height} pixels"
-        )

@@ -20,7 +20,7 @@ from tacit.data.reading import find_folder, find_place, named
 from tacit.report import render
 from tacit.runtime import Status
 from tacit.vision.box_files import read_table, write_boxes_coco, write_boxes_csv
-from tacit.vision.boxes import BoxTable, match_rows
+from tacit.vision.boxes import BoxTable, match_rows, place_boxes
 from tacit.vision.locator import Locator
 from tacit.vision.locator_page import locator_page, score_boxes
 from tacit.vision.photos import ENDINGS, image_folder, is_image, read_photo
@@ -248,20 +248,6 @@ def join_drawn_boxes(table: Any, photos: Photos) -> Array:
     boxes = read_table(table)
     names = [*photos.names, *(name for name, _ in photos.left_out)]
     rows = match_rows(boxes, names, several="largest")[: len(photos.files)]
-    drawn = np.where((rows >= 0)[:, None], boxes.boxes[rows], np.nan)
-    for i in np.flatnonzero(rows >= 0):
-        width, height = photos.sizes[i].tolist()
-        noted = tuple(boxes.sizes[rows[i]].tolist())
-        if min(noted) > 0 and noted != (width, height):
-            raise ValueError(
-                f"{photos.names[i]!r} has {width} × {height} pixels as people see it, and the table of boxes says "
-                f"{noted[0]} × {noted[1]}: the box belongs to another version of the photo; scale or turn the box"
-            )
-        left, top, right, bottom = drawn[i].tolist()
-        if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
-            raise ValueError(
-                f"the box {(left, top, right, bottom)} of {photos.names[i]!r} leaves the photo of {width} × {height} "
-                "pixels; correct it, or leave it out"
-            )
+    drawn = place_boxes(boxes, rows, photos.names, lambda i: tuple(photos.sizes[i].tolist()))
     limits = np.tile(photos.sizes, 2).astype(np.float64)
     return np.asarray(np.clip(drawn, 0.0, limits))

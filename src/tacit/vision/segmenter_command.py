@@ -17,8 +17,8 @@ from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
 from tacit.report import render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
-from tacit.vision.boxes import BoxTable, match_rows
-from tacit.vision.photos import MAX_PIXELS, image_size, is_image, pillow, read_image
+from tacit.vision.boxes import BoxTable, match_rows, place_boxes
+from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.segmenter import Segmenter
@@ -116,10 +116,7 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
     if table is not None:
         table = _one_box_each(table)
         rows = match_rows(table, files)
-        boxes = np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
-        for file, box, row in zip(files, boxes, rows, strict=True):
-            if row >= 0:
-                _check_box(file, box, table.sizes[row], max_pixels)
+        boxes = place_boxes(table, rows, [file.name for file in files], lambda i: image_size(files[i], max_pixels))
     labels = place / "labels.csv"
     contains: list[bool | None] = [None] * len(files)
     if labels.exists():
@@ -133,7 +130,7 @@ def image_files(folder: Path) -> list[Path]:
     """The images of a folder, sorted by name; two with the same stem are an error, since masks go by it."""
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; put the images into it")
-    files = sorted(file for file in folder.iterdir() if is_image(file))
+    files = list_images(folder)
     if not files:
         raise ValueError(f"the folder {shorten(str(folder))} has no images; put some into it, as .jpg or .png, say")
     stems: dict[str, Path] = {}
@@ -184,7 +181,7 @@ def _read_masks(folder: Path, files: list[Path], max_pixels: int) -> list[Array 
         raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; it holds the masks of some images, as PNG")
     masks: list[Array | None] = [None] * len(files)
     places = {file.stem: i for i, file in enumerate(files)}
-    for file in sorted(file for file in folder.iterdir() if is_image(file)):
+    for file in list_images(folder):
         if file.stem not in places:
             raise ValueError(
                 f"the mask {file.name} has no image: there is no {file.stem}.* in images/; rename or remove it"
@@ -238,21 +235,6 @@ def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:
                 f"the box {tuple(box.tolist())} of {file.name} has no region inside: it is smaller than the parts of "
                 "even colour that the image was cut into; make it larger, or take --method slic"
             )
-
-
-def _check_box(file: Path, box: Array, size: Array, max_pixels: int) -> None:
-    width, height = image_size(file, max_pixels)
-    if (size > 0).all() and tuple(size) != (width, height):
-        raise ValueError(
-            f"the box of {file.name} was drawn in an image of {size[0]:g} × {size[1]:g} pixels, and this one has "
-            f"{width} × {height}; take the version of the image that it was drawn in"
-        )
-    left, top, right, bottom = box.tolist()
-    if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
-        raise ValueError(
-            f"the box {(left, top, right, bottom)} of {file.name} leaves the image of {width} × {height} pixels; "
-            "correct it, or take the version of the image that it was drawn in"
-        )
 
 
 def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:

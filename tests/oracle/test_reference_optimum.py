@@ -9,8 +9,8 @@ from sklearn.svm import LinearSVC
 from tacit import testing
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.solvers import Bundle
-from tacit.testing import reference_optimum
-from tacit.testing.reference_optimum import bracket_optimum
+from tacit.testing import enumeration
+from tacit.testing.enumeration import bracket_optimum
 
 
 def random_task(rng, repeat=False):
@@ -64,7 +64,7 @@ def test_two_classes_have_the_optimum_of_liblinear():
 
 
 def test_numbers_that_do_not_meet_are_an_error(monkeypatch):
-    monkeypatch.setattr(reference_optimum, "MAX_STEPS", 3)
+    monkeypatch.setattr(enumeration, "MAX_STEPS", 3)
     with pytest.raises(ArithmeticError, match=r"only known to lie between .* bring the features to size 1"):
         bracket_optimum(*random_task(np.random.default_rng(0)), np.full(5, 10.0), precision=1e-9)
 

@@ -18,7 +18,7 @@ from tacit.runtime import Processes, processes, sharded
 from tacit.runtime.archive import StorageError
 from tacit.solvers import Bundle, Status, minimise
 from tacit.testing import check_learner, check_problem
-from tacit.testing.per_sample_examples import (
+from tacit.testing.per_sample import (
     SETTINGS,
     best_shift,
     best_shifted,

@@ -18,7 +18,7 @@ from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.bundle import MAX_PLANES
 from tacit.solvers.loop import MAX_IDLE_STEPS
 from tacit.solvers.simplex_qp import choose_start, maximise_by_active_set, maximise_on_simplex
-from tacit.testing.reference_optimum import bracket_optimum
+from tacit.testing.enumeration import bracket_optimum
 
 OPTIMUM = 25.2932  # liblinear, tol 1e-6, on the digits with C = 100, to four digits after the point
 

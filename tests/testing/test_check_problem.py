@@ -10,7 +10,7 @@ from tacit.oracle import Oracle
 from tacit.problems import Candidates, Multiclass
 from tacit.problems.classes.blocks import ClassBlocks
 from tacit.solvers import Bundle
-from tacit.testing import check_learner, check_problem, check_solver
+from tacit.testing import check_learner, check_problem, check_solver, learner_checks
 
 
 class WrongOracle(Multiclass):
@@ -127,3 +127,64 @@ def test_a_solver_with_a_wrong_bound_is_described():
 
     with pytest.raises(AssertionError, match="is not between bound"):
         check_solver(Boastful())
+
+
+class Silent(Multiclass):
+    """It takes whatever it is given."""
+
+    def schema(self, X, y):
+        return super().schema(X, y) if len(np.unique(y)) > 1 else super().schema(np.eye(2), [0, 1])
+
+
+class Crashes(Multiclass):
+    def schema(self, X, y):
+        return super().schema(X, y) if len(X) else [][0]
+
+
+class NeverSaysTwo(Multiclass):
+    def bind(self, X, y, schema, *, hidden=None):
+        oracle = super().bind(X, y, schema, hidden=hidden)
+        oracle.decode = lambda code: (np.zeros(len(code), dtype=int), None)
+        return oracle
+
+
+class Grows(Multiclass):
+    def example(self, rng):
+        example = super().example(rng)
+        return example._replace(X=np.hstack([example.X, np.ones((len(example.X), int(rng.integers(10**6))))]))
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (Silent(), "Silent: the problem must refuse a y of one class with a ValueError"),
+        (Crashes(), "Crashes: the problem must refuse no samples with a ValueError, .* raised IndexError"),
+        (NeverSaysTwo(), "NeverSaysTwo: none of .* is there a label that predict never gives"),
+        (Grows(), "Grows: of .* examples only 1 have features like the first"),
+    ],
+)
+def test_a_wrong_problem_is_not_blamed_on_the_learner(problem, words, monkeypatch):
+    monkeypatch.setattr(learner_checks, "MAX_DRAWS", 60)
+    with pytest.raises(AssertionError, match=words):
+        check_learner(StructuredSVM(problem))
+
+
+def test_a_short_error_is_an_error():
+    class Terse(Multiclass):
+        def schema(self, X, y):
+            if not len(X):
+                raise ValueError("no samples")
+            return super().schema(X, y)
+
+    check_learner(StructuredSVM(Terse()))
+
+
+def test_a_learner_without_history_is_described():
+    class Forgets(StructuredSVM):
+        def fit(self, X, y, **known):
+            super().fit(X, y, **known)
+            del self.history_
+            return self
+
+    with pytest.raises(AssertionError, match="Forgets on Multiclass: history_ is missing or empty"):
+        check_learner(Forgets(Multiclass()))

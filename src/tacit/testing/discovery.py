@@ -12,7 +12,7 @@ from tacit.learners.learner import Learner
 from tacit.oracle import Problem
 from tacit.problems import PerSample
 from tacit.solvers import Solver
-from tacit.testing.per_sample_examples import per_sample_variants
+from tacit.testing.per_sample import per_sample_variants
 
 
 def problems() -> list[Problem]:

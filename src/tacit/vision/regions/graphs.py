@@ -163,6 +163,12 @@ class RegionGraphs:
         span = f"{lengths.min()}–{lengths.max()} regions each" if len(self) else "no regions"
         return f"RegionGraphs({len(self)} images, {span}, {len(self.edges)} pairs of neighbours; {width})"
 
+    @property
+    def values(self) -> Array:
+        """The features of all regions, one row each."""
+        values: Array = self.nodes.values
+        return values
+
     def with_values(self, values: Any) -> RegionGraphs:
         """The same graphs with other features of regions, one row for each."""
         nodes = self.nodes.with_values(values)

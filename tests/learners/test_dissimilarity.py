@@ -7,8 +7,8 @@ import pytest
 
 from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, load
 from tacit.datasets import planted_motif
-from tacit.learners.latent.descent import Descent
-from tacit.learners.latent.dissimilarity import Dissimilarity
+from tacit.learners.descent import Descent
+from tacit.learners.dissimilarity import Dissimilarity
 from tacit.oracle import CapabilityError, hidden_loss
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, PerSample, Transforms, rotations
@@ -43,7 +43,8 @@ def pair_of(oracle, conditional=None, C=10.0, **settings):
     """The procedure of a fit, without the fit."""
     weights = np.full(oracle.n_samples, C / oracle.n_samples)
     descent = Descent(oracle, weights, Quadratic(), lambda task: Bundle(), tol=1e-3, max_inner=1000)
-    return Dissimilarity(descent, conditional or oracle, **{"J": 0.1, "beta": 0.3, **settings})
+    settings = {"J": 0.1, "beta": 0.3, **settings}
+    return descent.turned_into(Dissimilarity, conditional=conditional or oracle, **settings)
 
 
 # losses and posteriors

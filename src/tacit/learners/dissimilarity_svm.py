@@ -10,12 +10,13 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten
 from tacit.data.ragged import Ragged
-from tacit.learners.latent.descent import Descent, Iteration, Position
-from tacit.learners.latent.dissimilarity import Dissimilarity, PairPosition
-from tacit.learners.latent.rounds import Rounds
-from tacit.learners.latent.runs import Record
+from tacit.learners.descent import Descent, Iteration
+from tacit.learners.dissimilarity import Dissimilarity, PairState
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.multistart import Ended
 from tacit.learners.pacing import SelfPaced
+from tacit.learners.rounds import Rounds
+from tacit.learners.starts import propose
 from tacit.oracle import Problem, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, MeasuresHidden, MovesPosteriors, SplitsCodes, SumsOutputs
 from tacit.penalties import Penalty
@@ -197,32 +198,33 @@ class DissimilaritySVM(LatentSVM):
                 f"{int(np.argmax(np.diff(self._oracle.offsets) != np.diff(oracle.offsets)))} differs"
             )
 
-    def _first_position(self, procedure: Any, oracle: Any, y: Any, previous: Array | None) -> Position:
-        """Where a run begins: the first of "auto" where all hidden values are as likely, as θ = 0 says.
+    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+        """Where a start begins: the first of "auto" where all hidden values are as likely, as θ = 0 says.
 
         There the features of a label are their means over its hidden values. Their differences from those of all labels
         point towards what occurs in many hidden values, and impute the first ones.
         """
-        is_mean = isinstance(procedure, Dissimilarity) and isinstance(self.init, str) and self.init == "auto"
-        if not is_mean or procedure.descent.start or previous is not None or not oracle.hidden_unknown().size:
-            return super()._first_position(procedure, oracle, y, previous)
-        if self._known_part(oracle) is not None or self._proposals(oracle):
-            return super()._first_position(procedure, oracle, y, previous)
-        weights = procedure.descent.weights
+        is_mean = isinstance(descent, Dissimilarity) and isinstance(self.init, str) and self.init == "auto"
+        is_mean = is_mean and not start and previous is None and bool(oracle.hidden_unknown().size)
+        if not is_mean or self._known_part(oracle) is not None or propose(oracle, int(self.n_init)):
+            return super()._begin(descent, oracle, y, previous, seed=seed, start=start)
+        weights = descent.weights
         w = oracle.expectations(np.zeros(oracle.n_params), label=weights, free=-weights).features
-        return self._begin_at(procedure, oracle.impute(w).code)
+        return descent.begin(oracle.impute(w).code, seed=seed, start=start)
 
-    def _run_procedure(self, descent: Descent) -> Any:
+    def _descent(self, oracle: Any, prepared: Any) -> Descent:
+        descent = super()._descent(oracle, prepared)
         if isinstance(self.conditional, str):
-            return Rounds(descent)
+            return descent.turned_into(Rounds)
         if self._oracle is None:
-            return descent
-        return Dissimilarity(descent, self._oracle, float(self.J), float(self.beta), self.theta_step)
+            return descent.turned_into(Descent)
+        settings = {"conditional": self._oracle, "J": float(self.J), "beta": float(self.beta)}
+        return descent.turned_into(Dissimilarity, **settings, step_kind=self.theta_step)
 
-    def _keep(self, record: Record, schema: Any, oracle: Any) -> None:
-        super()._keep(record, schema, oracle)
-        best = record.best
-        if isinstance(best, PairPosition):
+    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
+        super()._keep(ended, schema, oracle)
+        best = ended.state
+        if isinstance(best, PairState):
             self.theta_, self.objective_parts_ = best.theta, best.parts
             return
         size = 0 if isinstance(self.conditional, str) else schema.n_params

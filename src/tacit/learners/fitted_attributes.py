@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, number, shorten, whole_number
+from tacit.data.parameters import number, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.oracle import Schema
 from tacit.runtime import Status
 
 MARGIN_ATTRIBUTES = ("hidden_", "objective_", "bound_", "status_", "n_iter_", "history_")
 """Attributes that every margin learner sets in `fit`, beside those of every learner."""
-
-
-ARRAY_FIELDS = (
-    *("w", "target", "planes", "is_in", "slope", "reference", "seen", "best_w", "best_target", "present_w"),
-    *("theta", "best_theta", "parts", "last"),
-)
-"""Fields of the position of a descent that are arrays; all others are numbers."""
 
 
 def check_fitted(model: Any, also: tuple[str, ...] = ()) -> None:
@@ -80,38 +72,6 @@ def _check_runs(runs: Any) -> None:
         _check_status(run.status)
         number("the objective of a run", run.objective, "a number", lambda objective: True)
         check_history(run.history)
-
-
-def check_position(position: Any, parts: Mapping[str, Any], oracle: Any) -> None:
-    """Refuse the position of a descent, restored from stored parts, that does not fit these samples.
-
-    Kernels index by its codes, so a wrong one would read outside of the data.
-    """
-    missing = set(vars(position)) - set(parts)
-    if missing:
-        raise ValueError(f"{min(missing)} is missing")
-    number("precision", position.precision, "a finite number from 0", is_not_negative)
-    for name, values in vars(position).items():
-        if isinstance(values, np.ndarray) != (name in ARRAY_FIELDS):
-            raise ValueError(f"{name} is {shorten(values)}")
-        if name in ("target", "reference", "best_target") and values.size:
-            if not oracle.accepts(values) or values.min() < 0:
-                raise ValueError(f"{name} holds outputs that these samples do not have")
-        elif name in ("w", "best_w", "present_w", "slope", "last") and values.size:
-            _check_weights(values, oracle.n_params)
-        elif name in ("iteration", "changed", "n_warm"):
-            whole_number(name, values, 0)
-        elif name in ("theta", "best_theta", "parts"):
-            if values.dtype != np.float64 or not np.isfinite(values).all():
-                raise ValueError(f"{name} is {shorten(values)}, not finite numbers")
-        elif name not in ARRAY_FIELDS and not isinstance(values, bool):
-            number(name, values, "a number", lambda value: True)
-    if not is_table(position.is_in, 1, "b") or position.is_in.size != oracle.n_samples:
-        raise ValueError(f"is_in does not say of {oracle.n_samples} samples whether they are in")
-    if position.w.size != oracle.n_params or not position.target.size:
-        raise ValueError("it holds no weights, or no outputs")
-    if not all(oracle.accepts(code) for code in position.planes):
-        raise ValueError("planes hold outputs that these samples do not have")
 
 
 def _check_schema(model: Any) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten, switch, whole_number
-from tacit.learners.latent.alternating_subgradient import AlternatingSubgradient
-from tacit.learners.latent.descent import Descent, Iteration, Position
-from tacit.learners.latent.runs import Record
+from tacit.learners.alternating_subgradient import AlternatingSubgradient
+from tacit.learners.descent import Descent, Iteration
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.multistart import Ended
 from tacit.learners.pacing import SelfPaced
 from tacit.oracle import CapabilityError, Problem, Schema
 from tacit.penalties import GroupNorm, Quadratic
@@ -190,10 +190,9 @@ as in `LatentSVM`
         if np.shape(selected) not in ((n_groups,), self._label_states()):
             raise ValueError("selected_states_ does not say of every group whether it is used")
 
-    def _keep(self, record: Record, schema: Schema, oracle: Any) -> None:
-        super()._keep(record, schema, oracle)
-        assert record.best is not None
-        self._measure_groups(record.best.slope)
+    def _keep(self, ended: Ended, schema: Schema, oracle: Any) -> None:
+        super()._keep(ended, schema, oracle)
+        self._measure_groups(ended.state.bound_slope)
 
     def _measure_groups(self, slope: Array) -> None:
         penalty = self.penalty.on(self.schema_)
@@ -246,25 +245,23 @@ as in `LatentSVM`
 
     def _descent(self, oracle: Any, prepared: Any) -> Descent:
         descent = super()._descent(oracle, prepared)
-        return replace(descent, solver=lambda task: Bundle()) if isinstance(self.solver, str) else descent
+        if isinstance(self.solver, str):
+            descent = replace(descent, solver=lambda task: Bundle())
+        return descent.turned_into(AlternatingSubgradient) if self.solver == "subgradient" else descent
 
     def _previous_weights(self, schema: Any) -> Array | None:
         previous = super()._previous_weights(schema)
         return previous if previous is not None and previous.any() else None  # at w = 0 all hidden values tie
 
-    def _run_procedure(self, descent: Descent) -> Any:
-        return AlternatingSubgradient(descent) if self.solver == "subgradient" else descent
-
-    def _first_position(self, procedure: Any, oracle: Any, y: Any, previous: Array | None) -> Position:
-        first = super()._first_position(procedure, oracle, y, previous)
+    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+        first = super()._begin(descent, oracle, y, previous, seed=seed, start=start)
         if first.w.any() or not oracle.hidden_unknown().size:
             return first
-        descent: Descent = getattr(procedure, "descent", procedure)
-        plain = replace(descent, penalty=Quadratic(), pace=None, shift=False)
-        now: Any = plain.begin(first.target)
+        plain = descent.turned_into(Descent, penalty=Quadratic(), pace=None, shift=False)
+        now = plain.begin(first.target, seed=seed, start=start)
         while not now.is_done and now.iteration < MAX_FIRST_ITERATIONS:
             now = plain.step(now)
-        return self._begin_at(procedure, now.target, now.w)
+        return descent.begin(now.target, now.w, seed=seed, start=start)
 
 
 def _largest(norms: Array, k: Any, per_label: bool) -> Array:

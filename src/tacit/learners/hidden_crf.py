@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import one_of
 from tacit.learners.learner import Traits
+from tacit.learners.multistart import Method
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
-from tacit.learners.smooth.learner import SmoothLearner
-from tacit.learners.smooth.likelihood import EM, Likelihood
-from tacit.learners.smooth.places import Method, SmoothStep
-from tacit.learners.smooth.quasi_newton_method import QuasiNewton
+from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
 from tacit.oracle import Oracle, Problem, has_long_codes
 from tacit.oracle.capabilities import SumsOutputs
+from tacit.solvers.quasi_newton import begin, step
 
 METHODS = ("lbfgs", "em", "hard-em")
 
@@ -43,8 +43,9 @@ class HiddenCRF(SmoothLearner):
         best states (Viterbi)
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
     init : where a start begins. "auto": from hidden values that the problem proposes, then from w = 0, then from hidden
-        values at random; or only "zero", "hidden" (at random) or "weights" (at random). For chains with states, "auto"
-        is "warm": ten averaged passes of a stochastic latent SVM; "k-means" groups the tokens of every tag
+        values at random; or only "zero", "hidden" (at random) or "weights" (at random); or weights by name, such as
+        ``weights_`` of a fitted model. For chains with states, "auto" is "warm": ten averaged passes of a stochastic
+        latent SVM; "k-means" groups the tokens of every tag
     tol : stop when half the squared norm of the gradient is below ``tol`` times the objective. Where every hidden value
         is known this bounds the relative gap
     max_iter : steps per start
@@ -82,7 +83,7 @@ class HiddenCRF(SmoothLearner):
         method: str = "lbfgs",
         rule: str = "sum",
         n_init: int = 1,
-        init: str = "auto",
+        init: Any = "auto",
         tol: float = 1e-4,
         max_iter: int = 1000,
         class_weight: Any = None,
@@ -125,15 +126,110 @@ class HiddenCRF(SmoothLearner):
     def _objective(self, oracle: Any, weights: Array) -> Likelihood:
         return Likelihood(oracle, weights)
 
-    def _method(self, objective: Any, oracle: Any) -> Method:
+    def _method(self, objective: Any, oracle: Any) -> Method[Any]:
         if self.method == "lbfgs":
-            return QuasiNewton(objective, oracle.n_params, oracle.n_samples, float(self.tol))
-        return EM(objective, self.method == "hard-em", oracle.n_params, float(self.tol))
+            return QuasiNewton(objective, oracle, oracle.n_samples, float(self.tol))
+        return EM(objective, oracle, self.method == "hard-em", float(self.tol))
 
-    def _bound(self, objective: float, slope: float) -> float:
-        return objective - 0.5 * slope**2 if np.isfinite(slope) else -np.inf
+    def _bound(self, state: SmoothState) -> float:
+        return state.objective - 0.5 * state.slope**2 if np.isfinite(state.slope) else -np.inf
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of("method", self.method, METHODS)
         one_of("rule", self.rule, ("sum", "max"))
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """``½‖w‖² − Σ_i c_i log p(y_i | x_i)``, with ``p(y | x) = Σ_h exp s(y, h) / Σ_{y,h} exp s(y, h)``.
+
+    Where a hidden value is known, or known to be in a set, the sum runs over what is possible. The gradient of a sample
+    is ``E[Ψ] − E[Ψ | y_i]``: one pass of the oracle gives all of it.
+    """
+
+    oracle: Any
+    weights: Array
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        found = self.oracle.expectations(w, free=self.weights, truth=-self.weights)
+        return 0.5 * float(w @ w) + float((self.weights * (found.free - found.truth)).sum()), w + found.features
+
+    def of(self, oracle: Any, weights: Array) -> Likelihood:
+        """The same objective of other samples, or with other hidden values known."""
+        return Likelihood(oracle, weights)
+
+
+@dataclass(frozen=True)
+class ExpectedLikelihood:
+    """What an M step minimises: ``½‖w‖² + Σ_i c_i log Σ exp s − w·b``, b being the features expected by the E step."""
+
+    oracle: Any
+    weights: Array
+    expected: Array
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        found = self.oracle.expectations(w, free=self.weights)
+        value = 0.5 * float(w @ w) + float((self.weights * found.free).sum()) - float(w @ self.expected)
+        return value, w + found.features - self.expected
+
+
+@dataclass(frozen=True)
+class EM(Method[SmoothState]):
+    """EM for a `Likelihood`: expect the features given the labels, then fit a CRF in which they are observed.
+
+    The E step is soft (under ``p(h | x_i, y_i)``) or hard (of the best hidden value alone). Soft EM never lowers the
+    likelihood (Dempster, Laird & Rubin 1977): it is the bound that L-BFGS minimises from the present weights, as far
+    as it pays. Hard EM descends on another objective, with the best hidden value in place of the sum; its points are
+    measured by the likelihood all the same.
+
+    Parameters
+    ----------
+    likelihood : the objective
+    oracle : the samples
+    is_hard : which E step
+    tol : stop when half the squared slope (of a soft E step's likelihood) is below ``tol`` times the objective
+    max_inner : steps of L-BFGS per M step
+    """
+
+    likelihood: Likelihood
+    oracle: Any
+    is_hard: bool
+    tol: float
+    max_inner: int = 50
+
+    state: ClassVar[Any] = SmoothState
+    line_type: ClassVar[Any] = SmoothStep
+
+    def begin_at(self, w: Array) -> SmoothState:
+        return self._at(w, 0, 0)
+
+    def step(self, now: SmoothState) -> SmoothState:
+        oracle, weights = self.oracle, self.likelihood.weights
+        if self.is_hard:
+            expected = oracle.features(oracle.impute(now.w).code, weights)
+        else:
+            expected = oracle.expectations(now.w, truth=weights).features
+        bound = ExpectedLikelihood(oracle, weights, expected)
+        point = begin(bound, now.w)
+        enough = max(M_STEP_GAIN * 0.5 * point.slope**2, 0.1 * self.tol * now.objective)
+        for _ in range(self.max_inner):
+            if 0.5 * point.slope**2 <= enough or point.is_stuck:
+                break
+            point = step(bound, point)
+        return self._at(point.w, now.iteration + 1, now.evaluations + point.evaluations + 1, now)
+
+    def _at(self, w: Array, iteration: int, evaluations: int, before: SmoothState | None = None) -> SmoothState:
+        objective, gradient = self.likelihood(w)
+        slope = float(np.sqrt(gradient @ gradient))
+        is_solved = 0.5 * slope**2 <= self.tol * abs(objective)
+        is_still = before is not None and bool(np.array_equal(w, before.w))
+        if self.is_hard and before is not None:  # the likelihood need not be stationary where hard EM ends
+            is_solved = is_still = abs(before.objective - objective) <= self.tol * abs(objective)
+        is_done = is_solved or is_still
+        counts = {"evaluations": evaluations + 1, "samples_in": self.likelihood.weights.size}
+        return SmoothState(objective, iteration, is_done, is_done, w, slope, **counts)
+
+
+M_STEP_GAIN = 1e-3
+"""An M step ends when its own slope has fallen so far (as a square): the next E step moves its optimum anyway."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.learners.latent.descent import Descent
-from tacit.learners.latent.rounds import Rounds
 from tacit.learners.latent_svm import LatentSVM
+from tacit.learners.rounds import Rounds
 from tacit.oracle import measures_hidden, require
 from tacit.oracle.capabilities import MeasuresHidden
 
@@ -42,5 +41,5 @@ class IterativeLatentSVM(LatentSVM):
         if measures_hidden(oracle):
             require(type(self).__name__, self.problem, oracle, MeasuresHidden)
 
-    def _run_procedure(self, descent: Descent) -> Rounds:
-        return Rounds(descent)
+    def _descent(self, oracle: Any, prepared: Any) -> Rounds:
+        return super()._descent(oracle, prepared).turned_into(Rounds)

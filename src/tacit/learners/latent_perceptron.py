@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from tacit.data.arrays import Array
-from tacit.data.parameters import is_not_negative, number, random_numbers, switch, whole_number
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import is_not_negative, number, random_numbers, shorten, switch, whole_number
 from tacit.learners.fitted_attributes import check_fitted
 from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.preparation import MAX_STARTS, bind_samples, open_checkpoint
-from tacit.learners.smooth.places import Place, SmoothStep, check_shapes
-from tacit.learners.smooth.starts import Starts, run_starts
+from tacit.learners.multistart import MAX_STARTS, Method, MultiStart, Weights, run_starts
+from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.smooth_learner import SmoothState, SmoothStep
+from tacit.learners.starts import propose
 from tacit.oracle import Oracle, Problem, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
-from tacit.oracle.capabilities import DrawsHidden, LearnsOnline, ProposesStarts
+from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, sharded
 
@@ -30,7 +31,7 @@ MOST_BATCHES = 100
 """Batches per epoch where `batch_size` is None: updates are then frequent, and passes still few."""
 
 
-UNEVENNESS = 0.01
+INIT_SCALE = 0.01
 """Standard deviation of the first weights where hidden states are alike at w = 0: far below what a mistake moves."""
 
 
@@ -122,18 +123,21 @@ class LatentPerceptron(Learner):
         n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
         with sharded(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, schema)
-            starts = Starts(epochs, lambda start, seed: _first_weights(shards, start, seed), n_starts, int(self.epochs))
-            record, status = run_starts(self, starts, seed, open_checkpoint(self, oracle))
-            best = min(record.runs, key=lambda run: run.objective)
-            assert record.best is not None
+            starts = MultiStart(
+                epochs,
+                lambda seed, start: epochs.begin(_first_weights(shards, start, seed)),
+                n_starts,
+                int(self.epochs),
+            )
+            ended = run_starts(self, starts, seed, open_checkpoint(self, oracle), self.callbacks)
+            best = ended.runs.best
             self.schema_, self.n_features_in_ = schema, schema.n_features
-            self._keep(record.best)
+            self._keep(ended.state)
             self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
-        self.status_, self.history_, self.runs_ = best.status, best.history, list(record.runs)
+        self.status_, self.history_, self.runs_ = ended.status, best.history, list(ended.runs)
         self.n_iter_ = len(best.history)
-        if status is not Status.CONVERGED:
-            self.status_ = status
-            how = "stopped by a callback" if status is Status.STOPPED else "interrupted"
+        if ended.status in (Status.STOPPED, Status.INTERRUPTED):
+            how = "stopped by a callback" if ended.status is Status.STOPPED else "interrupted"
             warnings.warn(f"{type(self).__name__}: {how} after {self.n_iter_} epochs", ConvergenceWarning, stacklevel=2)
         return self
 
@@ -155,16 +159,15 @@ class LatentPerceptron(Learner):
         with sharded(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, self.schema_)
             zero = np.zeros(oracle.n_params)
-            place = epochs.begin(getattr(self, "last_coef_", zero))
+            state = epochs.begin(getattr(self, "last_coef_", zero))
             if hasattr(self, "coef_"):
-                place = Place(self.coef_, place.objective, memory=_memory(self.last_coef_, self.n_averaged_))
-            place = epochs.step(place)
-            self._keep(place)
+                state = replace(state, w=self.coef_, last=self.last_coef_, count=self.n_averaged_)
+            state = epochs.step(state)
+            self._keep(state)
             self.hidden_ = hidden_values(oracle, shards.impute(self.coef_).code)
-        line: Any = place.line(0.0)
-        self.history_ = [*getattr(self, "history_", []), line]
+        self.history_ = [*getattr(self, "history_", []), epochs.line(state, 0.0)]
         self.runs_, self.n_iter_ = [], len(self.history_)
-        self.status_ = Status.CONVERGED if place.is_done else Status.MAX_ITER
+        self.status_ = Status.CONVERGED if state.is_done else Status.MAX_ITER
         return self
 
     def _epochs(self, oracle: Any, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
@@ -176,15 +179,14 @@ class LatentPerceptron(Learner):
         lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
         return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed, lower)
 
-    def _keep(self, place: Place) -> None:
-        self.coef_ = place.w
-        self.last_coef_ = place.memory["last"]
-        self.n_averaged_ = int(place.memory["count"][0])
+    def _keep(self, state: EpochState) -> None:
+        self.coef_, self.last_coef_, self.n_averaged_ = state.w, state.last, state.count
 
     def check(self) -> None:
         self._check()
         check_fitted(self, ("hidden_", "status_", "history_", "runs_", "n_iter_", "last_coef_", "n_averaged_"))
-        check_shapes({"last_coef_": self.last_coef_}, {"last_coef_": self.coef_.shape})
+        if not is_table(self.last_coef_, 1, "f") or self.last_coef_.shape != self.coef_.shape:
+            raise ValueError(f"last_coef_ is {shorten(self.last_coef_)}, not {self.coef_.size} finite numbers")
         whole_number("n_averaged_", self.n_averaged_, 0)
 
     def _check(self) -> None:
@@ -200,9 +202,17 @@ class LatentPerceptron(Learner):
 
 
 @dataclass(frozen=True)
-class Epochs:
-    """Epochs of the perceptron, as a `tacit.learners.smooth.places.Method`: a place holds the mean weights, its memory
-    the last ones and how many the mean is of."""
+class EpochState(SmoothState):
+    """Where the perceptron is: ``w`` is the mean of the weights so far, ``last`` the present ones, and ``count`` how
+    many the mean is of."""
+
+    last: Weights = field(default_factory=lambda: np.empty(0))
+    count: int = 0
+
+
+@dataclass(frozen=True)
+class Epochs(Method[EpochState]):
+    """Epochs of the perceptron, batch by batch."""
 
     oracle: Any
     weights: Array
@@ -213,16 +223,15 @@ class Epochs:
     lower: Array | None = None
     """Least values of the weights, where the problem bounds some of them."""
 
-    @property
-    def n_params(self) -> int:
-        return int(self.oracle.n_params)
+    state: ClassVar[Any] = EpochState
+    line_type: ClassVar[Any] = SmoothStep
 
-    def begin(self, w: Array) -> Place:
+    def begin(self, w: Array) -> EpochState:
         w = w if self.lower is None else np.maximum(w, self.lower)
-        return Place(w, np.inf, memory=_memory(w, 0))
+        return EpochState(w=w, last=w)
 
-    def step(self, now: Place) -> Place:
-        mean, w, count = now.w, now.memory["last"], int(now.memory["count"][0])
+    def step(self, now: EpochState) -> EpochState:
+        mean, w, count = now.w, now.last, now.count
         lost, mistakes, batches = 0.0, 0, 0
         for rows in self._batches(now.iteration):
             predicted = self.oracle.predict(w, rows).code
@@ -237,8 +246,8 @@ class Epochs:
             count += 1
             mean = mean + (w - mean) / count if self.average else w
         objective = lost / float(self.weights.sum())
-        numbers = np.inf, now.iteration + 1, now.evaluations + batches, mistakes
-        return Place(mean, objective, *numbers, is_done=mistakes == 0, memory=_memory(w, count))
+        numbers = mean, np.inf, now.evaluations + batches, mistakes, w, count
+        return EpochState(objective, now.iteration + 1, mistakes == 0, True, *numbers)
 
     def _move(self, w: Array, predicted: Array, coef: Array, rows: Any) -> Array:
         """Σ coef_i [Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)] over the mistakes, the others being left out of the search."""
@@ -267,12 +276,9 @@ class Epochs:
         order = np.random.default_rng((self.seed, epoch)).permutation(n)
         yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
 
-    def check(self, memory: Mapping[str, Array]) -> None:
-        check_shapes(memory, {"last": (self.n_params,), "count": (1,)})
-
 
 @dataclass(frozen=True)
-class OnlineEpochs:
+class OnlineEpochs(Method[EpochState]):
     """`Epochs` of one sample after the other, by an oracle that learns online: nothing here is as long as w but a few
     vectors."""
 
@@ -283,43 +289,34 @@ class OnlineEpochs:
     seed: int
     margin: float
 
-    @property
-    def n_params(self) -> int:
-        return int(self.oracle.n_params)
+    state: ClassVar[Any] = EpochState
+    line_type: ClassVar[Any] = SmoothStep
 
-    def begin(self, w: Array) -> Place:
-        return Place(w, np.inf, memory=_memory(w, 0))
+    def begin(self, w: Array) -> EpochState:
+        return EpochState(w=w, last=w)
 
-    def step(self, now: Place) -> Place:
-        n, count = self.oracle.n_samples, int(now.memory["count"][0])
+    def step(self, now: EpochState) -> EpochState:
+        n, count = self.oracle.n_samples, now.count
         order = np.random.default_rng((self.seed, now.iteration)).permutation(n) if self.shuffle else np.arange(n)
         ones = np.ones(n)
         found = self.oracle.learn_online(
-            now.memory["last"], order, self.weights[order], ones, ones / (count + n), margin=self.margin
+            now.last, order, self.weights[order], ones, ones / (count + n), margin=self.margin
         )
         mean = now.w * (count / (count + n)) + found.total if self.average else found.w
         objective = float((self.weights[order] * found.lost).sum()) / float(self.weights.sum())
-        numbers = np.inf, now.iteration + 1, now.evaluations + n, found.mistakes
-        return Place(mean, objective, *numbers, is_done=found.mistakes == 0, memory=_memory(found.w, count + n))
-
-    def check(self, memory: Mapping[str, Array]) -> None:
-        check_shapes(memory, {"last": (self.n_params,), "count": (1,)})
-
-
-def _memory(w: Array, count: int) -> dict[str, Array]:
-    return {"last": w, "count": np.array([float(count)])}
+        numbers = mean, np.inf, now.evaluations + n, found.mistakes, found.w, count + n
+        return EpochState(objective, now.iteration + 1, found.mistakes == 0, True, *numbers)
 
 
 def _first_weights(oracle: Any, start: int, seed: int) -> Array:
     """Zero for the first start, unless the problem proposes hidden values; then one move towards hidden values at
     random."""
     zero = np.zeros(oracle.n_params)
-    proposer = capability(oracle, ProposesStarts)
-    proposed = [] if proposer is None or not oracle.hidden_unknown().size else proposer.proposals(start + 1)
+    proposed = propose(oracle, start + 1) if oracle.hidden_unknown().size else []
     if start < len(proposed):
         code = proposed[start]
     elif has_hidden_states(oracle):
-        return UNEVENNESS * np.random.default_rng((seed, start)).standard_normal(zero.size)
+        return INIT_SCALE * np.random.default_rng((seed, start)).standard_normal(zero.size)
     elif start == 0:
         return zero
     else:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import number, numbers, random_numbers, shorten, switch, whole_number
-from tacit.data.ragged import Ragged
+from tacit.data.parameters import number, random_numbers, shorten, switch, whole_number
+from tacit.learners.descent import Descent, Iteration
 from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
-from tacit.learners.latent.descent import Descent, Iteration, Position
-from tacit.learners.latent.online_descent import OnlineDescent
-from tacit.learners.latent.online_start import learn_first_weights
-from tacit.learners.latent.runs import Record, Run, Runs, RunTable
-from tacit.learners.latent.unknown_weight import choose_unknown_weight, weigh_anew
 from tacit.learners.learner import Learner, Traits
+from tacit.learners.multistart import MAX_STARTS, Ended, MultiStart, Run, RunTable, run_starts, warn_unless_converged
+from tacit.learners.online_descent import OnlineDescent
 from tacit.learners.pacing import SelfPaced
-from tacit.learners.preparation import MAX_STARTS, Prepared, check_margin, prepare
+from tacit.learners.preparation import Prepared, check_margin, prepare
+from tacit.learners.starts import digest_init, find_beginning, given_weights
+from tacit.learners.unknown_weight import choose_unknown_weight, rescale_weights
 from tacit.oracle import (
     Problem,
     capability,
@@ -32,18 +29,10 @@ from tacit.oracle import (
     loss_needs_hidden,
     require,
 )
-from tacit.oracle.capabilities import (
-    ClustersParts,
-    DrawsHidden,
-    KnownPart,
-    KnowsPart,
-    LearnsOnline,
-    ProposesStarts,
-    WeighsSamples,
-)
+from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, WeighsSamples
 from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty, without_bounds
-from tacit.runtime import Progress, Status, run, sharded
+from tacit.runtime import Status, sharded
 from tacit.runtime.cache import CachedOracle
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
@@ -198,52 +187,41 @@ class LatentSVM(Learner):
         if self.unknown_weight_ != 1.0:
             factor = np.ones(oracle.n_samples)
             factor[oracle.hidden_unknown()] = self.unknown_weight_
-            prepared = prepared._replace(weights=weigh_anew(prepared.weights, factor))
+            prepared = prepared._replace(weights=rescale_weights(prepared.weights, factor))
         weigher = capability(oracle, WeighsSamples)
         if weigher is not None:
-            prepared = prepared._replace(weights=weigh_anew(prepared.weights, weigher.sample_factors()))
-        given = self._given_weights(prepared) if isinstance(self.init, Mapping) else None
+            prepared = prepared._replace(weights=rescale_weights(prepared.weights, weigher.sample_factors()))
+        previous = self._previous_weights(schema)
+        if isinstance(self.init, Mapping):
+            previous = given_weights(self.init, schema, without_bounds(prepared.penalty)[1])
         checkpoint = self._checkpoint(prepared, seed)
         with sharded(oracle, self.n_jobs) as shards:
-            procedure = self._run_procedure(self._descent(CachedOracle(shards), prepared))
-            previous = self._previous_weights(schema) if given is None else given
-            runs = Runs(
-                procedure,
-                lambda procedure: self._first_position(procedure, shards, y, previous),
+            descent = self._descent(CachedOracle(shards), prepared)
+            starts = MultiStart(
+                descent,
+                lambda seed, start: self._begin(descent, shards, y, previous, seed=seed, start=start),
                 n_starts,
                 int(self.max_iter),
-                checkpoint is not None,
+                keeps_arrays=checkpoint is not None,
             )
-            record, status = run(
-                runs,
-                _first_record(runs, seed, checkpoint),
-                callbacks=self.callbacks or (),
-                progress=Progress(self.verbose, None),
-                checkpoint=checkpoint,
-            )
-        self._keep(_finish(runs, record, status), schema, oracle)
-        if status is not Status.CONVERGED:  # cut short: stopped or interrupted
-            self.status_ = status
-        if self.status_ is not Status.CONVERGED:
-            message = _advice(self.status_, self.objective_, len(self.runs_), n_starts, record.n_iterations)
-            warnings.warn(f"{type(self).__name__}: {message}", ConvergenceWarning, stacklevel=2)
+            ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
+        self._keep(ended, schema, oracle)
+        stalled = "the last convex task did not reach its gap; raise max_inner or tol"
+        warn_unless_converged(self, ended, stalled)
         return self
 
-    def _keep(self, record: Record, schema: Any, oracle: Any) -> None:
+    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
         """Set the learned attributes."""
-        position = record.best
-        assert position is not None
-        best = min(record.runs, key=lambda run: run.objective)
+        state, best = ended.state, ended.runs.best
         self.schema_ = schema
         self.n_features_in_ = schema.n_features
-        self.coef_ = position.w
-        self.hidden_ = hidden_values(oracle, position.target)
+        self.coef_ = state.w
+        self.hidden_ = hidden_values(oracle, state.target)
         self.objective_ = best.objective
-        self.inner_gap_ = max(position.gap, 0.0) if position.is_in.all() else np.inf
+        self.inner_gap_ = max(state.gap, 0.0) if state.is_in.all() else np.inf
         self.bound_ = -np.inf if oracle.hidden_unknown().size else best.objective - self.inner_gap_
-        self.status_, self.history_ = best.status, best.history
+        self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
         self.n_iter_ = len(best.history)
-        self.runs_ = RunTable(record.runs)
 
     def _check_loss(self, oracle: Any) -> None:
         """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""
@@ -258,7 +236,9 @@ class LatentSVM(Learner):
             )
 
     def _descent(self, oracle: Any, prepared: Prepared) -> Descent:
-        return Descent(
+        """How a start proceeds: by convex tasks, or stochastically for a solver that is, and for very many weights."""
+        kind = OnlineDescent if self._is_online(oracle, prepared.penalty) else Descent
+        return kind(
             oracle,
             prepared.weights,
             prepared.penalty,
@@ -283,23 +263,17 @@ class LatentSVM(Learner):
             w = descent.solve_known(oracle.known_part())
             if not weights[oracle.hidden_unknown()].any():
                 return w
-            procedure = self._run_procedure(descent.of_run(0, seed))
-            position = self._begin_at(procedure, oracle.impute(w).code, w)
-            while not position.is_done and position.iteration < self.max_iter:
-                position = procedure.step(position)
-            return position.w
+            state = descent.begin(oracle.impute(w).code, w, seed=seed)
+            while not state.is_done and state.iteration < self.max_iter:
+                state = descent.step(state)
+            return np.asarray(state.w)
 
         with sharded(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
-    def _run_procedure(self, descent: Descent) -> Any:
-        """What one start runs: a descent, or a stochastic one for a solver that is, and for very many weights."""
-        return OnlineDescent(descent) if self._is_online(descent) else descent
-
-    def _is_online(self, descent: Descent) -> bool:
+    def _is_online(self, oracle: Any, penalty: Penalty) -> bool:
         """Whether hidden values are imputed at every visit of a sample instead of between convex tasks."""
-        oracle = descent.oracle
-        is_plain = descent.penalty.is_plain and descent.rescaling == "margin" and descent.pace is None
+        is_plain = penalty.is_plain and self.rescaling == "margin" and self.pace is None
         if not is_plain or not oracle.hidden_unknown().size or capability(oracle, LearnsOnline) is None:
             return False
         if isinstance(self.solver, Subgradient):
@@ -317,7 +291,7 @@ class LatentSVM(Learner):
             "classes": repr(prepared.schema.classes.tolist()),
             "seed": seed if self.random_state is not None else "any",
             **{name: repr(getattr(self, name)) for name in (*_COMPARED, *self._also_compared)},
-            "init": repr(self.init) if isinstance(self.init, str) else "hidden values " + _digest_values(self.init),
+            "init": digest_init(self.init),
         }
         return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)
 
@@ -325,72 +299,44 @@ class LatentSVM(Learner):
         """Whether every start would be the same: hidden values to begin with are given, or all are known."""
         return not isinstance(self.init, str) or not oracle.hidden_unknown().size
 
-    def _previous_weights(self, schema: Any) -> Array | None:
-        """The present weights, if a warm start is asked for and they are weights of the same things."""
-        if not self.warm_start or not hasattr(self, "coef_"):
-            return None
-        same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
-        return self.coef_ if same else None
-
-    def _first_position(self, procedure: Any, oracle: Any, y: Any, previous: Array | None) -> Position:
-        """Where a run begins."""
-        descent: Descent = getattr(procedure, "descent", procedure)
-        zero = np.zeros(oracle.n_params)
+    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+        """The first state of a start."""
+        key: dict[str, Any] = {"seed": seed, "start": start}
+        zero, rng = np.zeros(oracle.n_params), descent.state(**key).rng("start")
+        is_named = isinstance(self.init, str)
         if not oracle.hidden_unknown().size:
-            return self._begin_at(procedure, oracle.impute(zero).code)
-        if previous is not None and descent.start == 0:
-            return self._begin_at(procedure, oracle.impute(previous).code, previous)
-        if isinstance(procedure, OnlineDescent) and isinstance(self.init, str):
-            return self._begin_at(procedure, oracle.impute(zero).code)
-        rng = descent.rng("start")
-        part = self._known_part(oracle) if descent.start == 0 else None
+            return descent.begin(oracle.impute(zero).code, **key)
+        if previous is not None and start == 0:
+            return descent.begin(oracle.impute(previous).code, previous, **key)
+        if isinstance(descent, OnlineDescent) and is_named:
+            return descent.begin(oracle.impute(zero).code, **key)
+        part = self._known_part(oracle) if start == 0 else None
         if part is not None:
-            w = descent.solve_known(part)
-            return self._begin_at(procedure, oracle.impute(w).code, w)
-        if isinstance(self.init, str) and (
-            self.init == "warm" or (self.init == "auto" and has_hidden_states(oracle) and part is None)
-        ):
-            require(f"{type(self).__name__}(init='warm')", self.problem, oracle, LearnsOnline, "use init='weights'")
-            w = learn_first_weights(oracle, descent.weights, rng)
-            return self._begin_at(procedure, oracle.impute(w).code, w)
-        if isinstance(self.init, str) and self.init == "k-means":
-            require(f"{type(self).__name__}(init='k-means')", self.problem, oracle, ClustersParts, "use init='auto'")
-            return self._begin_at(procedure, oracle.clusters(rng))
-        if isinstance(self.init, str) and self.init == "weights":
+            w = descent.solve_known(part, **key)
+            return descent.begin(oracle.impute(w).code, w, **key)
+        if not is_named:
+            return descent.begin(oracle.impute(zero, prefer=self._encode_init(oracle, y)).code, **key)
+        if self.init == "weights":
             lower = without_bounds(descent.penalty)[1]
             w = np.maximum(rng.standard_normal(oracle.n_params), -np.inf if lower is None else lower)
-            return self._begin_at(procedure, oracle.impute(w).code)
-        if isinstance(self.init, str) and self.init == "auto":
-            proposed = self._proposals(oracle)
-            if descent.start < len(proposed):
-                return self._begin_at(procedure, proposed[descent.start])
-        if isinstance(self.init, str):
-            who = f"{type(self).__name__}(init={shorten(self.init)})"
-            require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
-            return self._begin_at(procedure, oracle.draw(rng))
+            return descent.begin(oracle.impute(w).code, **key)
+        found = find_beginning(self, oracle, descent.weights, start, rng, self.init)
+        if found.w is not None:
+            return descent.begin(oracle.impute(found.w).code, found.w, **key)
+        if found.code is not None:
+            return descent.begin(found.code, **key)
+        who = f"{type(self).__name__}(init={shorten(self.init)})"
+        require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
+        return descent.begin(oracle.draw(rng), **key)
+
+    def _encode_init(self, oracle: Any, y: Any) -> Array:
+        """The code of hidden values that `init` gives."""
         try:
-            prefer = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
+            code: Array = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
         except (ValueError, TypeError) as error:
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
-        return self._begin_at(procedure, oracle.impute(zero, prefer=prefer).code)
-
-    def _given_weights(self, prepared: Prepared) -> Array:
-        """The weights that `init` gives by block, within the bounds of the penalty."""
-        w = np.zeros(prepared.schema.n_params)
-        views = prepared.schema.views(w)
-        if set(views) != set(self.init):
-            raise ValueError(f"init gives weights of {shorten(list(self.init))}, the problem has {sorted(views)}")
-        for name, values in self.init.items():
-            table = numbers(f"init[{shorten(name)}]", values, f"an array of shape {views[name].shape}")
-            if table.shape != views[name].shape or not np.isfinite(table).all():
-                raise ValueError(
-                    f"init[{shorten(name)}] has shape {table.shape}; weights to begin with are finite numbers of shape "
-                    f"{views[name].shape}"
-                )
-            views[name][:] = table
-        lower = without_bounds(prepared.penalty)[1]
-        return w if lower is None else np.maximum(w, lower)
+        return code
 
     def _known_part(self, oracle: Any) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
@@ -398,15 +344,6 @@ class LatentSVM(Learner):
             return None
         knower = capability(oracle, KnowsPart)
         return None if knower is None else knower.known_part()
-
-    def _proposals(self, oracle: Any) -> list[Array]:
-        proposer = capability(oracle, ProposesStarts)
-        return [] if proposer is None else proposer.proposals(int(self.n_init))
-
-    @staticmethod
-    def _begin_at(procedure: Any, target: Array, w: Array | None = None) -> Position:
-        position: Position = procedure.begin(target, w)
-        return position
 
     def _summary(self) -> str:
         """Where the starts ended. The objective is not convex, so no more is known."""
@@ -442,47 +379,3 @@ class LatentSVM(Learner):
             if not isinstance(self.pace, SelfPaced):
                 raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
             self.pace.check()
-
-
-def _first_record(runs: Runs, seed: int, checkpoint: Checkpoint | None) -> Record:
-    """The first record, or the one that a checkpoint holds."""
-    saved = None if checkpoint is None else checkpoint.read()
-    if saved is None or checkpoint is None:
-        return runs.begin(seed)
-    with checkpoint.restoring():
-        return runs.begin(seed, saved)
-
-
-def _finish(runs: Runs, record: Record, status: Status) -> Record:
-    """The record of a fit that ended; a run that was cut short counts with its best position so far."""
-    if status not in (Status.STOPPED, Status.INTERRUPTED) or not record.history:
-        if not record.runs:
-            raise KeyboardInterrupt  # nothing was learned yet
-        return record
-    return record.ended((runs.status(record) if status is Status.INTERRUPTED else None) or status)
-
-
-def _digest_values(values: Any) -> str:
-    """A checksum of hidden values as the user gives them."""
-    if isinstance(values, Ragged):
-        return checksum(values.values, values.offsets)
-    if isinstance(values, Mapping):
-        return " ".join(f"{name} {_digest_values(values[name])}" for name in sorted(values))
-    try:
-        values = np.asarray(values)
-    except ValueError:  # entries of several lengths
-        values = np.array([repr(value) for value in values])
-    if values.dtype == object:
-        values = np.array([repr(value) for value in np.ravel(values).tolist()])
-    return checksum(values)
-
-
-def _advice(status: Status, objective: float, n_runs: int, n_starts: int, n_iterations: int) -> str:
-    starts = f" in {n_runs} of {n_starts} starts" if n_starts > 1 else ""
-    last = f"objective {objective:.6g} after {n_iterations} iterations{starts}"
-    return {
-        Status.MAX_ITER: f"not converged: {last}; raise max_iter or tol",
-        Status.STALLED: f"the last convex task did not reach its gap: {last}; raise max_inner or tol",
-        Status.STOPPED: f"stopped by a callback: {last}",
-        Status.INTERRUPTED: f"interrupted: {last}; the best model so far is kept",
-    }[status]

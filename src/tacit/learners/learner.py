@@ -262,6 +262,13 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             labels, hidden = oracle.decode(self._answer(shards))
         return labels, hidden
 
+    def _previous_weights(self, schema: Schema) -> Array | None:
+        """The present weights, if a warm start is asked for and they are weights of the same things."""
+        if not getattr(self, "warm_start", False) or not hasattr(self, "coef_"):
+            return None
+        same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
+        return self.coef_ if same else None
+
     def _answer(self, oracle: Any) -> Array:
         """The code of what is predicted."""
         require(type(self).__name__, self.problem, oracle, self._rule().needs)

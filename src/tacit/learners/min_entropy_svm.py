@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import number, one_of, shorten
+from tacit.data.parameters import number, numbers, one_of, shorten
+from tacit.learners.entropy_margins import EntropyMargins
+from tacit.learners.entropy_methods import ConvexConcave, KinkedDescent, Paced, RivalDescent, TrustRegion
+from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
 from tacit.learners.learner import Traits, overflows
+from tacit.learners.multistart import Method
 from tacit.learners.pacing import SelfPaced
 from tacit.learners.rules import LeastEntropy, Rule
-from tacit.learners.smooth.entropy_choice import CurvePoint, choose_entropy, read_grid
-from tacit.learners.smooth.entropy_margins import EntropyMargins
-from tacit.learners.smooth.entropy_methods import ConvexConcave, KinkedDescent, MaxMargins, Paced, TrustRegion
-from tacit.learners.smooth.learner import SmoothLearner
-from tacit.learners.smooth.places import Method, SmoothStep
-from tacit.learners.smooth.quasi_newton_method import QuasiNewton
+from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import Oracle, Problem, require
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
+from tacit.penalties import Quadratic
+from tacit.solvers import Bundle
+
+__all__ = ["CurvePoint", "MinEntropySVM"]
 
 SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
+
+DEFAULT_ALPHAS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, np.inf)
 
 
 class MinEntropySVM(SmoothLearner):
@@ -91,7 +100,7 @@ class MinEntropySVM(SmoothLearner):
         pace: SelfPaced | None = None,
         solver: str = "auto",
         n_init: int = 1,
-        init: str = "auto",
+        init: Any = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
         alphas: Any = None,
@@ -162,27 +171,29 @@ class MinEntropySVM(SmoothLearner):
     def _objective(self, oracle: Any, weights: Array) -> EntropyMargins:
         return EntropyMargins(oracle, weights, self.alpha_)
 
-    def _method(self, objective: Any, oracle: Any) -> Method:
+    def _method(self, objective: Any, oracle: Any) -> Method[Any]:
         tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
         solver = self.solver
         if solver == "auto":
             solver = "cccp" if math.isinf(self.alpha_) else "lbfgs"
         if solver == "cccp" and math.isinf(self.alpha_):
-            return MaxMargins.of(oracle, objective.weights, tol, self.pace, 0)
+            return RivalDescent(
+                oracle, objective.weights, Quadratic(), lambda task: Bundle(), tol, 1000, pace=self.pace
+            )
         if self.pace is not None:
             return Paced(objective, self.pace, STATIONARY, significant)
         if solver == "trust-region":
             return TrustRegion(objective, significant)
         if solver == "cccp":
             return ConvexConcave(objective, significant)
-        quick = QuasiNewton(objective, oracle.n_params, oracle.n_samples, STATIONARY, significant)
+        quick = QuasiNewton(objective, oracle, oracle.n_samples, STATIONARY, significant)
         return KinkedDescent(quick, TrustRegion(objective, significant))
 
     def _skips_zero(self) -> bool:
         """Whether a start at w = 0 would have nothing to impute hidden values by."""
         return math.isinf(self.alpha_)
 
-    def _bound(self, objective: float, slope: float) -> float:
+    def _bound(self, state: Any) -> float:
         return -np.inf
 
     def check(self) -> None:
@@ -215,3 +226,67 @@ NEAR_ONE = 0.1
 STATIONARY = 1e-9
 """A smooth stationary point ends a run, whatever its last steps gained: half the squared slope as a share of the
 objective."""
+
+
+class CurvePoint(NamedTuple):
+    """One point of the curve of cross-validation: the mean score of held-out folds, and their standard deviation."""
+
+    alpha: float
+    C: float
+    score: float
+    spread: float
+
+
+def read_grid(learner: Any) -> tuple[Array, Array]:
+    """The values of α and C of a learner, checked; one each unless α is chosen by cross-validation."""
+    is_chosen = isinstance(learner.alpha, str)
+    if is_chosen and learner.alpha != "cv":
+        raise ValueError(f"alpha must be a number above 0, inf included, or 'cv', got alpha={shorten(learner.alpha)}")
+    wished = learner.alpha
+    if is_chosen:
+        wished = DEFAULT_ALPHAS if learner.alphas is None else learner.alphas
+    alphas = np.atleast_1d(numbers("alphas" if is_chosen else "alpha", wished, "a number above 0, or a list of them"))
+    if alphas.ndim != 1 or not alphas.size or not (alphas > 0).all():
+        name = "alphas" if is_chosen else "alpha"
+        raise ValueError(f"{name} must be above 0, inf included, got {name}={shorten(wished)}")
+    Cs = np.atleast_1d(numbers("C", learner.C, "a positive number, or with alpha='cv' a list of them"))
+    if Cs.ndim != 1 or not Cs.size or not ((Cs > 0) & np.isfinite(Cs)).all():
+        raise ValueError(f"C must be positive and finite, got C={shorten(learner.C)}")
+    if not is_chosen and (alphas.size > 1 or Cs.size > 1):
+        raise ValueError("several values of alpha or C are chosen from by cross-validation: give alpha='cv'")
+    return np.sort(alphas), np.sort(Cs)
+
+
+def choose_entropy(
+    learner: Any, X: Any, y: Any, alphas: Array, Cs: Array, hidden: Any, sample_weight: Any
+) -> list[CurvePoint]:
+    """The curve: for every C and α the score of held-out folds; along α each fit starts from the last one's weights."""
+    n = count_labels(y)
+    check_size(X, n)
+    known = {"hidden": hidden, "sample_weight": sample_weight}
+    known = {name: one_each(name, values, n) for name, values in known.items() if values is not None}
+    scores = np.empty((Cs.size, alphas.size, 0))
+    for train, test in splits(learner.cv, plain_labels(y), n):
+        inside = {name: _safe_indexing(values, train) for name, values in known.items()}
+        data = _safe_indexing(X, train), _safe_indexing(y, train)
+        held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+        found = np.empty((Cs.size, alphas.size))
+        for i, C in enumerate(Cs):
+            model = clone(learner).set_params(
+                warm_start=True, checkpoint=None, resume=False, callbacks=None, C=float(C)
+            )
+            for j, alpha in enumerate(alphas):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.set_params(alpha=float(alpha)).fit(*data, **inside)
+                found[i, j] = model.score(*held_out)
+        scores = np.concatenate([scores, found[:, :, None]], axis=2)
+    means, spreads = (
+        scores.mean(axis=2),
+        scores.std(axis=2, ddof=1) if scores.shape[2] > 1 else np.zeros(scores.shape[:2]),
+    )
+    return [
+        CurvePoint(float(alpha), float(C), float(means[i, j]), float(spreads[i, j]))
+        for i, C in enumerate(Cs)
+        for j, alpha in enumerate(alphas)
+    ]

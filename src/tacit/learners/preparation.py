@@ -32,9 +32,6 @@ from tacit.solvers import Bundle, Solver
 ANY_LEARNER_NEEDS = (Oracle.predict, Oracle.decode)
 MARGIN_LEARNERS_NEED = (Oracle.impute, Oracle.decode, Oracle.hidden_unknown, Oracle.exact)
 
-MAX_STARTS = 100_000
-"""The largest n_init: each start keeps its record."""
-
 MIN_COST_SPREAD = 5.0
 """Costs that differ by this factor make margin rescaling worse than no costs at all, on the digits at most C."""
 

@@ -118,7 +118,7 @@ class StructuredSVM(Learner):
         schema, oracle, weights, penalty = prepare(self, X, y, hidden, sample_weight)
         require_hidden(self, oracle)
         target = oracle.impute(np.zeros(oracle.n_params)).code
-        previous = self._previous_solution(schema) if self.warm_start else WarmStart()
+        previous = self._previous_solution(schema)
         seed = int(random_numbers(self.random_state).randint(2**31))
         with sharded(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
@@ -155,10 +155,8 @@ class StructuredSVM(Learner):
         check_fitted(self, MARGIN_ATTRIBUTES)
 
     def _previous_solution(self, schema: Any) -> WarmStart:
-        if not hasattr(self, "coef_"):
-            return WarmStart()
-        same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
-        return getattr(self, "_warmth", WarmStart(self.coef_))._replace(w=self.coef_) if same else WarmStart()
+        w = self._previous_weights(schema)
+        return WarmStart() if w is None else getattr(self, "_warmth", WarmStart())._replace(w=w)
 
     def _checkpoint(self, task: Task, solver: Any, seed: int) -> Checkpoint | None:
         if self.checkpoint is None:

@@ -55,7 +55,7 @@ def choose_unknown_weight(
         for place, choice in enumerate(CHOICES):
             factor = np.where(is_unknown, choice, 1.0)
             factor[fold] = 0.0
-            w = learn(train, weigh_anew(weights, factor))
+            w = learn(train, rescale_weights(weights, factor))
             errors[place].append(_errors(oracle, train, w, np.sort(fold), states))
     per_sample = np.array([np.concatenate(parts) for parts in errors])
     best = int(np.argmin(per_sample.mean(axis=1)))
@@ -64,7 +64,7 @@ def choose_unknown_weight(
     return CHOICES[best if is_clear else 0]
 
 
-def weigh_anew(weights: Array, factor: Array) -> Array:
+def rescale_weights(weights: Array, factor: Array) -> Array:
     """Weights times a factor each, as much in all as before: with a factor of 0 a sample is left out."""
     changed = weights * factor
     return np.asarray(changed * (float(weights.sum()) / max(float(changed.sum()), 1e-300)))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.descent import Descent, LatentState
+from tacit.learners.multistart import Weights
 from tacit.oracle import Task
 from tacit.penalties import GroupNorm
 from tacit.solvers.bundle import overflow_error
@@ -18,58 +19,42 @@ STEPS = 100
 
 
 @dataclass(frozen=True)
-class SubgradientPosition(Position):
+class SubgradientState(LatentState):
     """The best point so far, the present one, its objective, and how often that has risen."""
 
-    present_w: Array = field(default_factory=lambda: np.empty(0))
+    present_w: Weights = field(default_factory=lambda: np.empty(0))
     present_objective: float = np.inf
     rises: int = 0
 
 
 @dataclass(frozen=True)
-class AlternatingSubgradient:
+class AlternatingSubgradient(Descent):
     """Algorithm 1 of Chen, Batra, Freeman & Johnson (2011), with two corrections.
 
     Their equation 9 has lost the weights λ_g of the groups, and says nothing of groups that are zero, where 0 is a
     valid subgradient. A step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best
-    point; a run ends when `STEPS` steps lower its objective by less than ``C · tol``.
-
-    Parameters
-    ----------
-    descent : holds the task, whose penalty is a group norm
+    point; a start ends when `STEPS` steps lower its objective by less than ``C · tol``. The penalty of the task is a
+    group norm.
     """
 
-    descent: Descent
+    state: ClassVar[Any] = SubgradientState
 
-    def of_run(self, start: int, seed: int) -> AlternatingSubgradient:
-        return AlternatingSubgradient(self.descent.of_run(start, seed))
-
-    def begin(self, target: Array, w: Array | None = None) -> SubgradientPosition:
-        first = self.descent.begin(target, w, kind=SubgradientPosition)
+    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> SubgradientState:
+        first: SubgradientState = super().begin(target, w, seed=seed, start=start)
         return replace(first, present_w=first.w)
 
-    def restored(self, parts: dict[str, Any]) -> SubgradientPosition:
-        return SubgradientPosition(**parts)
-
-    def rng(self, purpose: str) -> np.random.Generator:
-        return self.descent.rng(purpose)
-
-    def line(self, now: Position, seconds: float) -> Iteration:
-        return self.descent.line(now, seconds)
-
-    def better(self, best: SubgradientPosition | None, now: SubgradientPosition) -> SubgradientPosition:
+    def better(self, best: SubgradientState | None, now: SubgradientState) -> SubgradientState:
         return now
 
-    def step(self, now: SubgradientPosition) -> SubgradientPosition:
-        descent = self.descent
-        oracle, penalty = descent.oracle.exact(), descent.penalty
+    def step(self, now: SubgradientState) -> SubgradientState:
+        oracle, penalty = self.oracle.exact(), self.penalty
         assert isinstance(penalty, GroupNorm)
         best, best_target, lowest = now.w, now.target, now.objective
         w, target, last, rises = now.present_w, now.target, now.present_objective, now.rises
         for _ in range(STEPS):
             if w.any():  # at w = 0 all hidden values tie, and those to begin with stay
                 target = oracle.impute(w, prefer=target).code
-            task = Task(oracle, descent.weights, target, penalty, descent.rescaling)
+            task = Task(oracle, self.weights, target, penalty, self.rescaling)
             plane = task.plane(task.augmented(w).code)
             objective = penalty.value(w) + plane.value(w)
             if not np.isfinite(objective):
@@ -84,12 +69,12 @@ class AlternatingSubgradient:
             w=best,
             target=best_target,
             objective=lowest,
-            changed=descent._changed(best_target, now.target),
+            changed=self._changed(best_target, now.target),
             iteration=now.iteration + 1,
             present_w=w,
             present_objective=last,
             rises=rises,
-            is_done=now.objective - lowest < descent.significant,
+            is_done=now.objective - lowest < self.significant,
         )
 
 

@@ -1,19 +1,19 @@
 """Two models at once: w, which predicts, and θ, which says how sure one can be of the hidden values.
 
-A `Dissimilarity` alternates between a latent descent for w, its loss averaged over P_θ, and a step for θ. A
-`PairPosition` holds everything that the rest of the run depends on.
+A `Dissimilarity` alternates between a latent descent for w, its loss averaged over P_θ, and a step for θ.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from tacit.data.arrays import Array
-from tacit.learners.latent.descent import Descent, Iteration, Position
+from tacit.learners.descent import Descent, LatentState
+from tacit.learners.multistart import Numbers, OptionalCodes, OptionalWeights
 from tacit.oracle.digests import checksum
 from tacit.runtime.cache import CachedOracle
 
@@ -29,17 +29,17 @@ BATCH = 16
 
 
 @dataclass(frozen=True)
-class PairPosition(Position):
-    """Where a run is, with θ, the parts of the objective so far, and the best pair so far."""
+class PairState(LatentState):
+    """Where a start is, with θ, the parts of the objective so far, and the best pair so far."""
 
-    theta: Array = field(default_factory=lambda: np.empty(0))
-    parts: Array = field(default_factory=lambda: np.empty((0, 3)))  # of w, of the spread and of θ, by iteration
+    theta: Numbers = field(default_factory=lambda: np.empty(0))
+    parts: Numbers = field(default_factory=lambda: np.empty((0, 3)))  # of w, of the spread and of θ, by iteration
     age: int = 0  # iterations for w since θ last moved
     round_objective: float = np.inf  # the objective when θ last moved
     n_theta_steps: int = 0
-    best_w: Array = field(default_factory=lambda: np.empty(0))
-    best_target: Array = field(default_factory=lambda: np.empty(0, np.int64))
-    best_theta: Array = field(default_factory=lambda: np.empty(0))
+    best_w: OptionalWeights = field(default_factory=lambda: np.empty(0))
+    best_target: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))
+    best_theta: Numbers = field(default_factory=lambda: np.empty(0))
     best_objective: float = np.inf
     best_gap: float = np.inf
 
@@ -54,7 +54,7 @@ class Fixed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Dissimilarity:
+class Dissimilarity(Descent):
     """``min Ω(w) + ½J‖θ‖² + Σ_i c_i [ξ_i(w, θ) − β H_i(θ)]``, by turns (Kumar 2013, chapter 4).
 
     ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h') Δ(y_i, h', y, h)] − max_h s(y_i, h)`` and ``H_i`` is the mean loss between
@@ -62,47 +62,37 @@ class Dissimilarity:
 
     Parameters
     ----------
-    descent : that of w; its loss is measured anew for every θ
     conditional : the oracle of P_θ, of the same samples
     J, beta : weights of ½‖θ‖² and of the spread H
     step_kind : "joint" or "text"
     present : what follows from the present θ
     """
 
-    descent: Descent
-    conditional: Any
-    J: float
-    beta: float
+    conditional: Any = None
+    J: float = 0.1
+    beta: float = 0.1
     step_kind: str = "joint"
     present: dict[str, Fixed] = field(default_factory=dict)
 
-    def of_run(self, start: int, seed: int) -> Dissimilarity:
-        return replace(self, descent=self.descent.of_run(start, seed))
+    state: ClassVar[Any] = PairState
 
-    def begin(self, target: Array, w: Array | None = None) -> PairPosition:
-        first = self.descent.begin(target, w, kind=PairPosition)
+    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> PairState:
+        first: PairState = super().begin(target, w, seed=seed, start=start)
         return replace(first, theta=np.zeros(self.conditional.n_params))
 
-    def restored(self, parts: dict[str, Any]) -> PairPosition:
-        position = PairPosition(**parts)
-        if position.theta.shape != (self.conditional.n_params,) or position.parts.ndim != 2:
-            raise ValueError(f"theta has shape {position.theta.shape} for {self.conditional.n_params} weights")
-        return position
+    def check(self, state: Any) -> None:
+        super().check(state)
+        if state.theta.shape != (self.conditional.n_params,) or state.parts.shape[1:] != (3,):
+            raise ValueError(f"theta has shape {state.theta.shape} for {self.conditional.n_params} weights")
 
-    def rng(self, purpose: str) -> np.random.Generator:
-        return self.descent.rng(purpose)
-
-    def line(self, now: Position, seconds: float) -> Iteration:
-        return self.descent.line(now, seconds)
-
-    def better(self, best: PairPosition | None, now: PairPosition) -> PairPosition:
+    def better(self, best: PairState | None, now: PairState) -> PairState:
         return _back_at_best(now) if np.isfinite(now.best_objective) else now
 
-    def step(self, now: PairPosition) -> PairPosition:
+    def step(self, now: PairState) -> PairState:
         """One iteration for w; where that was the last one for this θ, θ moves, or the run ends."""
         fixed = self.fix(now.theta)
         constant = fixed.penalty - self.beta * fixed.spread
-        moved = fixed.descent.step(replace(now, objective=now.objective - constant))
+        moved: PairState = fixed.descent.step(replace(now, objective=now.objective - constant))
         moved = replace(moved, age=now.age + 1, objective=moved.objective + constant)
         if moved.is_in.all():  # while a pace leaves samples out, objectives do not compare
             moved = _with_best(moved)
@@ -111,16 +101,16 @@ class Dissimilarity:
         parts = np.array([[moved.objective - self._constant(moved.theta), *self._shown(moved.theta)]])
         return replace(moved, parts=np.vstack([now.parts, parts]))
 
-    def _is_due(self, now: PairPosition) -> bool:
+    def _is_due(self, now: PairState) -> bool:
         """Whether it is θ's turn."""
-        is_pacing = not now.is_in.all() or (self.descent.pace is not None and not np.isfinite(now.ease))
+        is_pacing = not now.is_in.all() or (self.pace is not None and not np.isfinite(now.ease))
         return now.is_done or (now.n_theta_steps > 0 and not is_pacing and now.age >= MAX_LATER_ITERATIONS)
 
-    def _move(self, now: PairPosition) -> PairPosition:
+    def _move(self, now: PairState) -> PairState:
         """The end of a round: θ moves, and another round begins unless this one brought next to nothing."""
         steps = {"joint": self._joint_step, "text": self._stochastic_steps}
         theta, objective = steps[self.step_kind](now)
-        significant = self.descent.significant
+        significant = self.significant
         brought = now.round_objective - objective
         is_end = now.is_done and brought < significant and now.objective - objective < significant
         after = replace(
@@ -137,7 +127,7 @@ class Dissimilarity:
 
     # θ
 
-    def _joint_step(self, now: PairPosition) -> tuple[Array, float]:
+    def _joint_step(self, now: PairState) -> tuple[Array, float]:
         """Quasi-Newton steps on the joint objective, w fixed; the old θ if they do not lower it."""
         own = now.objective - self.theta_objective(now.w, now.theta)[0]  # what does not depend on θ
         found = minimize(
@@ -157,9 +147,9 @@ class Dissimilarity:
         At the output that attains ξ_i the maximum is linear in P_θ, so its slope is a covariance: that of the losses of
         this output, minus β times the gradient of the spread, with the features Φ.
         """
-        weights = self.descent.weights
+        weights = self.weights
         posterior = self.conditional.hidden_posterior(theta)
-        oracle = self.descent.oracle.exact()
+        oracle = self.oracle.exact()
         best = oracle.measured_against(posterior=posterior).augmented(w)
         spread, slope = oracle.spread(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
@@ -167,17 +157,17 @@ class Dissimilarity:
         gradient = self.J * theta + self.conditional.posterior_slope(posterior, values, weights)
         return objective, gradient
 
-    def _stochastic_steps(self, now: PairPosition) -> tuple[Array, float]:
+    def _stochastic_steps(self, now: PairState) -> tuple[Array, float]:
         """Algorithm 8 of Kumar (2013), corrected: one pass over the samples with steps 1/(λt), λ = J/C.
 
         The gradient is ``λθ + Cov(v, Φ) − β Cov(LP + LᵀP, Φ)``, of which the text has lost λ, β and a sign; v are the
         losses of the *predicted* output. The first t is C/J: a step of 1/λ would wipe out θ.
         """
-        weights, oracle = self.descent.weights, self.descent.oracle.exact()
+        weights, oracle = self.weights, self.oracle.exact()
         total = float(weights.sum())
         rate = self.J / total
         predicted = oracle.losses_of(oracle.predict(now.w).code)
-        order = self.descent.rng("draw", now.iteration).permutation(weights.size)
+        order = now.rng("draw").permutation(weights.size)
         theta, t = now.theta, total / self.J + now.n_theta_steps * np.ceil(weights.size / BATCH)
         for start in range(0, weights.size, BATCH):
             rows = np.sort(order[start : start + BATCH])
@@ -201,13 +191,12 @@ class Dissimilarity:
         digest = checksum(theta)
         if digest not in self.present:
             posterior = self.conditional.hidden_posterior(theta)
-            oracle = CachedOracle(self.descent.oracle.measured_against(posterior=posterior))
-            spread = float((self.descent.weights * self.descent.oracle.spread(posterior)[0]).sum())
-            fixed = Fixed(posterior, replace(self.descent, oracle=oracle), spread, 0.5 * self.J * float(theta @ theta))
+            oracle = CachedOracle(self.oracle.measured_against(posterior=posterior))
+            spread = float((self.weights * self.oracle.spread(posterior)[0]).sum())
             self.present.clear()
-            self.present[digest] = fixed
-        fixed = self.present[digest]
-        return fixed._replace(descent=fixed.descent.of_run(self.descent.start, self.descent.seed))
+            descent = self.turned_into(Descent, oracle=oracle)
+            self.present[digest] = Fixed(posterior, descent, spread, 0.5 * self.J * float(theta @ theta))
+        return self.present[digest]
 
     def _constant(self, theta: Array) -> float:
         """What the objective has beside the part of w."""
@@ -219,15 +208,15 @@ class Dissimilarity:
         return -self.beta * fixed.spread, fixed.penalty
 
 
-def _with_best(now: PairPosition) -> PairPosition:
-    """The same position, kept as the best if it is."""
+def _with_best(now: PairState) -> PairState:
+    """The same state, kept as the best if it is."""
     if now.objective >= now.best_objective:
         return now
     best: dict[str, Any] = {"best_w": now.w, "best_target": now.target, "best_theta": now.theta}
     return replace(now, **best, best_objective=now.objective, best_gap=now.gap)
 
 
-def _back_at_best(now: PairPosition) -> PairPosition:
+def _back_at_best(now: PairState) -> PairState:
     return replace(
         now,
         w=now.best_w,

@@ -1,19 +1,20 @@
 """The concave–convex procedure: solve a convex task, impute the hidden values, repeat; on all samples or self-paced.
 
-A `Descent` holds what stays the same in a run, a `Position` what changes; `Descent.step` makes the next position. A
-position holds everything that the rest of the run depends on, so a resumed run ends as if it had not been interrupted.
+A `Descent` holds what stays the same in a start, a `LatentState` what changes; `Descent.step` makes the next state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
 from tacit.data.arrays import Array, narrow
+from tacit.data.parameters import is_not_negative, number
 from tacit.data.ragged import Ragged
+from tacit.learners.multistart import Codes, DescentState, Mask, Method, OptionalWeights, Planes, Weights
 from tacit.learners.pacing import SelfPaced
 from tacit.oracle import Task, capability, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
@@ -67,26 +68,35 @@ class Iteration(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Position:
-    """Where a run is: weights, the hidden values imputed with them, the planes so far, and the state of the pace."""
+class LatentState(DescentState):
+    """Where a start is: weights, the hidden values imputed with them, the planes so far, and the state of the pace."""
 
-    w: Array
-    target: Array
-    planes: Array
-    is_in: Array
-    objective: float = np.inf
+    seed: int = 0  # of the fit
+    start: int = 0  # its number in the fit: all random numbers depend on both
+    w: Weights = field(default_factory=lambda: np.empty(0))
+    target: Codes = field(default_factory=lambda: np.empty(0, np.int64))
+    planes: Planes = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
     gap: float = np.inf
     changed: int = 0
-    iteration: int = 0
     ease: float = np.inf  # 1/K of the pace: a sample is in while its share of the risk is at most this
     precision: float = np.inf  # the gap that the next convex task is solved to
     n_warm: int = 0  # iterations away from w = 0
-    is_done: bool = False
-    is_solved: bool = True  # whether the last convex task reached its gap
-    slope: Array = field(default_factory=lambda: np.empty(0))  # of its best lower bound, where the penalty is a norm
+    bound_slope: OptionalWeights = field(
+        default_factory=lambda: np.empty(0)
+    )  # of its lower bound, where the penalty is a norm
+
+    def as_result(self: P) -> P:
+        """The same without its planes, which only the next step needs."""
+        return replace(self, planes=self.planes[:0])
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """A random generator of its own for every start, purpose and iteration."""
+        return np.random.default_rng((self.seed, self.start, _PURPOSES.index(purpose), self.iteration))
 
 
-P = TypeVar("P", bound=Position)
+P = TypeVar("P", bound=LatentState)
+D = TypeVar("D", bound="Descent")
 
 
 class Solved(NamedTuple):
@@ -102,7 +112,7 @@ class Solved(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Descent:
+class Descent(Method[Any]):
     """One latent task: ``min Ω(w) + Σ c_i ξ_i``, ``ξ_i = max_a [ℓ_i(a) + s(a)] − max_h s(y_i, h)``.
 
     Parameters
@@ -115,7 +125,6 @@ class Descent:
     pace : None for all samples at once
     escape : if a solve ends at w = 0, impute from the minimiser of the cutting-plane model instead
     shift : when a run has ended, try the oracle's `joint_moves` and go on from one that is better
-    seed, start : the seed of the fit, and the number of the run in it: all random numbers depend on both
     """
 
     oracle: Any
@@ -128,28 +137,34 @@ class Descent:
     pace: SelfPaced | None = None
     escape: bool = True
     shift: bool = True
-    seed: int = 0
-    start: int = 0
 
-    def of_run(self, start: int, seed: int) -> Descent:
-        """The same task for another run."""
-        return replace(self, start=start, seed=seed)
+    state: ClassVar[Any] = LatentState
+    line_type: ClassVar[Any] = Iteration
 
-    def begin(self, target: Array, w: Array | None = None, *, kind: type[P] = Position) -> P:  # type: ignore[assignment]
-        """The first position, from hidden values, and weights if there are any."""
-        w = np.zeros(self.oracle.n_params) if w is None else w
-        planes, is_in = np.empty((0, target.size), target.dtype), np.ones(self.weights.size, dtype=bool)
-        return kind(w, target, planes, is_in, precision=self._at_least(FIRST_GAP * float(self.weights.sum())))
+    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> Any:
+        """The first state of a start, from hidden values, and weights if there are any."""
+        return self.state(
+            seed=seed,
+            start=start,
+            w=np.zeros(self.oracle.n_params) if w is None else w,
+            target=target,
+            planes=np.empty((0, target.size), target.dtype),
+            is_in=np.ones(self.weights.size, dtype=bool),
+            precision=self._at_least(FIRST_GAP * float(self.weights.sum())),
+        )
 
-    def restored(self, parts: dict[str, Any]) -> Position:
-        """A position from its stored parts."""
-        return Position(**parts)
+    def turned_into(self, kind: type[D], **more: Any) -> D:
+        """Another kind of descent for the same task, but for what is given."""
+        return kind(**{**{field.name: getattr(self, field.name) for field in fields(Descent)}, **more})
 
-    def better(self, best: P | None, now: P) -> P:
-        """The result of a run that is cut short now: the lower of the best position so far and the present one."""
+    def better(self, best: Any, now: Any) -> Any:
+        """The lower of the best state so far and the present one: while a pace is on, the objective may rise."""
         return now if best is None or now.objective < best.objective else best
 
-    def step(self, now: P) -> P:
+    def check(self, state: LatentState) -> None:
+        number("precision", state.precision, "a finite number from 0", is_not_negative)
+
+    def step(self, now: Any) -> Any:
         """One outer iteration: solve with the present hidden values, impute new ones, decide how to go on."""
         is_pacing = self._is_pacing(now)
         solved = self._solve_easy(now) if is_pacing else self._solve_all(now)
@@ -167,15 +182,15 @@ class Descent:
 
     # solve
 
-    def _solve_all(self, now: Position) -> Solved:
+    def _solve_all(self, now: LatentState) -> Solved:
         """The convex task of all samples."""
         solution = self._solve(now, now.target, self.weights, now.w)
         is_solved = solution.status is Status.CONVERGED
-        everyone = np.ones_like(now.is_in)
+        everyone = now.is_in if now.is_in.all() else np.ones_like(now.is_in)  # one mask for many lines of the history
         return Solved(solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution))
 
     def _solve(
-        self, now: Position, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
+        self, now: LatentState, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
     ) -> Solution:
         """Solve a convex task to the present precision; give up once its optimum is known to be above a limit."""
         task = self._task(target, weights)
@@ -189,21 +204,21 @@ class Descent:
             start=start,
             planes=planes if len(planes) else None,
             callbacks=[lambda step: bool(step.bound > above)],
-            rng=self.rng("solve", now.iteration),
+            rng=now.rng("solve"),
         )
-        if solution.status is Status.INTERRUPTED:  # half a solve is no position to go on from
+        if solution.status is Status.INTERRUPTED:  # nobody goes on from half a solve
             raise KeyboardInterrupt
         return solution
 
     # pace
 
-    def _is_pacing(self, now: Position) -> bool:
+    def _is_pacing(self, now: LatentState) -> bool:
         """Whether the pace still leaves samples out: after its warm-up, until all were in once."""
         if self.pace is None or now.n_warm < self.pace.warmup:
             return False
         return not (now.is_in.all() and np.isfinite(now.ease))
 
-    def _solve_easy(self, now: Position) -> Solved:
+    def _solve_easy(self, now: LatentState) -> Solved:
         """Alternate between the samples that are easy for w and the w that is best for them."""
         assert self.pace is not None
         slack, share, unit = self.slack(now.w, now.target), *self._shares()
@@ -243,7 +258,7 @@ class Descent:
     # impute
 
     def _impute(self, now: P, solved: Solved, hint: Array) -> P:
-        """The position at the solution, with hidden values imputed from ``hint``; the old position if that is lower.
+        """The state at the solution, with hidden values imputed from ``hint``; the old state if that is lower.
 
         The old one can be lower by no more than the gap of the solve. Objectives are compared only if all samples are
         in both.
@@ -261,7 +276,7 @@ class Descent:
             is_solved=solved.is_solved,
             is_in=solved.is_in,
             ease=solved.ease,
-            slope=solved.slope,
+            bound_slope=solved.slope,
             objective=objective,
             changed=self._changed(target, now.target),
             iteration=now.iteration + 1,
@@ -270,17 +285,17 @@ class Descent:
 
     # stop
 
-    def _is_still(self, before: Position, after: Position) -> bool:
+    def _is_still(self, before: LatentState, after: LatentState) -> bool:
         """Whether an iteration brought nothing: no new hidden value, or no decrease that counts."""
         return after.changed == 0 or (_decrease(before, after) < self.significant and bool(after.w.any()))
 
-    def _is_end(self, before: Position, after: Position) -> bool:
+    def _is_end(self, before: LatentState, after: LatentState) -> bool:
         """Whether the run ends: nothing changed, all samples were in, the task was solved to the final precision."""
         is_precise = before.precision <= self.significant
         has_paced = self.pace is None or bool(np.isfinite(after.ease)) or not after.w.any()
         return self._is_still(before, after) and is_precise and bool(after.is_in.all()) and has_paced
 
-    def _next_precision(self, before: Position, after: Position) -> float:
+    def _next_precision(self, before: LatentState, after: LatentState) -> float:
         """The gap that the next convex task is worth solving to."""
         if self.pace is not None and after.n_warm >= self.pace.warmup:
             return self._at_least(0.0)  # which samples are easy shows only in a good solution
@@ -302,13 +317,13 @@ class Descent:
         drawer = capability(self.oracle, DrawsHidden)
         if drawer is None:
             return now
-        target = drawer.draw(self.rng("draw", now.iteration))
+        target = drawer.draw(now.rng("draw"))
         changed = self._changed(target, now.target)
         precision = self._at_least(FIRST_GAP * float(self.weights.sum()))
         return replace(now, target=target, changed=changed, precision=precision, is_done=changed == 0)
 
     def _move_jointly(self, end: P) -> P:
-        """Try joint moves of the hidden values at the end of a run: the first better position, else the end itself.
+        """Try joint moves of the hidden values at the end of a run: the first better state, else the end itself.
 
         Most moves cost only a few passes: the planes so far prove that their convex task cannot be better.
         """
@@ -335,7 +350,7 @@ class Descent:
 
     # begin from what is known
 
-    def solve_known(self, part: KnownPart) -> Array:
+    def solve_known(self, part: KnownPart, seed: int = 0, start: int = 0) -> Array:
         """The weights of a structured SVM on the known part, with as much weight in all as all samples have."""
         oracle = part.oracle.exact()
         weights = np.where(part.owner >= 0, self.weights[part.owner], 0.0)
@@ -344,7 +359,8 @@ class Descent:
         weights *= float(self.weights.sum()) / float(weights.sum())
         target = oracle.impute(np.zeros(oracle.n_params)).code
         task = Task(oracle, weights, target, self.penalty, self.rescaling)
-        solution = minimise(task, self.solver(task), tol=1e-3, max_iter=self.max_inner, rng=self.rng("solve"))
+        rng = self.state(seed=seed, start=start).rng("solve")
+        solution = minimise(task, self.solver(task), tol=1e-3, max_iter=self.max_inner, rng=rng)
         if solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return solution.w
@@ -365,16 +381,21 @@ class Descent:
         task = Task(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
         return task.slack(w)[0]
 
-    def rng(self, purpose: str, iteration: int = 0) -> np.random.Generator:
-        """A random generator of its own for every start, purpose and iteration."""
-        return np.random.default_rng((self.seed, self.start, _PURPOSES.index(purpose), iteration))
-
-    def line(self, now: Position, seconds: float) -> Iteration:
-        """What the history says of a position."""
-        hidden = hidden_values(self.oracle, now.target)
+    def line(self, now: LatentState, seconds: float) -> Iteration:
+        """What the history says of a state."""
+        hidden = narrow(hidden_values(self.oracle, now.target))
         samples_in = int(np.count_nonzero(now.is_in))
-        numbers = (now.objective, now.gap, now.changed, samples_in)
-        return Iteration(now.iteration, seconds, *numbers, now.is_in, narrow(hidden))
+        return Iteration(now.iteration, seconds, now.objective, now.gap, now.changed, samples_in, now.is_in, hidden)
+
+    def line_arrays(self, now: LatentState) -> Mapping[str, Array]:
+        return {"target": narrow(now.target), "is_in": np.packbits(now.is_in)}
+
+    def restore_line(self, numbers: Mapping[str, Any], arrays: Mapping[str, Array], now: LatentState) -> Iteration:
+        target = arrays["target"].astype(now.target.dtype)
+        if not self.oracle.accepts(target):
+            raise ValueError("the history holds outputs that these samples do not have")
+        is_in = np.unpackbits(arrays["is_in"], count=now.is_in.size).astype(bool)
+        return Iteration(**numbers, is_in=is_in, hidden=narrow(hidden_values(self.oracle, target)))
 
     def _task(self, target: Array, weights: Array) -> Task:
         return Task(self.oracle, weights, target, self.penalty, self.rescaling)
@@ -394,12 +415,12 @@ def _slope(solution: Solution) -> Array:
     return variables.get("slope", np.empty(0))
 
 
-def _held_all(now: Position) -> bool:
-    """Whether the convex task of a position held all samples."""
+def _held_all(now: LatentState) -> bool:
+    """Whether the convex task of a state held all samples."""
     return now.iteration > 0 and bool(now.is_in.all())
 
 
-def _decrease(before: Position, after: Position) -> float:
+def _decrease(before: LatentState, after: LatentState) -> float:
     """By how much the objective decreased; infinite where the one before cannot be compared."""
     return before.objective - after.objective if _held_all(before) else np.inf
 

@@ -1,0 +1,338 @@
+"""The base of learners that descend by gradients: binding, starts, the loop, and probabilities of hidden values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
+from tacit.data.ragged import Ragged
+from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
+from tacit.learners.learner import Learner, have_nan, overflows
+from tacit.learners.multistart import (
+    MAX_STARTS,
+    DescentState,
+    Ended,
+    Method,
+    MultiStart,
+    Numbers,
+    Weights,
+    run_starts,
+    warn_unless_converged,
+)
+from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
+from tacit.learners.starts import find_beginning, given_weights
+from tacit.oracle import (
+    KnownHidden,
+    capability,
+    completes_labels,
+    has_hidden_states,
+    has_long_codes,
+    hidden_values,
+    require,
+)
+from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, Need
+from tacit.runtime import Status, sharded
+from tacit.solvers.quasi_newton import Function, Point, begin, step
+
+__all__ = ["QuasiNewton", "SmoothLearner", "SmoothState", "SmoothStep"]
+
+INITS = ("auto", "zero", "hidden", "weights", "warm", "k-means")
+
+CLAMPED_STEPS = 10
+"""Steps of a start during which the hidden values that it begins with are taken for known."""
+
+
+class SmoothLearner(Learner, ABC):
+    """What hidden CRFs and min-entropy models share. A subclass names its objective, its method and what it needs."""
+
+    C: Any
+    n_init: int
+    init: Any
+    tol: float
+    max_iter: int
+    warm_start: bool
+    random_state: Any
+    verbose: int
+    callbacks: Any
+    class_weight: Any
+    status_: Status
+
+    _needs: tuple[Need, ...] = ()
+    _instead = ""
+    _chooses_C = False
+
+    def _skips_zero(self) -> bool:
+        """Whether a start at w = 0 would have nothing to go by."""
+        return False
+
+    def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
+        """Choose parameters that are to be chosen in `fit`; here there are none."""
+
+    @abstractmethod
+    def _objective(self, oracle: Any, weights: Array) -> Any:
+        """The function to minimise, of an oracle and the weights c_i: its value and gradient at w."""
+
+    @abstractmethod
+    def _method(self, objective: Any, oracle: Any) -> Any:
+        """How it is minimised: a `Method` with ``begin_at(w)``, the first state at given weights."""
+
+    @abstractmethod
+    def _bound(self, state: Any) -> float:
+        """A lower bound on the objective where every hidden value is known."""
+
+    def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from labelled samples.
+
+        Parameters
+        ----------
+        X, y : samples and labels, in the form that the problem takes
+        hidden : what is known of the hidden values, per sample: the value, −1 if it is unknown, or the values that are
+            allowed (a list or a mask)
+        sample_weight : a weight of 2 is the sample twice, 0 leaves it out
+        """
+        self._check_parameters()
+        schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
+        if self.class_weight is not None and has_long_codes(oracle):
+            raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
+        self._choose(X, y, hidden, sample_weight)
+        asked = SimpleNamespace(C=getattr(self, "C_", self.C), class_weight=self.class_weight)
+        weights = sample_weights(asked, y, schema.classes, oracle.n_samples, sample_weight)
+        seed = int(random_numbers(self.random_state).randint(2**31))
+        is_given = isinstance(self.init, Mapping)
+        is_one = is_given or self.init == "zero" or not oracle.hidden_unknown().size
+        previous = given_weights(self.init, schema) if is_given else self._previous_weights(schema)
+        checkpoint = open_checkpoint(self, oracle)
+        with sharded(oracle.exact(), self.n_jobs) as shards:
+            objective = self._objective(shards, weights)
+            method = self._method(objective, shards)
+
+            def first(seed: int, start: int) -> Any:
+                w = self._first_weights(objective, shards, weights, previous, seed, start)
+                return method.begin_at(w)
+
+            starts = MultiStart(method, first, 1 if is_one else int(self.n_init), int(self.max_iter))
+            ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
+            self._keep(ended, schema, shards)
+        stalled = "no step gains any more, and the slope is not yet small; raise tol, or scale the features"
+        warn_unless_converged(self, ended, stalled, "steps")
+        return self
+
+    def _first_weights(
+        self, objective: Any, oracle: Any, weights: Array, previous: Array | None, seed: int, start: int
+    ) -> Array:
+        """The weights that a start begins with.
+
+        A start from hidden values takes a few steps with those values known: the weights then point to them, and the
+        descent is free to leave them.
+        """
+        zero, unknown = np.zeros(oracle.n_params), oracle.hidden_unknown()
+        if start == 0 and previous is not None:
+            return previous
+        if self.init == "zero" or not unknown.size:
+            return zero
+        rng = np.random.default_rng((seed, start))
+        if self.init == "weights":
+            return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
+        found = find_beginning(self, oracle, weights, start, rng, self.init)
+        if found.w is not None:
+            return found.w
+        code = found.code
+        if code is None and self.init == "auto" and start == found.n_proposed:
+            w = self._learn_known(objective, oracle, weights, unknown)
+            if w.any() or not self._skips_zero():
+                return w
+        if code is None:
+            drawer = capability(oracle, DrawsHidden)
+            if drawer is None:
+                return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
+            code = drawer.draw(rng)
+        view = oracle.with_hidden(code if has_long_codes(oracle) else KnownHidden(oracle.split(code)[1]))
+        return _descend(objective.of(view, weights), zero)
+
+    def _learn_known(self, objective: Any, oracle: Any, weights: Array, unknown: Array) -> Array:
+        """Zero, or where some hidden values are known the weights that those samples lead to."""
+        zero, known = np.zeros(oracle.n_params), weights.copy()
+        known[unknown] = 0.0
+        if completes_labels(oracle) or not known.any():
+            return zero
+        return _descend(objective.of(oracle, known * weights.sum() / known.sum()), zero)
+
+    def hidden_proba(self, X: Any, y: Any = None) -> Any:
+        """The probability of every hidden value, p(h | x, y), under these labels or under those that are predicted.
+
+        A `Ragged` with one row per sample and one number per hidden value, in the order in which the problem counts
+        them. For sequences, what is hidden are the tags that y lacks: a table per sequence, one column per tag, or
+        per state where tags have several.
+        """
+        oracle = self._bind(X, y)
+        if has_hidden_states(oracle):
+            is_given = y is not None
+            return self._posteriors(oracle, lambda shards: shards.state_posterior(self.coef_, is_given=is_given))
+        if completes_labels(oracle):
+            return self._tag_posteriors(oracle, is_given=y is not None)
+        needs: tuple[Need, ...] = (GivesPosteriors.hidden_posterior, ListsOutputs.known_labels)
+        require(f"{type(self).__name__}.hidden_proba", self.problem, oracle, needs)
+        with sharded(oracle, self.n_jobs) as shards:
+            labels = oracle.known_labels() if y is not None else oracle.labels_of(self._answer(shards))
+        found = self._posteriors(oracle, lambda shards: shards.hidden_posterior(self.coef_, labels=labels))
+        return found.with_values(oracle.in_user_order(found.values, labels))
+
+    def _label_posteriors(self, oracle: Any, power: float) -> Array:
+        scores = self._asked(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
+        return np.asarray(softmax(scores, axis=1))
+
+    def _tag_posteriors(self, oracle: Any, is_given: bool = False) -> Ragged:
+        return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
+
+    def _posteriors(self, oracle: Any, question: Callable[[Any], Array]) -> Ragged:
+        """Probabilities of every sample; an error where its scores are beyond double precision."""
+        return Ragged(self._asked(oracle, question, lambda found: have_nan(found, oracle.offsets)), oracle.offsets)
+
+    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
+        """Set the learned attributes."""
+        state, best = ended.state, ended.runs.best
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_features
+        self.coef_ = state.w
+        self.hidden_ = hidden_values(oracle, oracle.impute(state.w).code)
+        self.objective_ = state.objective
+        self.bound_ = -np.inf if oracle.hidden_unknown().size else self._bound(state)
+        self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
+        self.n_iter_ = len(best.history)
+
+    def check(self) -> None:
+        self._check_parameters()
+        check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_"))
+
+    def _check_parameters(self) -> None:
+        if not self._chooses_C:
+            number("C", self.C, "a positive number", is_positive)
+        number("tol", self.tol, "a positive number", is_positive)
+        whole_number("n_init", self.n_init, 1, MAX_STARTS)
+        if not isinstance(self.init, Mapping):
+            one_of("init", self.init, INITS)
+        switch("warm_start", self.warm_start)
+
+
+def _descend(function: Function, w: Array) -> Array:
+    point = begin(function, w)
+    for _ in range(CLAMPED_STEPS):
+        if point.is_stuck:
+            break
+        point = step(function, point)
+    return point.w
+
+
+class SmoothStep(NamedTuple):
+    """One line of the history of a learner that descends by gradients.
+
+    ``objective`` is the true one, of all samples; ``slope`` is the norm of its gradient (infinite where a method does
+    not compute it). ``evaluations`` counts the passes over the data so far, ``samples_in`` the samples that the step
+    learned from.
+    """
+
+    iteration: int
+    seconds: float
+    objective: float
+    slope: float
+    evaluations: int
+    samples_in: int
+
+
+@dataclass(frozen=True)
+class SmoothState(DescentState):
+    """Where a descent by gradients is."""
+
+    w: Weights = field(default_factory=lambda: np.empty(0))
+    slope: float = np.inf
+    evaluations: int = 0
+    samples_in: int = 0
+
+
+@dataclass(frozen=True)
+class QuasiNewtonState(SmoothState):
+    """Where L-BFGS is: with the gradient, what it remembers of the curvature, and the latest objectives."""
+
+    gradient: Weights = field(default_factory=lambda: np.empty(0))
+    moves: Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    turns: Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    recent: Numbers = field(default_factory=lambda: np.empty(0))
+
+
+@dataclass(frozen=True)
+class QuasiNewton(Method[Any]):
+    """L-BFGS until half the squared slope is below ``tol`` times the objective, or steps gain too little.
+
+    The objectives of tacit hold ½‖w‖². Where the rest is convex, half the squared slope is then a bound on how far the
+    objective is above its optimum; elsewhere it says that the place is all but stationary.
+
+    Parameters
+    ----------
+    function : the objective and its gradient
+    oracle : the samples
+    n_samples : the number of samples in the objective
+    tol : when to stop
+    significant : where the objective has kinks, its slope need not vanish: a run also ends when `PATIENCE` steps
+        together gained less than this, or when no step gains anything. None where it is smooth
+    """
+
+    function: Function
+    oracle: Any
+    n_samples: int
+    tol: float
+    significant: float | None = None
+
+    state: ClassVar[Any] = QuasiNewtonState
+    line_type: ClassVar[Any] = SmoothStep
+
+    def begin_at(self, w: Array) -> QuasiNewtonState:
+        return self._at(begin(self.function, w), QuasiNewtonState())
+
+    def step(self, now: QuasiNewtonState) -> QuasiNewtonState:
+        point = Point(now.w, now.objective, now.gradient, now.moves, now.turns, evaluations=now.evaluations)
+        return self._at(step(self.function, point), replace(now, iteration=now.iteration + 1))
+
+    def check(self, state: QuasiNewtonState) -> None:
+        d = self.oracle.n_params
+        if state.gradient.size != d or state.moves.shape != (len(state.moves), d) or state.recent.ndim != 1:
+            raise ValueError(f"gradient and moves are not those of {d} weights")
+        if state.turns.shape != state.moves.shape:
+            raise ValueError(f"turns have shape {state.turns.shape}, moves {state.moves.shape}")
+
+    def _at(self, point: Point, before: QuasiNewtonState) -> QuasiNewtonState:
+        is_solved = 0.5 * point.slope**2 <= self.tol * abs(point.value)
+        recent = np.append(before.recent, point.value)[-PATIENCE - 1 :]
+        if self.significant is not None:
+            has_gained = recent.size <= PATIENCE or recent[0] - recent[-1] > self.significant
+            is_solved = is_solved or point.is_stuck or not has_gained
+        is_precise = point.slope <= PRECISION * (1 + float(np.abs(point.w).max(initial=0.0)))
+        return replace(
+            before,
+            w=point.w,
+            objective=float(point.value),
+            slope=point.slope,
+            evaluations=point.evaluations,
+            samples_in=self.n_samples,
+            is_done=is_solved or point.is_stuck,
+            is_solved=is_solved or is_precise,
+            gradient=point.gradient,
+            moves=point.moves,
+            turns=point.turns,
+            recent=recent,
+        )
+
+
+PATIENCE = 10
+"""Steps that must gain something together where the objective has kinks."""
+
+PRECISION = 1e-6
+"""A slope below this, relative to the weights, is as small as rounding lets it be: a run that is stuck there has
+converged."""

@@ -43,16 +43,9 @@ def sum_rows(features: Array, offsets: Array, coef: Array, sums: Array) -> None:
 
 @kernel
 def count_two_grades(
-    scores: Array,
-    offsets: Array,
-    grades: Array,
-    margin: float,
-    strict: bool,
-    better: Array,
-    worse: Array,
-    code: Array,
-    active: Array,
-) -> None:
+    scores: Array, offsets: Array, grades: Array, margin: float, strict: bool, better: Array, worse: Array,
+    code: Array, active: Array,
+) -> None:  # fmt: skip
     """Violated triplets of every query whose items have grade 0 or 1: those with s_a − s_b < margin (≤ if not strict).
 
     ``code[better[r]]`` becomes in how many of them row r is the better item, ``code[worse[r]]`` in how many the worse;
@@ -130,17 +123,9 @@ def count_two_grades(
 
 @kernel
 def count_graded(
-    scores: Array,
-    offsets: Array,
-    grades: Array,
-    n_grades: Array,
-    margin: float,
-    strict: bool,
-    better: Array,
-    worse: Array,
-    code: Array,
-    active: Array,
-) -> None:
+    scores: Array, offsets: Array, grades: Array, n_grades: Array, margin: float, strict: bool, better: Array,
+    worse: Array, code: Array, active: Array,
+) -> None:  # fmt: skip
     """The same for any number of grades: 0, 1, … up to ``n_grades[q]``."""
     largest, most = 0, 0
     for q in range(offsets.size - 1):
@@ -204,17 +189,9 @@ def count_graded(
 
 @kernel
 def count_pairs(
-    scores: Array,
-    pair_offsets: Array,
-    above: Array,
-    below: Array,
-    margin: float,
-    strict: bool,
-    better: Array,
-    worse: Array,
-    code: Array,
-    active: Array,
-) -> None:
+    scores: Array, pair_offsets: Array, above: Array, below: Array, margin: float, strict: bool, better: Array,
+    worse: Array, code: Array, active: Array,
+) -> None:  # fmt: skip
     """The same for triplets that are listed one by one, as rows above and below; the code is zero before."""
     for q in range(pair_offsets.size - 1):
         total = 0

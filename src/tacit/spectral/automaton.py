@@ -63,9 +63,9 @@ class WeightedAutomaton:
     statistics: str = "string"
 
     def __post_init__(self) -> None:
-        initial, transitions, final = (
-            np.array(numbers(name, getattr(self, name)), order="C") for name in ("initial", "transitions", "final")
-        )
+        names = ("initial", "transitions", "final")
+        parts = {name: np.array(numbers(name, getattr(self, name)), order="C") for name in names}
+        initial, transitions, final = parts.values()
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
             raise ValueError(f"transitions have shape {transitions.shape}; give one matrix per symbol, (symbols, n, n)")
@@ -74,7 +74,7 @@ class WeightedAutomaton:
                 f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
                 "n states need (n,), (symbols, n, n) and (n,)"
             )
-        for name, part in (("initial", initial), ("transitions", transitions), ("final", final)):
+        for name, part in parts.items():
             if not np.isfinite(part).all():
                 place = tuple(int(i) for i in np.argwhere(~np.isfinite(part))[0])
                 raise ValueError(f"{name}{list(place)} is {part[place]}; weights are finite numbers")
@@ -84,12 +84,7 @@ class WeightedAutomaton:
                 f"{len(transitions)} transition matrices need as many different symbols, got {shorten(self.symbols)}"
             )
         one_of("statistics", self.statistics, STATISTICS)
-        for name, value in (
-            ("initial", initial),
-            ("transitions", transitions),
-            ("final", final),
-            ("symbols", symbols),
-        ):
+        for name, value in {**parts, "symbols": symbols}.items():
             value.setflags(write=False)
             object.__setattr__(self, name, value)
 
@@ -232,17 +227,8 @@ class WeightedAutomaton:
         >>> small.n_states, small.equivalent(twice)
         (1, True)
         """
-        kept = forward_space(self.initial, self.transitions, tol)
-        reached = replace(
-            self, initial=self.initial @ kept, transitions=kept.T @ self.transitions @ kept, final=kept.T @ self.final
-        )
-        back = forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol)
-        return replace(
-            self,
-            initial=reached.initial @ back,
-            transitions=back.T @ reached.transitions @ back,
-            final=back.T @ reached.final,
-        )
+        reached = self._within(forward_space(self.initial, self.transitions, tol))
+        return reached._within(forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol))
 
     def equivalent(self, other: WeightedAutomaton, tol: float = 1e-8) -> bool:
         """Whether two automata are the same function, whatever the basis of their states.
@@ -312,15 +298,8 @@ class WeightedAutomaton:
         >>> model.prob(["b", "ab"])
         array([0.35 , 0.0525])
         """
-        start, move, emit, stop = (
-            numbers(name, part)
-            for name, part in (
-                ("startprob", startprob),
-                ("transmat", transmat),
-                ("emissionprob", emissionprob),
-                ("stopprob", stopprob),
-            )
-        )
+        given = {"startprob": startprob, "transmat": transmat, "emissionprob": emissionprob, "stopprob": stopprob}
+        start, move, emit, stop = (numbers(name, part) for name, part in given.items())
         empty = number("empty", empty, "a probability", lambda chance: 0 <= chance <= 1)
         n = start.size
         if start.shape != (n,) or move.shape != (n, n) or emit.ndim != 2 or len(emit) != n or stop.shape != (n,):
@@ -356,6 +335,11 @@ class WeightedAutomaton:
         sign, log_size = np.empty(len(strings)), np.empty(len(strings))
         values_of_strings(strings.values, strings.offsets, me.initial, me.transitions, me.final, sign, log_size)
         return sign, log_size
+
+    def _within(self, basis: Array) -> WeightedAutomaton:
+        """The automaton whose states are those of an orthonormal basis, (n, r)."""
+        transitions = basis.T @ self.transitions @ basis
+        return replace(self, initial=self.initial @ basis, transitions=transitions, final=basis.T @ self.final)
 
     def _ahead(self) -> Array:
         """(symbols + 1, n): times a state, the weight of each next symbol and of the end."""

@@ -97,18 +97,9 @@ def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expec
     moves = np.pad(parameters.moves, ((0, 0), (0, wide - n), (0, wide - n)))
     counts = Parameters(np.zeros(wide), np.zeros_like(moves), np.zeros(wide))
     log_likelihood = _walk(
-        *tree,
-        initial,
-        moves,
-        np.ascontiguousarray(moves.transpose(0, 2, 1)),
-        final,
-        np.empty((deepest, wide)),
-        np.empty((deepest, wide)),
-        np.empty(deepest),
-        np.empty(deepest, dtype=np.int64),
-        skip,
-        *counts,
-    )
+        *tree, initial, moves, np.ascontiguousarray(moves.transpose(0, 2, 1)), final, np.empty((deepest, wide)),
+        np.empty((deepest, wide)), np.empty(deepest), np.empty(deepest, dtype=np.int64), skip, *counts,
+    )  # fmt: skip
     return Expected(counts.initial[:n], counts.moves[:, :n, :n] * parameters.moves, counts.final[:n], log_likelihood)
 
 
@@ -293,25 +284,10 @@ def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:
 
 @kernel
 def _walk(
-    parent: Array,
-    symbol: Array,
-    depth: Array,
-    passing: Array,
-    ending: Array,
-    cut: Array,
-    initial: Array,
-    moves: Array,
-    moves_back: Array,
-    final: Array,
-    path: Array,
-    pull: Array,
-    scale: Array,
-    on_path: Array,
-    skip: float,
-    initial_count: Array,
-    move_count: Array,
-    final_count: Array,
-) -> float:
+    parent: Array, symbol: Array, depth: Array, passing: Array, ending: Array, cut: Array, initial: Array,
+    moves: Array, moves_back: Array, final: Array, path: Array, pull: Array, scale: Array, on_path: Array,
+    skip: float, initial_count: Array, move_count: Array, final_count: Array,
+) -> float:  # fmt: skip
     """Depth first through the tree: forward on the way down, backward and counting on the way up.
 
     ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what

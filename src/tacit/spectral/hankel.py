@@ -166,22 +166,10 @@ def _entries(
 
 @kernel
 def _walk(
-    parent: Array,
-    symbol: Array,
-    value: Array,
-    row: Array,
-    n_rows: int,
-    suffix_parent: Array,
-    suffix_symbol: Array,
-    column: Array,
-    table: Array,
-    block_row: Array,
-    block_column: Array,
-    block_value: Array,
-    shifted_row: Array,
-    shifted_column: Array,
-    shifted_value: Array,
-) -> tuple[int, int]:
+    parent: Array, symbol: Array, value: Array, row: Array, n_rows: int, suffix_parent: Array, suffix_symbol: Array,
+    column: Array, table: Array, block_row: Array, block_column: Array, block_value: Array, shifted_row: Array,
+    shifted_column: Array, shifted_value: Array,
+) -> tuple[int, int]:  # fmt: skip
     """Up from every node: each ancestor splits it into a prefix and a suffix. Only counts if the outputs are empty."""
     mask = table.size - 1
     n_block, n_shifted = 0, 0

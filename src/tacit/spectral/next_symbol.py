@@ -190,19 +190,9 @@ def draw(
 
 @kernel
 def _follow_strings(
-    codes: Array,
-    offsets: Array,
-    transitions: Array,
-    ahead: Array,
-    going_on: Array,
-    fresh: Array,
-    table: Array,
-    mixings: Array,
-    ends: bool,
-    states: Array,
-    contexts: Array,
-    out: Array,
-) -> None:
+    codes: Array, offsets: Array, transitions: Array, ahead: Array, going_on: Array, fresh: Array, table: Array,
+    mixings: Array, ends: bool, states: Array, contexts: Array, out: Array,
+) -> None:  # fmt: skip
     """Walk every string from its state and context on, and leave those behind it there."""
     n, k = states.shape[1], transitions.shape[0]
     state, moved = np.empty(n), np.empty(n)

@@ -91,23 +91,9 @@ def _grow(
         table = np.full(2 * parent.size, -1, dtype=np.int32)
         hash_nodes(parent[:size], symbol[:size], table)
         string, place, size = _insert(
-            values,
-            offsets,
-            weights,
-            reach,
-            everywhere,
-            reverse,
-            table,
-            parent,
-            symbol,
-            passing,
-            ending,
-            cut,
-            last,
-            string,
-            place,
-            size,
-        )
+            values, offsets, weights, reach, everywhere, reverse, table, parent, symbol, passing, ending, cut, last,
+            string, place, size,
+        )  # fmt: skip
         if string == len(strings):
             break
         parent, symbol = (np.concatenate([old, np.full_like(old, -1)]) for old in (parent, symbol))
@@ -161,23 +147,10 @@ def hash_nodes(parent: Array, symbol: Array, table: Array) -> None:
 
 @kernel
 def _insert(
-    values: Array,
-    offsets: Array,
-    weights: Array,
-    reach: int,
-    everywhere: bool,
-    reverse: bool,
-    table: Array,
-    parent: Array,
-    symbol: Array,
-    passing: Array,
-    ending: Array,
-    cut: Array,
-    last: Array,
-    string: int,
-    place: int,
+    values: Array, offsets: Array, weights: Array, reach: int, everywhere: bool, reverse: bool, table: Array,
+    parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array, last: Array, string: int, place: int,
     size: int,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int]:  # fmt: skip
     """Walk strings down the tree, adding nodes where it ends, from ``place`` of ``string`` on.
 
     Returns where to go on, and the number of nodes: the arrays may be too short for the next string.

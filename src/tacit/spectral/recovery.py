@@ -97,15 +97,9 @@ def _different(found: list[Decomposition]) -> list[Decomposition]:
 
 
 def _matrices(
-    terms: Decomposition,
-    weights: Array,
-    left: Array,
-    singular: Array,
-    right: Array,
-    projector: Array,
-    single: Array,
-    beginnings: Array,
-) -> Recovered:
+    terms: Decomposition, weights: Array, left: Array, singular: Array, right: Array, projector: Array,
+    single: Array, beginnings: Array,
+) -> Recovered:  # fmt: skip
     """Undo the scales that a decomposition leaves open: emissions sum to one, and so do futures of one symbol."""
     emission = terms.middle / weights[:, None]
     total = np.maximum(emission.sum(axis=0), 1e-300)

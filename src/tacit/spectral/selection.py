@@ -256,19 +256,9 @@ def _group(
 ) -> None:
     deepest = int(tree.depth.max()) + 1
     _walk(
-        tree.symbol,
-        tree.depth,
-        model.initial,
-        model.transitions,
-        model.going_on,
-        model.fresh,
-        row,
-        centres,
-        largest,
-        np.empty((deepest, model.initial.size)),
-        vectors,
-        labels,
-    )
+        tree.symbol, tree.depth, model.initial, model.transitions, model.going_on, model.fresh, row, centres,
+        largest, np.empty((deepest, model.initial.size)), vectors, labels,
+    )  # fmt: skip
 
 
 def _count(tree: PrefixTree, labels: Array, n: int, k: int) -> Expected:
@@ -282,19 +272,9 @@ def _count(tree: PrefixTree, labels: Array, n: int, k: int) -> Expected:
 
 @kernel
 def _walk(
-    symbol: Array,
-    depth: Array,
-    initial: Array,
-    transitions: Array,
-    going_on: Array,
-    fresh: Array,
-    row: Array,
-    centres: Array,
-    largest: float,
-    path: Array,
-    vectors: Array,
-    labels: Array,
-) -> None:
+    symbol: Array, depth: Array, initial: Array, transitions: Array, going_on: Array, fresh: Array, row: Array,
+    centres: Array, largest: float, path: Array, vectors: Array, labels: Array,
+) -> None:  # fmt: skip
     """The vector of every node: written to ``vectors`` where it has a row, and compared with the centres."""
     n = initial.size
     for node in range(symbol.size):

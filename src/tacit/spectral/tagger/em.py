@@ -225,15 +225,9 @@ def follow_states(
 
 @kernel
 def _expect(
-    pairs: Array,
-    starts: Array,
-    start: Array,
-    moves: Array,
-    emission: Array,
-    start_count: Array,
-    move_count: Array,
+    pairs: Array, starts: Array, start: Array, moves: Array, emission: Array, start_count: Array, move_count: Array,
     emission_count: Array,
-) -> float:
+) -> float:  # fmt: skip
     """Scaled forward–backward; ``move_count`` comes without the factor ``moves``."""
     n = start.size
     longest = 1

@@ -88,18 +88,9 @@ class Estimate(NamedTuple):
 
 
 def estimate(
-    codes: Array,
-    labels: Array,
-    offsets: Array,
-    n_symbols: int,
-    n_tags: int,
-    rank: int,
-    seed: int,
-    *,
-    context: str,
-    size: int,
-    conditional: Any,
-) -> Estimate:
+    codes: Array, labels: Array, offsets: Array, n_symbols: int, n_tags: int, rank: int, seed: int, *, context: str,
+    size: int, conditional: Any,
+) -> Estimate:  # fmt: skip
     """Count, find the basis, build the operators: one pass over the data."""
     counts = count_pairs(codes, labels, n_symbols, n_tags)
     found = find_windows(counts, offsets, context, size, conditional)

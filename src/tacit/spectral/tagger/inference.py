@@ -7,28 +7,96 @@ left is scaled to one, and a token of which nothing is left gets the shares that
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
+from tacit.spectral.tagger.estimate import PairedAutomaton
 
 TINY = 1e-12
+"""The share of a state's size below which its probability of anything is noise."""
+
+MIXING = 1e-3
+"""The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
+
+
+class PairModel(NamedTuple):
+    """A paired automaton and the pairs that it was learned from.
+
+    Attributes
+    ----------
+    automaton : one operator per pair, then one per tag for an unknown symbol
+    pairs : (pairs, 3): symbol, tag, and how often they occur together
+    n_symbols, n_tags : sizes of the alphabets; the code of an unknown symbol is ``n_symbols``
+    """
+
+    automaton: PairedAutomaton
+    pairs: Array
+    n_symbols: int
+    n_tags: int
+
+    def posteriors(self, codes: Array, offsets: Array, best: Array | None = None) -> tuple[Array, int]:
+        """P(y_t | x) of every token, and how many had to be corrected; the best tags go into ``best``."""
+        a, out = self.automaton, np.empty((codes.size, self.n_tags))
+        best = np.empty(0, np.int64) if best is None else best
+        parts = self.place(), a.operators, a.initial, a.final, a.middle, self.prior()
+        return out, tag_posteriors(codes, offsets, *parts, out, best)
+
+    def likeliest_tags(self, codes: Array, offsets: Array) -> Array:
+        """The likeliest tag of every token by itself."""
+        return np.asarray(self.posteriors(codes, offsets)[0].argmax(axis=1))
+
+    def best_tags(self, codes: Array, offsets: Array) -> Array:
+        """The best tags of every sequence as a whole."""
+        best = np.empty(codes.size, dtype=np.int64)
+        self.posteriors(codes, offsets, best)
+        return best
+
+    def measure_error(self, codes: Array, labels: Array, offsets: Array) -> float:
+        """The share of tokens whose likeliest tag is wrong."""
+        return float(np.mean(self.likeliest_tags(codes, offsets) != labels))
+
+    def joint_log_likelihoods(self, codes: Array, labels: Array, offsets: Array) -> Array:
+        """log P(x, y) of every sequence; −1 is an unknown symbol or tag."""
+        a, out = self.automaton, np.empty(offsets.size - 1)
+        known = (codes >= 0) & (labels >= 0)
+        pairs = np.where(known, self.place()[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
+        shares = np.asarray(self.pairs[:, 2] / self.pairs[:, 2].sum())
+        parts = a.operators[: len(shares)], a.initial, a.final, a.middle, shares
+        joint_log_likelihoods(pairs.astype(np.int64), offsets, *parts, MIXING, out)
+        return out
+
+    def conditional_log_likelihoods(self, codes: Array, labels: Array, offsets: Array) -> Array:
+        """log P(y | x) of every sequence; −1 is an unknown symbol."""
+        a, out = self.automaton, np.empty(offsets.size - 1)
+        codes = np.where(codes < 0, self.n_symbols, codes).astype(np.int64)
+        parts = self.place(), a.operators, a.initial, a.final, a.middle, self.prior()
+        conditional_log_likelihoods(codes, labels.astype(np.int64), offsets, *parts, MIXING, out)
+        return out
+
+    def place(self) -> Array:
+        """``place[symbol, tag]``: the operator of a pair; the last symbol is an unknown one."""
+        place = np.full((self.n_symbols + 1, self.n_tags), -1, dtype=np.int64)
+        place[self.pairs[:, 0], self.pairs[:, 1]] = np.arange(len(self.pairs))
+        place[-1] = len(self.pairs) + np.arange(self.n_tags)
+        return place
+
+    def prior(self) -> Array:
+        """The shares of the tags of every symbol, those of all for an unknown one."""
+        prior = np.zeros((self.n_symbols + 1, self.n_tags))
+        prior[self.pairs[:, 0], self.pairs[:, 1]] = self.pairs[:, 2]
+        prior[-1] = prior.sum(axis=0)
+        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols that are listed and were not counted
+        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
 @kernel
 def tag_posteriors(
-    symbols: Array,
-    starts: Array,
-    place: Array,
-    operators: Array,
-    initial: Array,
-    final: Array,
-    middle: Array,
-    prior: Array,
-    out: Array,
-    best: Array,
-) -> int:
+    symbols: Array, starts: Array, place: Array, operators: Array, initial: Array, final: Array, middle: Array,
+    prior: Array, out: Array, best: Array,
+) -> int:  # fmt: skip
     """P(y_t | x) of every token into ``out``, and the best tags into ``best`` where that is not empty.
 
     ``place[x, y]`` is the operator of a pair, −1 where it has none. The best tags are those of the Markov chain with
@@ -175,16 +243,9 @@ def tag_posteriors(
 
 @kernel
 def joint_log_likelihoods(
-    pairs: Array,
-    starts: Array,
-    operators: Array,
-    initial: Array,
-    final: Array,
-    middle: Array,
-    shares: Array,
-    mixing: float,
-    out: Array,
-) -> int:
+    pairs: Array, starts: Array, operators: Array, initial: Array, final: Array, middle: Array, shares: Array,
+    mixing: float, out: Array,
+) -> int:  # fmt: skip
     """log P(x, y) of every sequence, pair by pair: negative values become zero, the others are scaled to one and mixed
     with the ``shares`` of the pairs in training. Returns how many tokens were corrected; O(tokens · pairs · n)."""
     n, size_of = initial.size, operators.shape[0]
@@ -241,18 +302,9 @@ def joint_log_likelihoods(
 
 @kernel
 def conditional_log_likelihoods(
-    symbols: Array,
-    tags: Array,
-    starts: Array,
-    place: Array,
-    operators: Array,
-    initial: Array,
-    final: Array,
-    middle: Array,
-    prior: Array,
-    mixing: float,
-    out: Array,
-) -> None:
+    symbols: Array, tags: Array, starts: Array, place: Array, operators: Array, initial: Array, final: Array,
+    middle: Array, prior: Array, mixing: float, out: Array,
+) -> None:  # fmt: skip
     """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with the tags' shares."""
     n, k = initial.size, place.shape[1]
     longest = 1

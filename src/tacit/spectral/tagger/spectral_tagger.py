@@ -22,7 +22,7 @@ from tacit.spectral.em import EMStep, check_steps
 from tacit.spectral.symbols import read_sequences
 from tacit.spectral.tagger.em import first_model, improve_pairs
 from tacit.spectral.tagger.estimate import Estimate, PairedAutomaton, estimate
-from tacit.spectral.tagger.inference import conditional_log_likelihoods, joint_log_likelihoods, tag_posteriors
+from tacit.spectral.tagger.inference import PairModel
 
 RANKS = (2, 4, 8, 12, 16, 20, 24, 32)
 """Ranks that "auto" compares."""
@@ -35,9 +35,6 @@ HELD_OUT = 0.1
 
 MAX_FOLDED, FOLDS = 50_000, 5
 """Tokens up to which every sequence is held out once, in one of so many folds: a tenth of few data says little."""
-
-MIXING = 1e-3
-"""The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
 
 MAX_COUNTED = 10_000
 """Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
@@ -157,12 +154,16 @@ class SpectralTagger(Application):
         labels = find_labels(self.classes_, tags).astype(np.int64)
         with threadpool_limits(1):  # the same bits for any number of threads
             choice, self.held_out_ = self._choose(codes, labels, symbols.offsets, seed)
-            learned = self._learn(codes, labels, symbols.offsets, choice, seed)
+            found = self._estimate(codes, labels, symbols.offsets, choice.rank, choice.context, seed)
+            self.automaton_, self.history_, self.status_ = found.smoothed(choice.smoothing), [], Status.CONVERGED
+            if self.refine is not None:
+                self._refine(found, codes, labels, symbols.offsets, choice, seed)
         self.smoothing_, self.context_ = choice.smoothing, choice.context
-        self._keep(learned)
+        self.pairs_, self.singular_values_ = found.counts.table(), found.singular_values
+        self.rank_ = self.automaton_.rank
         few = int(np.searchsorted(symbols.offsets, MAX_COUNTED, side="right")) - 1
         shown = symbols.offsets[: max(few, 1) + 1]
-        self.n_corrected_ = int(self._posteriors(codes[: shown[-1]], shown, np.empty(0, np.int64))[1])
+        self.n_corrected_ = int(self._model().posteriors(codes[: shown[-1]], shown)[1])
         if self.status_ is Status.INTERRUPTED:
             warnings.warn(
                 "SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2
@@ -173,15 +174,15 @@ class SpectralTagger(Application):
         """The tags of every sequence."""
         check_is_fitted(self)
         codes, offsets = self._encode(X)
-        best = np.empty(codes.size if self.decoding == "viterbi" else 0, dtype=np.int64)
-        proba, _ = self._posteriors(codes, offsets, best)
-        return Ragged(self.classes_[best if best.size else proba.argmax(axis=1)], offsets)
+        model = self._model()
+        best = model.best_tags(codes, offsets) if self.decoding == "viterbi" else model.likeliest_tags(codes, offsets)
+        return Ragged(self.classes_[best], offsets)
 
     def predict_proba(self, X: Any) -> Ragged:
         """The probability of every tag of every token: a table per sequence, columns as in `classes_`."""
         check_is_fitted(self)
         codes, offsets = self._encode(X)
-        return Ragged(self._posteriors(codes, offsets, np.empty(0, np.int64))[0], offsets)
+        return Ragged(self._model().posteriors(codes, offsets)[0], offsets)
 
     def score(self, X: Any, y: Any) -> float:
         """The share of tags that are right."""
@@ -196,21 +197,11 @@ class SpectralTagger(Application):
         check_is_fitted(self)
         symbols, tags = _read_pair(self._symbols_of(X), y)
         codes, labels = find_labels(self.symbols_, symbols.values), find_labels(self.classes_, tags)
-        automaton, out = self.automaton_, np.empty(len(symbols))
         if self.conditional is False:
-            known = (codes >= 0) & (labels >= 0)
-            pairs = np.where(known, self._place[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
-            operators = automaton.operators[: len(self._shares)]
-            parts = automaton.initial, automaton.final, automaton.middle
-            joint_log_likelihoods(pairs.astype(np.int64), symbols.offsets, operators, *parts, self._shares, MIXING, out)
-            return out
+            return self._model().joint_log_likelihoods(codes, labels, symbols.offsets)
         if labels.min() < 0:
             raise ValueError(f"y holds a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
-        codes = np.where(codes < 0, len(self.symbols_), codes).astype(np.int64)
-        model = automaton.operators, automaton.initial, automaton.final, automaton.middle
-        labels = labels.astype(np.int64)
-        conditional_log_likelihoods(codes, labels, symbols.offsets, self._place, *model, self._prior, MIXING, out)
-        return out
+        return self._model().conditional_log_likelihoods(codes, labels, symbols.offsets)
 
     def learned_attributes(self) -> dict[str, Any]:
         return {**super().learned_attributes(), "automaton_": dict(self.automaton_._asdict())}
@@ -230,26 +221,8 @@ class SpectralTagger(Application):
             raise ValueError(f"pairs_ is {shorten(self.pairs_)}, not a list of pairs of {known} symbols and {k} tags")
         check_steps(self.history_)
 
-    @property
-    def _place(self) -> Array:
-        """``place[symbol, tag]``: the operator of a pair; the last symbol is an unknown one."""
-        place = np.full((len(self.symbols_) + 1, len(self.classes_)), -1, dtype=np.int64)
-        place[self.pairs_[:, 0], self.pairs_[:, 1]] = np.arange(len(self.pairs_))
-        place[-1] = len(self.pairs_) + np.arange(len(self.classes_))
-        return place
-
-    @property
-    def _shares(self) -> Array:
-        return np.asarray(self.pairs_[:, 2] / self.pairs_[:, 2].sum())
-
-    @property
-    def _prior(self) -> Array:
-        """The shares of the tags of every symbol, those of all for an unknown one."""
-        prior = np.zeros((len(self.symbols_) + 1, len(self.classes_)))
-        prior[self.pairs_[:, 0], self.pairs_[:, 1]] = self.pairs_[:, 2]
-        prior[-1] = prior.sum(axis=0)
-        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols that are listed and were not counted
-        return np.asarray(prior / prior.sum(axis=1, keepdims=True))
+    def _model(self) -> PairModel:
+        return PairModel(self.automaton_, self.pairs_, len(self.symbols_), len(self.classes_))
 
     def _symbols_of(self, X: Any) -> Ragged:
         sequences = read_sequences(X if self.vocabulary_ is None else self.vocabulary_.transform(X))
@@ -262,12 +235,6 @@ class SpectralTagger(Application):
         symbols = self._symbols_of(X)
         codes = find_labels(self.symbols_, symbols.values)
         return np.where(codes < 0, len(self.symbols_), codes).astype(np.int64), symbols.offsets
-
-    def _posteriors(self, codes: Array, offsets: Array, best: Array) -> tuple[Array, int]:
-        a = self.automaton_
-        out = np.empty((codes.size, len(self.classes_)))
-        parts = self._place, a.operators, a.initial, a.final, a.middle, self._prior
-        return out, tag_posteriors(codes, offsets, *parts, out, best)
 
     def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[Setting, dict[int, float]]:
         """Rank, smoothing and context: those that were given, or the best on sequences that are held out."""
@@ -298,7 +265,7 @@ class SpectralTagger(Application):
             }
             parts = [found[setting.context].cut(setting.rank) for setting in settings]
             return [
-                self._errors(part, part.smoothed(setting.smoothing), shown, labels[of_token], cuts[1])
+                _model_of(part, part.smoothed(setting.smoothing)).measure_error(shown, labels[of_token], cuts[1])
                 for part, setting in zip(parts, settings, strict=True)
             ]
 
@@ -308,45 +275,22 @@ class SpectralTagger(Application):
         options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
         return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
 
-    def _learn(self, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> Learned:
-        found = self._estimate(codes, labels, offsets, choice.rank, choice.context, seed)
-        learned = Learned(found, found.smoothed(choice.smoothing), [], Status.CONVERGED)
-        if self.refine is None:
-            return learned
+    def _refine(self, found: Estimate, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> None:
+        """Go on with EM; its model is kept if it tags the first training sequences no worse."""
         counts, rng = found.counts, np.random.default_rng(seed)
         visits = min(choice.smoothing, MAX_EM_SMOOTHING)
-        start = first_model(learned.automaton, counts.pair, counts.n_pairs, offsets, visits, rng)
-        refined = improve_pairs(
-            start,
-            counts.pair,
-            offsets,
-            max_iter=int(self.max_iter),
-            tol=float(self.tol),
-            smoothing=visits,
-            verbose=self.verbose,
-        )
+        start = first_model(self.automaton_, counts.pair, counts.n_pairs, offsets, visits, rng)
+        limits: dict[str, Any] = {"max_iter": int(self.max_iter), "tol": float(self.tol), "verbose": self.verbose}
+        refined = improve_pairs(start, counts.pair, offsets, smoothing=visits, **limits)
+        self.history_, self.status_ = refined.history, refined.status
         candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
-        shown = offsets[: int(np.searchsorted(offsets, MAX_COMPARED, side="right"))]
-        shown = shown if shown.size > 1 else offsets[:2]
-        before, after = (self._errors(found, model, codes, labels, shown) for model in (learned.automaton, candidate))
-        return Learned(found, candidate if after <= before else learned.automaton, refined.history, refined.status)
-
-    def _errors(
-        self, found: Estimate, automaton: PairedAutomaton, codes: Array, labels: Array, offsets: Array
-    ) -> float:
-        """The share of wrong tags of an automaton on these sequences."""
-        trial = clone(self)
-        trial.symbols_, trial.classes_ = self.symbols_, self.classes_
-        trial._keep(Learned(found, automaton, [], Status.CONVERGED))
-        proba = trial._posteriors(codes[: offsets[-1]], offsets, np.empty(0, np.int64))[0]
-        return float(np.mean(proba.argmax(axis=1) != labels[: offsets[-1]]))
-
-    def _keep(self, learned: Learned) -> None:
-        self.automaton_ = learned.automaton
-        self.pairs_ = learned.estimate.counts.table()
-        self.rank_ = learned.automaton.rank
-        self.singular_values_ = learned.estimate.singular_values
-        self.history_, self.status_ = learned.history, learned.status
+        shown = offsets[: max(int(np.searchsorted(offsets, MAX_COMPARED, side="right")), 2)]
+        before, after = (
+            _model_of(found, automaton).measure_error(codes[: shown[-1]], labels[: shown[-1]], shown)
+            for automaton in (self.automaton_, candidate)
+        )
+        if after <= before:
+            self.automaton_ = candidate
 
     def check_parameters(self) -> None:
         if isinstance(self.rank, str):
@@ -388,13 +332,8 @@ class SpectralTagger(Application):
         return tags
 
 
-class Learned(NamedTuple):
-    """What one fit gives."""
-
-    estimate: Estimate
-    automaton: PairedAutomaton
-    history: list[EMStep]
-    status: Status
+def _model_of(found: Estimate, automaton: PairedAutomaton) -> PairModel:
+    return PairModel(automaton, found.counts.table(), found.counts.n_symbols, found.counts.n_tags)
 
 
 def _read_pair(symbols: Ragged, y: Any) -> tuple[Ragged, Array]:

@@ -16,9 +16,9 @@ from tacit import HiddenCRF, LatentPerceptron, LatentSVM, SelfPaced
 from tacit.data.arrays import Array
 from tacit.problems import Coreference
 from tacit.text import Document, MentionPairs, coreference_scores, mention_pairs, read_conll
-from tacit.text.files.documents import first_occurrence
-from tacit.text.mentions.mentions import N_PRONOUNS
-from tacit.text.mentions.pairs import FIRST_FEATURE
+from tacit.text.coreference.mentions import N_PRONOUNS
+from tacit.text.coreference.pairs import FIRST_FEATURE
+from tacit.text.documents import first_occurrence
 
 FOLDS = 5
 SVM = {"C": 5.0, "tol": 10.0, "max_iter": 5, "verbose": 0}
@@ -155,7 +155,7 @@ def _one_cluster(document: Document) -> Array:
 
 def _by_words(document: Document) -> Array:
     """One cluster per text of a mention without its article, and one per class of pronouns."""
-    from tacit.text.mentions.mentions import describe
+    from tacit.text.coreference.mentions import describe
 
     mentions = describe(document)
     return first_occurrence(np.where(mentions.kind < N_PRONOUNS, mentions.kind, mentions.bare))

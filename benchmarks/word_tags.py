@@ -17,7 +17,7 @@ from tacit import LatentPerceptron, LatentSVM, StructuredSVM
 from tacit.datasets import ewt
 from tacit.problems import Chain
 from tacit.solvers import Subgradient
-from tacit.text.word_features import WordFeatures
+from tacit.text import WordFeatures
 
 EPOCHS = 10
 CHOICES = (0.1, 0.3)

@@ -28,7 +28,7 @@ from tacit.learners.path import path as path
 from tacit.oracle import AnyOf as AnyOf
 from tacit.runtime import storage as storage
 from tacit.runtime.storage import load as load
-from tacit.text.links import Links as Links
+from tacit.text.alignment.links import Links as Links
 from tacit.vision.hog_windows import boxed_windows as boxed_windows
 from tacit.vision.hog_windows import windows as windows
 from tacit.vision.maps.photo_maps import window_maps as window_maps

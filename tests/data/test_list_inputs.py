@@ -26,8 +26,8 @@ from tacit.ranking import Relevances, Triplets
 from tacit.spectral import SpectralAutomaton
 from tacit.testing.discovery import problems
 from tacit.text import IBM1, Document, SentenceVectors, coreference_scores, mention_pairs
-from tacit.text.mentions.pairs import read_pairs
-from tacit.text.word_features import number_words
+from tacit.text.coreference.pairs import read_pairs
+from tacit.text.words import number_words
 from tacit.vision.window_types import read_windows_and_types
 
 GRAPHS = RegionGraphs([[[1.0], [2.0]]], edges=[[0, 1]], maps=[[[0, 1]]])

@@ -10,7 +10,7 @@ import tacit
 from tacit.apps import CoreferenceResolver
 from tacit.cli import main
 from tacit.text import Document, coreference_scores, read_conll, write_conll
-from tacit.text.coreference.page import coloured_text
+from tacit.text.coreference.command import coloured_text
 from tests.chromium import needs_chromium, open_page
 
 PEOPLE = [("Alice", "She", "her"), ("Bob", "He", "him"), ("Emma", "She", "her"), ("Tom", "He", "him")]

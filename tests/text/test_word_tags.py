@@ -12,7 +12,7 @@ import tacit
 from tacit.apps import Tagger
 from tacit.cli import main
 from tacit.datasets import ewt, read_conllu, read_tagged, read_two_columns, write_two_columns
-from tacit.text.word_features import WordFeatures
+from tacit.text import WordFeatures
 
 WORDS = [["the", "dog", "barks"], ["A", "cat", "sleeps"], ["the", "cat", "barks", "loudly"], ["a", "dog", "sleeps"]] * 6
 TAGS = [["D", "N", "V"], ["D", "N", "V"], ["D", "N", "V", "R"], ["D", "N", "V"]] * 6

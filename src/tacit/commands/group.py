@@ -34,7 +34,7 @@ COMMANDS = {
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
     "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
-    "tag": ("tacit.text.tagging.command", "Learn the tags of words from TRAIN, and tag other words."),
+    "tag": ("tacit.text.tag_command", "Learn the tags of words from TRAIN, and tag other words."),
     "completion": (
         "tacit.commands.group",
         "Print the script that completes commands and options in your shell.",

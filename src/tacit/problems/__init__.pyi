@@ -5,8 +5,8 @@ from tacit.problems.multiclass import Multiclass as Multiclass
 from tacit.problems.per_sample import PerSample as PerSample
 from tacit.problems.rotation import rotations as rotations
 from tacit.problems.transforms import Transforms as Transforms
-from tacit.text.alignment import Alignment as Alignment
-from tacit.text.coreference import Coreference as Coreference
-from tacit.text.sentences import Sentences as Sentences
+from tacit.text.alignment.problem import Alignment as Alignment
+from tacit.text.coreference.problem import Coreference as Coreference
+from tacit.text.sentences.problem import Sentences as Sentences
 from tacit.vision.detection import Detection as Detection
 from tacit.vision.regions.problem import Regions as Regions

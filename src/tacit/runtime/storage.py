@@ -49,7 +49,7 @@ _HOMES = (
     "tacit.learners.smooth_learner",
     "tacit.penalties",
     "tacit.spectral",
-    "tacit.text.word_features",
+    "tacit.text.words",
     "tacit.ranking",
     "tacit.apps",
     "tacit.dna.finder.shapes",

@@ -15,11 +15,9 @@ from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems import Alignment
 from tacit.runtime import Status
-from tacit.text.alignment.corpus import deal_folds, group_duplicates, read_sentences
-from tacit.text.alignment.measures import AlignmentScores, alignment_scores
+from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_sentences
+from tacit.text.alignment.links import AlignmentScores, Links, alignment_scores, check_links
 from tacit.text.alignment.word_pairs import NAMES, WordPairs
-from tacit.text.files.parallel import check_links
-from tacit.text.links import Links
 
 LEAST_PAIRS = 4
 """Sentence pairs with words in both sentences, without which nothing can be learned."""

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from markupsafe import Markup, escape
 
 from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart
+from tacit.runtime import Status
 
 EXAMPLES = """\b
 Examples:
@@ -63,7 +70,6 @@ def align(
     from tacit.runtime import Status
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
-    from tacit.text.alignment.page import align_page
 
     if str(run.out) == "LINKS.report":
         run.out = links.with_name(links.name + ".report")
@@ -130,3 +136,175 @@ def _write_whole(path: Path, text: str) -> None:
         os.replace(part, path)
     except OSError as error:
         raise OutputError(f"{path} cannot be written: {error.strerror or error}; choose another --out") from error
+
+
+SHOWN_PAIRS, SHOWN_WORDS = 12, 24
+"""Alignment matrices on the page, of sentences up to so many words."""
+
+MAX_TABLE_ROWS = 300
+"""Word pairs in the table."""
+
+CELL, LABEL = 18, 110
+"""Pixels of a cell, and of the room for words."""
+
+VIEW_WIDTH = LABEL + CELL * SHOWN_WORDS + LABEL // 2
+"""Of every matrix, so that all of them are drawn to one scale."""
+
+
+def align_page(
+    aligner: Any,
+    source: Sequence[Sequence[str]],
+    target: Sequence[Sequence[str]],
+    gold: Sequence[Any] | None = None,
+    *,
+    command: Sequence[str] = (),
+) -> Page:
+    """The whole page."""
+    known = 0 if gold is None else sum(links is not None for links in gold)
+    learned = "from the text alone" if not known else f"from {known} sentence pairs with gold links and the text"
+    banner = "Interrupted: this is the best model until then." if aligner.status_ is Status.INTERRUPTED else ""
+    return Page(
+        "Word alignment",
+        f"{len(source)} sentence pairs, learned {learned}",
+        banner,
+        [
+            Section("What was found", [_facts(aligner, source), *_told(aligner, known)]),
+            Section("Alignments to look at", _matrices(aligner, source, target, gold)),
+            Section("Words that were linked", [_table(aligner, source, target)]),
+            Section("What counts", [_weights(aligner)]),
+            Section("How to do it again", [Code(shlex.join(command) or "tacit align FILE --out LINKS")]),
+        ],
+    )
+
+
+def _facts(aligner: Any, source: Sequence[Sequence[str]]) -> Facts:
+    pairs = [
+        ("sentence pairs", len(source)),
+        ("links", len(aligner.links_.values)),
+        ("told apart from sentences paired anew", f"{aligner.accuracy_:.1%}"),
+    ]
+    if aligner.held_out_ is not None:
+        scores = aligner.held_out_
+        pairs += [
+            ("alignment error rate, held out", f"{scores['error_rate']:.3f}"),
+            ("precision and recall, held out", f"{scores['precision']:.3f} and {scores['recall']:.3f}"),
+        ]
+    return Facts(pairs)
+
+
+def _told(aligner: Any, known: int) -> list[Any]:
+    if aligner.held_out_ is not None:
+        return [Prose("The error rate was measured on folds of the gold links that were held out.")]
+    if known:
+        return [Notice("Too few sentence pairs have gold links to hold some out: the error rate is unknown.")]
+    return [
+        Prose(
+            "No links were given. The model learned to tell sentences that belong together from sentences paired anew; "
+            "the links are what it needed for that."
+        )
+    ]
+
+
+def _matrices(
+    aligner: Any, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], gold: Sequence[Any] | None
+) -> list[Any]:
+    """Matrices of sentence pairs of a size to look at, spread over the text."""
+    fit = [i for i in range(len(source)) if 3 <= len(source[i]) <= SHOWN_WORDS and 3 <= len(target[i]) <= SHOWN_WORDS]
+    fit = fit or [
+        i for i in range(len(source)) if 0 < len(source[i]) <= SHOWN_WORDS and 0 < len(target[i]) <= SHOWN_WORDS
+    ]
+    if not fit:
+        return [Prose(f"No sentence pair has at most {SHOWN_WORDS} words on both sides.")]
+    chosen = [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, SHOWN_PAIRS).astype(int))]
+    has_gold = gold is not None and any(gold[i] is not None for i in chosen)
+    legend = "Filled cells are links; the darker, the higher the score."
+    legend += " Frames are gold links: solid ones sure, dashed ones possible." if has_gold else ""
+    figures = [
+        Figure(
+            alignment_svg(
+                source[i], target[i], aligner.links_[i], aligner.scores_[i], None if gold is None else gold[i]
+            ),
+            f"Sentence pair {i + 1}",
+        )
+        for i in chosen
+    ]
+    return [Prose(legend), *figures]
+
+
+def alignment_svg(
+    source: Sequence[str], target: Sequence[str], links: Any, scores: Any = None, gold: Any = None
+) -> Markup:
+    """A matrix with source words as rows and target words as columns; all text is escaped.
+
+    >>> svg = alignment_svg(["<b>"], ["x"], [(0, 0)])
+    >>> "<b>" in svg, "&lt;b&gt;" in svg
+    (False, True)
+    """
+    width, height = max(LABEL + CELL * len(target) + LABEL // 2, VIEW_WIDTH), LABEL + CELL * len(source) + 4
+    shown = escape(f"{len(list(links))} links between {len(source)} and {len(target)} words")
+    parts = [
+        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{shown}"><title>{shown}</title>',
+        '<g font-size="11" fill="currentColor">',
+    ]
+    for i, word in enumerate(source):
+        y = LABEL + CELL * i
+        parts.append(f'<text x="{LABEL - 6}" y="{y + 13}" text-anchor="end">{escape(_cut(word))}</text>')
+    for j, word in enumerate(target):
+        x = LABEL + CELL * j + 12
+        parts.append(f'<text transform="translate({x},{LABEL - 6}) rotate(-55)">{escape(_cut(word))}</text>')
+    parts.append('</g><g stroke="currentColor" stroke-opacity=".15" fill="none">')
+    for i in range(len(source) + 1):
+        y = LABEL + CELL * i
+        parts.append(f'<line x1="{LABEL}" y1="{y}" x2="{LABEL + CELL * len(target)}" y2="{y}"/>')
+    for j in range(len(target) + 1):
+        x = LABEL + CELL * j
+        parts.append(f'<line x1="{x}" y1="{LABEL}" x2="{x}" y2="{LABEL + CELL * len(source)}"/>')
+    parts.append("</g>")
+    strengths = np.ones(len(list(links))) if scores is None else np.asarray(scores, dtype=float)
+    top = max(float(strengths.max(initial=0.0)), 1e-12)
+    for (i, j), strength in zip(links, strengths, strict=True):
+        x, y = LABEL + CELL * int(j) + 2, LABEL + CELL * int(i) + 2
+        opacity = 0.35 + 0.65 * float(strength) / top
+        words = escape(f"{source[int(i)]} – {target[int(j)]}")
+        parts.append(
+            f'<rect x="{x}" y="{y}" width="{CELL - 4}" height="{CELL - 4}" rx="3" fill="#2563eb" '
+            f'fill-opacity="{opacity:.2f}"><title>{words}</title></rect>'
+        )
+    if gold is not None:
+        sure = {tuple(pair) for pair in gold.sure.tolist()}
+        for i, j in gold.possible.tolist():
+            dash = "" if (i, j) in sure else ' stroke-dasharray="3 2"'
+            x, y = LABEL + CELL * j + 1, LABEL + CELL * i + 1
+            parts.append(
+                f'<rect x="{x}" y="{y}" width="{CELL - 2}" height="{CELL - 2}" fill="none" stroke="#d97706" '
+                f'stroke-width="1.6"{dash}/>'
+            )
+    return Markup("".join(parts) + "</svg>")
+
+
+def _cut(word: str, most: int = 16) -> str:
+    return word if len(word) <= most else word[: most - 1] + "…"
+
+
+def _table(aligner: Any, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> Table:
+    counts: Counter[tuple[str, str]] = Counter()
+    best: dict[tuple[str, str], float] = {}
+    for i in range(len(source)):
+        for (a, b), score in zip(aligner.links_[i].tolist(), aligner.scores_[i].tolist(), strict=True):
+            words = source[i][a].lower(), target[i][b].lower()
+            counts[words] += 1
+            best[words] = max(best.get(words, 0.0), score)
+    rows = [(a, b, count, best[a, b]) for (a, b), count in counts.most_common(MAX_TABLE_ROWS)]
+    columns = [Column("source"), Column("target"), Column("links", True), Column("highest score", True)]
+    return Table(columns, rows, f"The {len(rows)} most frequent of {len(counts)} pairs of words.")
+
+
+def _weights(aligner: Any) -> Figure:
+    from tacit.text.alignment.word_pairs import NAMES
+
+    weights = aligner.model_.weights_["weights"]
+    order = np.argsort(-np.abs(weights))[:15]
+    return Figure(
+        bar_chart([NAMES[k] for k in order], [float(abs(weights[k])) for k in order], "size of the weight"),
+        "The features with the largest weights, by size.",
+    )

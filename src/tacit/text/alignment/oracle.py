@@ -20,9 +20,8 @@ from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.text.alignment.known_links import KnownLinks, read_known
-from tacit.text.alignment.tables import PairTables
-from tacit.text.links import read_pairs
+from tacit.text.alignment.links import read_pairs
+from tacit.text.alignment.tables import KnownLinks, PairTables, read_known
 
 CLASSES = np.array([-1, 1])
 """Not parallel, and parallel."""

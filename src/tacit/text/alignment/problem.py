@@ -12,10 +12,9 @@ from tacit.data.parameters import is_list, is_not_negative, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
-from tacit.text.alignment.known_links import as_entries, read_known
+from tacit.text.alignment.links import Links
 from tacit.text.alignment.oracle import CLASSES, AlignmentOracle
-from tacit.text.alignment.tables import pack_tables, read_tables
-from tacit.text.links import Links
+from tacit.text.alignment.tables import as_entries, pack_tables, read_known, read_tables
 
 
 class Alignment(Problem):

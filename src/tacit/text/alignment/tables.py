@@ -1,15 +1,17 @@
-"""Tables of word pairs: which rows belong to which cell of a sentence pair's matrix."""
+"""Sentence pairs as tables: which rows belong to which cell of a matrix of words, and what is known of its links."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from tacit.data.arrays import Array, locate
-from tacit.data.parameters import is_list
+from tacit.data.labels import is_missing
+from tacit.data.parameters import is_list, shorten
 from tacit.data.ragged import Ragged, read_ragged
-from tacit.text.links import MAX_WORDS
+from tacit.text.alignment.links import MAX_WORDS, Links
 
 MAX_CELLS = 1 << 28
 """Cells of the matrices of all sentence pairs, at the most (2 GB of scores)."""
@@ -85,3 +87,77 @@ def pack_tables(pairs: Ragged) -> PairTables:
             f"sentence pair {owner[row]} lists the words {places[row].tolist()} twice; give each pair of words one row"
         )
     return PairTables(np.ascontiguousarray(table[:, 2:]), offsets, shapes, bases, slots)
+
+
+class KnownLinks(NamedTuple):
+    """Gold links of those sentence pairs that have some.
+
+    Parameters
+    ----------
+    is_known : (n,) whether the links of a sentence pair are known
+    is_sure, is_possible : (cells,) by cell; all False where nothing is known
+    most : (n,) how many sure links a matching can have; 0 where nothing is known
+    is_open : (n,) whether several matchings have as many, so that it is hidden which one is meant
+    """
+
+    is_known: Array
+    is_sure: Array
+    is_possible: Array
+    most: Array
+    is_open: Array
+
+
+def read_known(given: Any, tables: PairTables) -> KnownLinks:
+    """From one entry per sentence pair: `Links`, a list of pairs (all of them sure), or None or −1 for unknown."""
+    n = len(tables.shapes)
+    if isinstance(given, KnownLinks):
+        return given
+    if given is not None and (isinstance(given, str | bytes | dict) or not is_list(given)):
+        raise ValueError(f"hidden holds links, one entry per sentence pair, None where unknown; got {shorten(given)}")
+    entries = [None] * n if given is None else list(given)
+    if len(entries) != n:
+        raise ValueError(f"hidden has {len(entries)} entries for {n} sentence pairs; give one each, None if unknown")
+    is_known = np.zeros(n, dtype=bool)
+    is_sure, is_possible = np.zeros((2, tables.bases[-1]), dtype=bool)
+    most, is_open = np.zeros(n), np.zeros(n, dtype=bool)
+    has_row = np.zeros(tables.bases[-1], dtype=bool)
+    has_row[tables.slots] = True
+    for i, entry in enumerate(entries):
+        if _is_unknown(entry):
+            continue
+        try:
+            links = entry if isinstance(entry, Links) else Links(entry)
+        except ValueError as error:
+            raise ValueError(f"hidden[{i}]: {error}") from error
+        is_known[i] = True
+        is_sure[_cells(links.sure, tables, i)] = True
+        is_possible[_cells(links.possible, tables, i)] = True
+        own = slice(tables.bases[i], tables.bases[i + 1])
+        is_sure[own] &= has_row[own]
+        matrix = is_sure[own].reshape(tables.shapes[i])
+        most[i] = matrix[linear_sum_assignment(matrix, maximize=True)].sum()
+        is_open[i] = most[i] < np.count_nonzero(matrix)
+    return KnownLinks(is_known, is_sure, is_possible, most, is_open)
+
+
+def _is_unknown(entry: Any) -> bool:
+    if isinstance(entry, Links) or is_list(entry):
+        return False
+    return is_missing(entry) or (isinstance(entry, int | np.integer) and int(entry) == -1)
+
+
+def _cells(pairs: Array, tables: PairTables, i: int) -> Array:
+    """The cells of links of one sentence pair; an error where a word does not exist."""
+    outside = pairs[(pairs >= tables.shapes[i]).any(axis=1)]
+    if outside.size:
+        n_source, n_target = tables.shapes[i].tolist()
+        raise ValueError(
+            f"hidden[{i}] links the words {outside[0].tolist()}, and its sentences have {n_source} and "
+            f"{n_target} words, counted from 0"
+        )
+    return np.asarray(tables.bases[i] + pairs[:, 0] * tables.shapes[i, 1] + pairs[:, 1])
+
+
+def as_entries(hidden: Any) -> Any:
+    """Entries that can be replaced one by one."""
+    return list(hidden) if isinstance(hidden, Ragged) or is_list(hidden) else hidden

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
+from markupsafe import Markup, escape
 
 from tacit.commands import INPUT_FILE, INTERRUPTED, RECORD, CommandRun, run_options
+from tacit.data.arrays import Array
+from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table
+
+if TYPE_CHECKING:
+    from tacit.text import Document
+    from tacit.text.coreference.resolver import CoreferenceResolver, Link
 
 EXAMPLES = """\b
 Examples:
@@ -62,7 +71,6 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     from tacit.report import render
     from tacit.runtime import Status
     from tacit.text import read_conll, write_conll
-    from tacit.text.coreference.page import coreference_page
     from tacit.text.coreference.resolver import CoreferenceResolver
 
     _check_names(predict)
@@ -116,3 +124,161 @@ def _told(texts: list[Any], resolved: list[Any], learner: str) -> dict[str, Any]
         "mentions resolved": sum(map(len, resolved)),
         "learner": learner,
     }
+
+
+MAX_SHOWN = 10
+"""Documents that the page shows in full."""
+
+MAX_TOKENS = 4000
+"""Tokens of a document that the page shows."""
+
+GOLDEN_ANGLE = 137.508
+"""Degrees between the colours of one cluster and the next: neighbours are always far apart."""
+
+NO_SPACE_BEFORE = frozenset(".,;:!?)]}'’”%") | {"'s", "’s", "n't", "n’t", "'ll", "'ve", "'m", "'d", "'re", "--"}
+NO_SPACE_BEHIND = frozenset("([{‘“")
+
+MEASURES = {
+    "conll": "CoNLL score: the mean of the next three",
+    "muc": "MUC: share of right links (F1)",
+    "b3": "B³: share of right companions per mention (F1)",
+    "ceafe": "CEAF-e: clusters matched one to one (F1)",
+    "lea": "LEA: links weighted by the size of their cluster (F1)",
+    "pairwise": "share of wrong pairs of mentions",
+}
+
+
+def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document], told: dict[str, Any]) -> Page:
+    """The page of a run; the documents hold the predicted clusters."""
+    sections = [Section("How it was learned", _learned(resolver, told))]
+    shown = documents[:MAX_SHOWN]
+    sections += [Section(document.name or "document", list(_shown(resolver, document))) for document in shown]
+    if len(documents) > MAX_SHOWN:
+        more = f"{len(documents) - MAX_SHOWN} more documents are not shown here; their clusters are in the files."
+        sections.append(Section("More documents", [Notice(more)]))
+    return Page("Who is who", f"{len(documents)} documents resolved", sections=sections)
+
+
+def _learned(resolver: CoreferenceResolver, told: dict[str, Any]) -> list[Any]:
+    blocks: list[Any] = [Facts(list(told.items()))]
+    scores = resolver.held_out_
+    if scores:
+        rows = [(MEASURES[name], f"{100 * scores[name]:.1f} %") for name in MEASURES]
+        n = int(scores["documents"])
+        blocks.append(Prose(f"How good it is, on {n} training documents that a model of the others had not seen:"))
+        blocks.append(Facts(rows))
+    else:
+        blocks.append(Notice("Too few documents to hold some out: how good the model is was not measured.", "warning"))
+    return blocks
+
+
+def _shown(resolver: CoreferenceResolver, document: Document) -> Iterator[Any]:
+    if not len(document):
+        yield Notice("No mentions.")
+        return
+    clusters = np.asarray(document.clusters)
+    sizes = np.bincount(clusters)
+    yield Facts(
+        [("mentions", len(document)), ("clusters", int(sizes.size)), ("mentioned once", int((sizes == 1).sum()))]
+    )
+    cut = len(document.tokens) > MAX_TOKENS
+    yield Figure(
+        coloured_text(document),
+        "One colour and number per cluster of two or more mentions."
+        + (f" The first {MAX_TOKENS} tokens of {len(document.tokens)}." if cut else ""),
+    )
+    yield _cluster_table(document, clusters, sizes)
+    yield _link_table(document, resolver.explain(document))
+
+
+def _cluster_table(document: Document, clusters: Array, sizes: Array) -> Table:
+    rows = []
+    for number in np.flatnonzero(sizes > 1).tolist():
+        own = np.flatnonzero(clusters == number).tolist()
+        texts = list(dict.fromkeys(" ".join(document.words(m)) for m in own))
+        rows.append(
+            (
+                number,
+                max(texts, key=lambda text: (text[:1].isupper() and len(text) > 3, -len(text))),
+                len(own),
+                ", ".join(texts[:8]),
+            )
+        )
+    columns = [Column("cluster", True), Column("called"), Column("mentions", True), Column("in the words")]
+    return Table(columns, rows, "Clusters of two or more mentions")
+
+
+def _link_table(document: Document, links: Sequence[Link]) -> Table:
+    rows = [
+        (
+            int(document.clusters[link.mention]),
+            " ".join(document.words(link.mention)),
+            " ".join(document.words(link.earlier)),
+            link.mention - link.earlier,
+            "; ".join(f"{text} +{weight:.2g}" for text, weight in link.reasons),
+        )
+        for link in links
+    ]
+    columns = [
+        Column("cluster", True),
+        Column("mention"),
+        Column("links to"),
+        Column("back", True, "how many mentions before"),
+        Column("strongest features", meaning="what speaks most for the link, with its weight"),
+    ]
+    return Table(columns, rows, "Every link and what speaks for it")
+
+
+def coloured_text(document: Document) -> Markup:
+    """The text with its clusters in colour. Every token is escaped.
+
+    >>> from tacit.text import Document
+    >>> print(coloured_text(Document([["<b>", "ran"]], [(0, 1)], [0])))
+    <p>&lt;b&gt; ran</p>
+    """
+    clusters = np.asarray(document.clusters)
+    sizes = np.bincount(clusters) if clusters.size else np.zeros(0, int)
+    opening: dict[int, list[int]] = {}
+    for m, (start, _) in enumerate(document.mentions.tolist()):
+        if sizes[clusters[m]] > 1:
+            opening.setdefault(start, []).append(m)
+    parts: list[Markup] = []
+    ends = document.mentions[:, 1]
+    is_open: list[int] = []
+    carried: list[int] = []  # mentions that go on from the sentence before
+    place = 0
+    for sentence in document.sentences:
+        if place >= MAX_TOKENS:
+            break
+        parts.append(Markup("<p>"))
+        for i, token in enumerate(sentence):
+            # mentions that cross one another are cut, so that tags stay nested
+            first = min((n for n, m in enumerate(is_open) if ends[m] <= place), default=len(is_open))
+            parts.append(_closing(is_open[first:], clusters, ends, place))
+            again = [m for m in is_open[first:] if ends[m] > place]
+            is_open = is_open[:first]
+            if i and token not in NO_SPACE_BEFORE and sentence[i - 1] not in NO_SPACE_BEHIND:
+                parts.append(Markup(" "))
+            for m in [*carried, *again, *sorted(opening.get(place, []), key=lambda m: -int(ends[m]))]:
+                parts.append(_opening(int(clusters[m])))
+                is_open.append(m)
+            carried = []
+            parts.append(escape(token))
+            place += 1
+        parts += [_closing(is_open, clusters, ends, place), Markup("</p>")]
+        carried, is_open = [m for m in is_open if ends[m] > place], []
+    return Markup("").join(parts)
+
+
+def _opening(number: int) -> Markup:
+    hue = round(number * GOLDEN_ANGLE) % 360
+    style = f"background:hsl({hue} 70% 50% / .22);border-bottom:2px solid hsl({hue} 70% 45%);border-radius:3px"
+    return Markup(f'<span style="{style}">')
+
+
+def _closing(mentions: Sequence[int], clusters: Array, ends: Array, place: int) -> Markup:
+    """Close these spans, the innermost first; a mention that ends shows its number."""
+    text = ""
+    for m in reversed(mentions):
+        text += f"<sub>{int(clusters[m])}</sub></span>" if ends[m] <= place else "</span>"
+    return Markup(text)

@@ -11,11 +11,10 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import is_list, number, one_of, whole_number
 from tacit.data.ragged import Ragged
 from tacit.oracle import Example, Problem, Schema
-from tacit.text.coreference.forest import ForestOracle
-from tacit.text.coreference.left import LeftOracle
-from tacit.text.coreference.packing import pack, read_clusters, read_links
-from tacit.text.files.documents import Document, first_occurrence, read_documents
-from tacit.text.mentions.pairs import FIRST_FEATURE, MentionPairs, read_pairs
+from tacit.text.coreference.link_oracles import ForestOracle, LeftOracle
+from tacit.text.coreference.oracle import pack, read_clusters, read_links
+from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, mention_pairs, read_pairs
+from tacit.text.documents import Document, first_occurrence, read_documents
 
 LINKS = ("left", "forest")
 
@@ -23,7 +22,7 @@ LINKS = ("left", "forest")
 class Coreference(Problem):
     """Clusters of mentions, explained by hidden links: ``s(y, h) = Σ_{(i, j) ∈ h} w·x_ij`` (Yu & Joachims 2009).
 
-    ``X`` holds documents (`tacit.text.Document`), or tables of pairs (`tacit.text.mentions.pairing`). ``y`` holds one
+    ``X`` holds documents (`tacit.text.Document`), or tables of pairs (`tacit.text.mention_pairs`). ``y`` holds one
     number per mention, the same for mentions of the same thing. What is hidden are the links: as users write them, the
     mention that each mention links to, itself where it is new, −1 where unknown.
 
@@ -61,8 +60,6 @@ class Coreference(Problem):
     def read(self, X: Any) -> Ragged:
         if isinstance(X, MentionPairs) or not _holds_documents(X):
             return read_pairs(X)
-        from tacit.text.mentions.pairing import mention_pairs
-
         self.check()
         return read_pairs(mention_pairs(read_documents(X), candidates=int(self.candidates)))
 

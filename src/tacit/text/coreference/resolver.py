@@ -15,10 +15,8 @@ from tacit.learners.application import Application
 from tacit.problems import Coreference
 from tacit.runtime import Status
 from tacit.text import Document, coreference_scores, mention_pairs
-from tacit.text.files.documents import read_documents
-from tacit.text.mentions.pairing import text_templates
-from tacit.text.mentions.pairs import FIRST_FEATURE, MentionPairs
-from tacit.text.mentions.templates import PairTemplates
+from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, PairTemplates, text_templates
+from tacit.text.documents import read_documents
 
 LEARNERS = ("crf", "perceptron")
 MIN_TESTED = 5

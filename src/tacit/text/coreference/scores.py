@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import entries, has_length, is_whole, shorten
 from tacit.data.ragged import Ragged
-from tacit.text.files.documents import Document, first_occurrence
+from tacit.text.documents import Document, first_occurrence
 
 Clusters = list[list[Hashable]]
 """The clusters of one document: each a list of mentions."""

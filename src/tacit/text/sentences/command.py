@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
+from markupsafe import Markup, escape
 
 from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table
+from tacit.runtime import Status
+
+if TYPE_CHECKING:
+    from tacit.text.sentences.finder import Decision, DocumentFile
 
 EXAMPLES = """\b
 Examples:
@@ -44,9 +53,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     """
     from tacit.report import render
     from tacit.runtime import Status
-    from tacit.text.sentences.finder import ReasonFinder
-    from tacit.text.sentences.inputs import read_document_file
-    from tacit.text.sentences.page import reasons_page
+    from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
     finder = ReasonFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
     finder.check_parameters()
@@ -84,3 +91,110 @@ def _line(data: Any, i: int, decision: Any) -> str:
         ],
     }
     return json.dumps(content, ensure_ascii=False) + "\n"
+
+
+SHOWN_DOCUMENTS, SHOWN_WORDS = 12, 25
+"""Documents shown in full, and words per column of the table."""
+
+MAX_LETTERS, MAX_LINES = 84, 60
+"""Letters of a sentence, and sentences of a document, on the page."""
+
+MAX_TABLE_ROWS = 500
+
+
+def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, command: Sequence[str] = ()) -> Page:
+    """The whole page."""
+    known = sum(label is not None for label in data.labels)
+    banner = "Interrupted: this is the best model until then." if finder.status_ is Status.INTERRUPTED else ""
+    facts: list[tuple[str, Any]] = [
+        ("documents", len(data.documents)),
+        ("with a label", known),
+        ("sentences", sum(map(len, data.documents))),
+        ("chosen", f"{float(finder.share):.0%} of the {finder.budget}"),
+    ]
+    told = "There are too few documents to hold some out: the accuracy is unknown."
+    if finder.held_out_ is not None:
+        facts += [(f"held-out accuracy, {name}", f"{value:.3f}") for name, value in finder.held_out_.items()]
+        told = (
+            "Accuracies were measured on folds held out, beside a linear SVM that reads whole documents. The chosen "
+            "sentences are those that moved this model's decision. That is no proof that they moved the writer's."
+        )
+    shown = np.unique(np.linspace(0, len(found) - 1, SHOWN_DOCUMENTS).astype(int))
+    figures = [Figure(document_svg(data.documents[i], found[i]), _caption(data, found[i], int(i))) for i in shown]
+    return Page(
+        "Reasons",
+        f"{len(data.documents)} documents, labels {finder.classes_[0]} and {finder.classes_[1]}",
+        banner,
+        [
+            Section("What was found", [Facts(facts), Prose(told)]),
+            Section("Documents and their decisive sentences", figures),
+            Section("All documents", [_table(data, found)]),
+            Section("Words that count", [_words(finder)]),
+            Section("How to do it again", [Code(shlex.join(command) or "tacit reasons FILE.jsonl --out reasons")]),
+        ],
+    )
+
+
+def _caption(data: DocumentFile, decision: Decision, i: int) -> str:
+    label = data.labels[i]
+    told = "no label given" if label is None else f"labelled {label}"
+    return f"{data.names[i]}: {decision.label} by {decision.margin:.2f}, {told}"
+
+
+def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
+    """The sentences, chosen ones with a bar as long as their score: blue for the decision, orange against it.
+
+    >>> from tacit.text import Decision
+    >>> "<i>" in document_svg(["<i>hostile</i>"], Decision("+", 1.0, []))
+    False
+    """
+    lines, height, left = list(sentences)[:MAX_LINES], 18, 130
+    scores = {reason.place: reason.score for reason in decision.reasons}
+    top = max([abs(score) for score in scores.values()] + [1e-12])
+    tall = height * (len(lines) + 1) + 6
+    title = escape(f"{len(scores)} chosen sentences of {len(sentences)}")
+    parts = [
+        f'<svg viewBox="0 0 680 {tall}" role="img" aria-label="{title}"><title>{title}</title>'
+        '<g font-size="12" fill="currentColor">'
+    ]
+    for place, sentence in enumerate(lines):
+        y = height * (place + 1)
+        cut = sentence if len(sentence) <= MAX_LETTERS else sentence[: MAX_LETTERS - 1] + "…"
+        is_chosen = place in scores
+        if is_chosen:
+            length = 100 * abs(scores[place]) / top
+            colour = "#2563eb" if scores[place] >= 0 else "#d97706"
+            parts.append(
+                f'<rect x="{left - 14 - length:.1f}" y="{y - 11}" width="{length:.1f}" height="12" fill="{colour}">'
+                f"<title>{scores[place]:.3g}</title></rect>"
+            )
+        look = 'font-weight="600"' if is_chosen else 'fill-opacity=".45"'
+        parts.append(f'<text x="{left}" y="{y}" {look}>{escape(cut)}</text>')
+    if len(sentences) > len(lines):
+        parts.append(f'<text x="{left}" y="{height * (len(lines) + 1)}">… {len(sentences) - len(lines)} more</text>')
+    return Markup("".join(parts) + "</g></svg>")
+
+
+def _table(data: DocumentFile, found: Sequence[Decision]) -> Table:
+    rows = []
+    for i, decision in enumerate(found[:MAX_TABLE_ROWS]):
+        best = data.documents[i][decision.reasons[0].place] if decision.reasons else ""
+        rows.append((data.names[i], data.labels[i] or "", decision.label, decision.margin, best))
+    columns = [
+        Column("document"), Column("label"), Column("predicted"), Column("margin", True), Column("strongest sentence")
+    ]  # fmt: skip
+    caption = "" if len(rows) == len(found) else f"The first {len(rows)} of {len(found)}; all are in reasons.jsonl."
+    return Table(columns, rows, caption)
+
+
+def _words(finder: Any) -> Table:
+    weights = finder.model_.weights_["polarity"]
+    order = np.argsort(weights, kind="stable")
+    low, high = order[:SHOWN_WORDS], order[::-1][:SHOWN_WORDS]
+    rows = [
+        (finder.words_[a], float(weights[a]), finder.words_[b], float(weights[b]))
+        for a, b in zip(low, high, strict=True)
+    ]
+    first, second = map(str, finder.classes_)
+    columns = [Column(f"for {first}"), Column("weight", True), Column(f"for {second}"), Column("weight ", True)]
+    return Table(columns, rows, "Words of sentences with the largest weights.")

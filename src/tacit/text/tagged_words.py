@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.parameters import entries, file_path, one_of, shorten
-from tacit.data.reading import MAX_BYTES, find_file, find_folder, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, named, read_text
 
 CONLLU_COLUMNS = {"form": 1, "lemma": 2, "upos": 3, "xpos": 4}
 """Columns of CoNLL-U (https://universaldependencies.org/format.html) that can be read."""
@@ -140,12 +140,6 @@ def _sentences(name: str, given: Any) -> list[list[Any]]:
         if not is_list:
             raise ValueError(f"{name}[{i}] is {shorten(sentence)}; a sentence is a list")
     return [list(sentence) for sentence in sentences]
-
-
-def ewt(part: str = "train", folder: Any = None) -> TaggedWords:
-    """Words and universal tags of the English Web Treebank: "train" or "dev" (``ewt/train.tsv.gz``)."""
-    one_of("part", part, ("train", "dev"))
-    return read_two_columns(find_folder(folder, "ewt") / f"{part}.tsv.gz")
 
 
 def _lines(text: str) -> Iterable[str]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.text.files.documents import Document
-from tacit.text.mentions import lexicon
+from tacit.text.coreference import lexicon
+from tacit.text.documents import Document
 
 TYPES = (
     *lexicon.PRONOUNS, "name", "titled name", "definite", "indefinite", "possessed", "bare", "bare plural",

@@ -18,7 +18,7 @@ from tacit.problems.chain.tags import read_tags
 from tacit.runtime import Status
 from tacit.runtime.deadline import Deadline
 from tacit.solvers import Subgradient
-from tacit.text.word_features import WordFeatures
+from tacit.text.words import WordFeatures
 
 HELD_OUT = 0.1
 """Share of the sentences on which a tagger is tested."""

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.text.files.documents import Document
-from tacit.text.mentions import lexicon
-from tacit.text.mentions.mentions import FORMS, GENDERS, N_PRONOUNS, NUMBERS, ROLES, TYPES, describe, number_of_word
+from tacit.text.coreference import lexicon
+from tacit.text.coreference.mentions import FORMS, GENDERS, N_PRONOUNS, NUMBERS, ROLES, TYPES, describe, number_of_word
+from tacit.text.documents import Document
 
 MATCHES = ("none", "part", "head", "core", "without article", "exact")
 NESTINGS = ("apart", "earlier holds later", "later holds earlier", "overlap", "same span")

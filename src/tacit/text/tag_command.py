@@ -44,8 +44,8 @@ def tag(
     """
     from tacit.report import render
     from tacit.runtime import Status
-    from tacit.text.files.tagged_words import read_tagged, two_columns
-    from tacit.text.tagging.tagger import Tagger
+    from tacit.text.tagged_words import read_tagged, two_columns
+    from tacit.text.tagger import Tagger
 
     inputs = [path for path in (train, wanted, test) if path is not None]
     with run.writing(*inputs) as folder:

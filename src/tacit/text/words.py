@@ -1,4 +1,4 @@
-"""Feature templates for words: sentences in, one sparse row per word out."""
+"""Words: features of words in their sentences, and words as symbols of a vocabulary."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array
-from tacit.data.parameters import entries, is_list_of_text, is_whole, shorten, whole_number
-from tacit.data.ragged import Ragged
-from tacit.text.word_kinds import prefix, suffix, word_shape
+from tacit.data.arrays import Array, is_table
+from tacit.data.parameters import entries, is_list_of_text, is_whole, random_numbers, shorten, whole_number
+from tacit.data.ragged import Ragged, read_ragged
 
-__all__ = ["WordFeatures"]
+__all__ = ["FeatureClusters", "HashedSymbols", "RareWords", "WordFeatures"]
 
 MAX_COLUMNS = 1 << 30
 """Columns of hashed features at the most."""
@@ -227,3 +226,183 @@ def _indicator_table(columns: Array, width: int) -> Any:
     indices = columns[named]
     small = np.int32 if max(width, indices.size) < 2**31 else np.int64
     return sparse.csr_array((np.ones(indices.size), indices.astype(small), indptr.astype(small)), (len(columns), width))
+
+
+SHORTEST_STEM = 1
+"""An affix leaves at least so many letters of its word: shorter words are known by their whole form already."""
+
+
+def word_shape(word: str) -> str:
+    """Capitals as X, other letters as x, digits as 9, runs of the same cut to two.
+
+    >>> word_shape("McDonald's"), word_shape("1,024"), word_shape("U.S.")
+    ("XxXxx'x", '9,99', 'X.X.')
+    """
+    shape: list[str] = []
+    for letter in word:
+        kind = "9" if letter.isdigit() else letter if not letter.isalpha() else "X" if letter.isupper() else "x"
+        if len(shape) < 2 or shape[-1] != kind or shape[-2] != kind:
+            shape.append(kind)
+    return "".join(shape)
+
+
+def prefix(size: int) -> Callable[[str], str | None]:
+    """A function that gives the first letters of a word in lower case, None for a word that is too short.
+
+    >>> prefix(2)("Under"), prefix(2)("is")
+    ('un', None)
+    """
+    return lambda word: word[:size].lower() if len(word) >= size + SHORTEST_STEM else None
+
+
+def suffix(size: int) -> Callable[[str], str | None]:
+    """A function that gives the last letters of a word in lower case, None for a word that is too short.
+
+    >>> suffix(3)("Going"), suffix(3)("sea")
+    ('ing', None)
+    """
+    return lambda word: word[-size:].lower() if len(word) >= size + SHORTEST_STEM else None
+
+
+MAX_CLUSTER_ROWS = 50_000
+"""Rows that clusters are learned from; of more, so many are drawn."""
+
+
+class Vocabulary(BaseEstimator):  # type: ignore[misc]
+    """Base of the vocabularies: their files."""
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+
+class RareWords(Vocabulary):
+    """Frequent words as they are; others by their shape and their last letters, those of rare endings by shape alone.
+
+    Parameters
+    ----------
+    min_count : how often a word, or an ending with its shape, must occur in training to be a symbol of its own
+    suffix : letters of the ending
+
+    >>> words = RareWords(min_count=2).fit([["the", "the", "walking", "talking"], ["the", "Paris"]])
+    >>> words.transform([["the", "parking", "Rome"]]).values.tolist()
+    ['the', '<xx ing>', '<Xxx>']
+    """
+
+    def __init__(self, min_count: int = 3, suffix: int = 3) -> None:
+        self.min_count = min_count
+        self.suffix = suffix
+
+    def fit(self, X: Any, y: Any = None) -> RareWords:
+        self._check_parameters()
+        words, ids, _ = number_words(X)
+        counts = np.bincount(ids, minlength=len(words))
+        kept = [word for word, count in zip(words, counts.tolist(), strict=True) if count >= self.min_count]
+        endings: dict[str, int] = {}
+        for word, count in zip(words, counts.tolist(), strict=True):
+            if count < self.min_count:
+                ending = self._ending(word)
+                endings[ending] = endings.get(ending, 0) + count
+        frequent = [ending for ending, count in endings.items() if count >= self.min_count]
+        self.symbols_ = np.array(sorted({*kept, *frequent}) or [""])
+        return self
+
+    def transform(self, X: Any) -> Ragged:
+        check_is_fitted(self)
+        words, ids, offsets = number_words(X)
+        known = set(self.symbols_.tolist())
+        symbols = []
+        for word in words:
+            ending = self._ending(word)
+            symbols.append(word if word in known else ending if ending in known else f"<{word_shape(word)}>")
+        return Ragged(np.array(symbols)[ids], offsets)
+
+    def _ending(self, word: str) -> str:
+        return f"<{word_shape(word)} {word[-int(self.suffix) :].lower()}>" if self.suffix else f"<{word_shape(word)}>"
+
+    def _check_parameters(self) -> None:
+        whole_number("min_count", self.min_count)
+        whole_number("suffix", self.suffix, 0, 20)
+
+    def check(self) -> None:
+        self._check_parameters()
+        symbols = getattr(self, "symbols_", np.array([""]))
+        if not is_table(symbols, 1, "U"):
+            raise ValueError(f"symbols_ is {shorten(symbols)}, no vector of words")
+
+
+class FeatureClusters(Vocabulary):
+    """Feature vectors by the nearest of some centres, which k-means finds: pixels of letters, measurements, ...
+
+    Parameters
+    ----------
+    n_clusters : how many symbols there are
+    random_state : of the centres' start
+
+    >>> tables = [[[0.0, 0.1], [5.0, 5.1]], [[0.1, 0.0]]]
+    >>> codes = FeatureClusters(2).fit(tables).transform(tables).values
+    >>> bool(codes[0] == codes[2] != codes[1])
+    True
+    """
+
+    def __init__(self, n_clusters: int = 200, random_state: Any = 0) -> None:
+        self.n_clusters = n_clusters
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> FeatureClusters:
+        from sklearn.cluster import KMeans
+
+        self._check_parameters()
+        rows = read_ragged(X, "sequence", "token").values
+        rng = random_numbers(self.random_state)
+        if rows.shape[0] > MAX_CLUSTER_ROWS:
+            rows = rows[np.sort(rng.permutation(rows.shape[0])[:MAX_CLUSTER_ROWS])]
+        n = min(int(self.n_clusters), rows.shape[0])
+        self.centres_ = np.asarray(KMeans(n, n_init=1, random_state=rng).fit(rows).cluster_centers_, dtype=np.float64)
+        return self
+
+    def transform(self, X: Any) -> Ragged:
+        from sklearn.metrics import pairwise_distances_argmin
+
+        check_is_fitted(self)
+        table = read_ragged(X, "sequence", "token")
+        if table.values.shape[1] != self.centres_.shape[1]:
+            raise ValueError(
+                f"X has {table.values.shape[1]} features, but FeatureClusters learned from {self.centres_.shape[1]}"
+            )
+        return Ragged(pairwise_distances_argmin(table.values, self.centres_), table.offsets)
+
+    def _check_parameters(self) -> None:
+        whole_number("n_clusters", self.n_clusters)
+
+    def check(self) -> None:
+        self._check_parameters()
+        if hasattr(self, "centres_") and not is_table(self.centres_, 2, "f"):
+            raise ValueError(f"centres_ is {shorten(self.centres_)}, no table of finite numbers")
+
+
+class HashedSymbols(Vocabulary):
+    """Words by a hash: nothing is learned, and there are never more symbols than columns; words may share one.
+
+    Parameters
+    ----------
+    columns : how many symbols there are at the most
+
+    >>> bool((HashedSymbols(10).fit([["a"]]).transform([["cat", "dog"]]).values < 10).all())
+    True
+    """
+
+    def __init__(self, columns: int = 1000) -> None:
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any = None) -> HashedSymbols:
+        self.check()
+        return self
+
+    def transform(self, X: Any) -> Ragged:
+        words, ids, offsets = number_words(X)
+        hashes = [zlib.crc32(word.encode("utf-8", "surrogatepass")) % int(self.columns) for word in words]
+        return Ragged(np.array(hashes, dtype=np.int64)[ids], offsets)
+
+    def check(self) -> None:
+        whole_number("columns", self.columns, 1, 1 << 30)

@@ -1,0 +1,434 @@
+"""Documents with mentions, and their files: CoNLL-2012 and JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.data.parameters import entries, file_path, is_whole, shorten
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """Tokens, the mentions among them, and who is who where that is known.
+
+    Parameters
+    ----------
+    sentences : a list of sentences, each a list of tokens
+    mentions : one pair (start, end) per mention: places among all tokens of the document, the end not included. They
+        come in the order of their starts, may be nested, and may occur twice
+    clusters : one number per mention, the same for mentions of the same thing; None where that is not known
+    name, part : as files name the document
+    lines : what a CoNLL file has in front of the last column, one text per token; None for other sources
+    blank : what its last column has where there is no mention
+
+    >>> text = Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)], [0, 1, 0])
+    >>> text.words(1), text.clusters.tolist()
+    (['her', 'sister'], [0, 1, 0])
+    """
+
+    sentences: Sequence[Sequence[str]]
+    mentions: Any
+    clusters: Any = None
+    name: str = ""
+    part: str = "0"
+    lines: Sequence[str] | None = field(default=None, repr=False)
+    blank: str = "-"
+
+    def __post_init__(self) -> None:
+        where = f"document {shorten(self.name)}" if self.name else "a document"
+        sentences = _read_sentences(self.sentences, where)
+        object.__setattr__(self, "sentences", sentences)
+        n_tokens = sum(map(len, sentences))
+        object.__setattr__(self, "mentions", _read_spans(self.mentions, n_tokens, where))
+        if self.clusters is not None:
+            object.__setattr__(self, "clusters", _read_clusters(self.clusters, len(self.mentions), where))
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """The tokens of all sentences."""
+        return [token for sentence in self.sentences for token in sentence]
+
+    @cached_property
+    def sentence_of(self) -> Array:
+        """The sentence that each token is in."""
+        return np.repeat(np.arange(len(self.sentences)), [len(sentence) for sentence in self.sentences])
+
+    def words(self, mention: int) -> list[str]:
+        """The tokens of a mention."""
+        start, end = self.mentions[mention]
+        return self.tokens[start:end]
+
+    def with_clusters(self, clusters: Any) -> Document:
+        """The same text and mentions with these clusters."""
+        return replace(self, clusters=clusters)
+
+    def __len__(self) -> int:
+        return len(self.mentions)
+
+
+def first_occurrence(clusters: Array) -> Array:
+    """Clusters numbered in the order in which they first occur: 0, 1, 2, …
+
+    >>> first_occurrence(np.array([7, 3, 7, 9]))
+    array([0, 1, 0, 2])
+    """
+    _, first, place = np.unique(clusters, return_index=True, return_inverse=True)
+    rank = np.empty(first.size, dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(first.size)
+    return np.asarray(rank[place])
+
+
+def read_documents(documents: Any) -> list[Document]:
+    """Check that something is a list of documents; one alone counts as a list of one."""
+    if isinstance(documents, Document):
+        return [documents]
+    listed = entries("documents", documents, "a list of tacit.text.Document")
+    for i, document in enumerate(listed):
+        if not isinstance(document, Document):
+            raise TypeError(
+                f"entry {i} of the documents is {shorten(document)}; write tacit.text.Document(sentences, mentions)"
+            )
+    return listed
+
+
+def _read_sentences(sentences: Any, where: str) -> tuple[tuple[str, ...], ...]:
+    listed = []
+    for i, sentence in enumerate(entries(f"the text of {where}", sentences, "a list of sentences")):
+        tokens = entries(f"sentence {i} of {where}", sentence, "a list of tokens")
+        wrong = [token for token in tokens if not isinstance(token, str)]
+        if wrong:
+            raise ValueError(f"sentence {i} of {where} holds {shorten(wrong[0])}, which is no text; tokens are strings")
+        listed.append(tuple(tokens))
+    return tuple(listed)
+
+
+def _read_spans(mentions: Any, n_tokens: int, where: str) -> Array:
+    listed = entries(f"mentions of {where}", mentions, "pairs (start, end) of tokens")
+    if not listed:
+        return np.zeros((0, 2), dtype=np.int64)
+    try:
+        spans = np.asarray(listed)
+    except ValueError:
+        spans = np.empty(0)
+    if spans.ndim != 2 or spans.shape[1] != 2 or spans.dtype.kind not in "iu":
+        raise ValueError(f"mentions of {where} are pairs (start, end) of tokens, got {shorten(mentions)}")
+    spans = spans.astype(np.int64)
+    wrong = np.flatnonzero((spans[:, 0] < 0) | (spans[:, 1] <= spans[:, 0]) | (spans[:, 1] > n_tokens))
+    if wrong.size:
+        i = int(wrong[0])
+        raise ValueError(
+            f"mention {i} of {where} is {tuple(spans[i].tolist())}, and the document has {n_tokens} tokens; a mention "
+            "is (start, end) with 0 <= start < end, the end not included"
+        )
+    falls = np.flatnonzero(np.diff(spans[:, 0]) < 0)
+    if falls.size:
+        i = int(falls[0])
+        raise ValueError(
+            f"mention {i + 1} of {where} starts before mention {i}; sort the mentions, and their clusters, by start"
+        )
+    return spans
+
+
+def _read_clusters(clusters: Any, n: int, where: str) -> Array:
+    try:
+        numbers = np.asarray(clusters)
+    except ValueError:
+        numbers = np.empty(())
+    if numbers.shape == (0,):
+        numbers = numbers.astype(np.int64)
+    if numbers.shape != (n,) or not all(is_whole(value) and -(2**63) <= value < 2**63 for value in numbers.tolist()):
+        raise ValueError(
+            f"clusters of {where} are {shorten(clusters)}, and it has {n} mentions; give one whole number per mention"
+        )
+    return numbers.astype(np.int64)
+
+
+BEGIN = re.compile(r"#begin document \((?P<name>.*)\);(?: part (?P<part>\S+))?\s*$")
+BRACKET = re.compile(r"^(\()?(\d+)(\))?$")
+BLANKS = ("-", "_", "*", "")
+"""What the last column may have where there is no mention."""
+
+WORD_COLUMN = 3
+LEAST_COLUMNS = 5
+
+
+def read_conll(paths: Any) -> list[Document]:
+    """The documents of CoNLL-2012 files, one after the other, with their mentions and clusters.
+
+    Mentions come in the order of their starts, of two with the same start the longer first. Clusters are numbered in
+    the order in which they occur, so that the numbers in a file mean nothing beyond being equal or not. The word is
+    the fourth column, brackets such as ``(12|(3)`` are the last one; both tabs and blanks may separate columns.
+
+    Parameters
+    ----------
+    paths : one path, or a list of them
+
+    >>> import tempfile, pathlib
+    >>> lines = ["#begin document (tale); part 0", *(f"tale 0 {i} {word} - {last}" for i, (word, last) in
+    ...          enumerate([("Alice", "(4)"), ("saw", "-"), ("her", "(9|(4)"), ("sister", "9)")])), "", "#end document"]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (path := pathlib.Path(folder, "tale.conll")).write_text("\\n".join(lines))
+    ...     tale = read_conll(path)[0]
+    >>> tale.name, tale.mentions.tolist(), tale.clusters.tolist()
+    ('tale', [[0, 1], [2, 4], [2, 3]], [0, 1, 0])
+    """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    return [document for path in listed for document in _read_file(file_path("path", path))]
+
+
+def write_conll(path: Any, documents: Any) -> None:
+    """Write documents with their clusters to one CoNLL-2012 file.
+
+    What the other columns of a document held when `read_conll` read it is written as it was. Clusters are numbered in
+    the order in which they occur.
+    """
+    lines = [line for document in read_documents(documents) for line in conll_lines(document)]
+    file_path("path", path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def conll_lines(document: Document) -> Iterator[str]:
+    """The lines of one document."""
+    if document.clusters is None:
+        raise ValueError(f"document {shorten(document.name)} has no clusters to write; see Document.with_clusters")
+    brackets = _brackets(document)
+    yield f"#begin document ({document.name}); part {document.part}"
+    place = 0
+    for sentence in document.sentences:
+        for i, token in enumerate(sentence):
+            front = f"{document.name or 'document'}\t{document.part}\t{i}\t{_one_word(token)}\t_\t"
+            front = front if document.lines is None else document.lines[place]
+            yield front + ("|".join(brackets[place]) or document.blank)
+            place += 1
+        yield ""
+    yield "#end document"
+
+
+class _Lines(NamedTuple):
+    """One document as its file has it: a name, a part, and the numbered lines of every sentence."""
+
+    name: str
+    part: str
+    sentences: list[list[tuple[int, str]]]
+
+
+def _read_file(path: Path) -> Iterator[Document]:
+    where = shorten(str(path))
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
+    found = False
+    for part in _split(text.splitlines(), where):
+        found = True
+        yield _from_lines(part, where)
+    if not found:
+        raise ValueError(f"{where} holds no document: a CoNLL-2012 file has lines '#begin document (name); part 0'")
+
+
+def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
+    now: _Lines | None = None
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#begin document"):
+            if now is not None:
+                raise ValueError(
+                    f"{where}, line {number}: a document begins inside of another; '#end document' is missing"
+                )
+            match = BEGIN.match(line)
+            if match is None:
+                raise ValueError(f"{where}, line {number}: {shorten(line)}; write '#begin document (name); part 0'")
+            now = _Lines(match["name"], match["part"] or "0", [[]])
+        elif line.startswith("#end document"):
+            if now is None:
+                raise ValueError(f"{where}, line {number}: '#end document' without a beginning")
+            yield now
+            now = None
+        elif line.startswith("#") and len(line.split()) < LEAST_COLUMNS:
+            continue
+        elif not line.strip():
+            if now is not None and now.sentences[-1]:
+                now.sentences.append([])
+        elif now is None:
+            raise ValueError(f"{where}, line {number}: {shorten(line)} stands outside of a document")
+        else:
+            now.sentences[-1].append((number, line))
+    if now is not None:
+        raise ValueError(f"{where}: document {shorten(now.name)} has no '#end document'; the file may be cut")
+
+
+def _from_lines(part: _Lines, where: str) -> Document:
+    sentences: list[list[str]] = []
+    fronts: list[str] = []
+    spans: list[tuple[int, int, int]] = []
+    blank = "-"
+    for lines in part.sentences:
+        words = []
+        opened: dict[str, list[int]] = {}
+        for number, line in lines:
+            word, front, last = _columns(line, f"{where}, line {number}")
+            place = len(fronts)
+            words.append(word)
+            fronts.append(front)
+            if last in BLANKS:
+                blank = last
+                continue
+            # what closes here was opened before: a mention of this token alone is written (3)
+            for bracket in sorted(last.split("|"), key=lambda bracket: bracket.startswith("(")):
+                match = BRACKET.match(bracket)
+                if match is None or not (match[1] or match[3]):
+                    raise ValueError(
+                        f"{where}, line {number}: {shorten(last)} is no column of mentions, like (3, (3) or 3)"
+                    )
+                if match[1]:
+                    opened.setdefault(match[2], []).append(place)
+                if match[3]:
+                    if not opened.get(match[2]):
+                        raise ValueError(
+                            f"{where}, line {number}: {shorten(bracket)} closes a mention that is not open"
+                        )
+                    spans.append((opened[match[2]].pop(), place + 1, int(match[2])))
+        left = [number for number, starts in opened.items() if starts]
+        if left:
+            raise ValueError(
+                f"{where}, line {lines[-1][0]}: a mention ({left[0]} is still open where its sentence ends"
+            )
+        if words:
+            sentences.append(words)
+    spans.sort(key=lambda span: (span[0], -span[1]))
+    table = np.array(spans, dtype=object).reshape(-1, 3)
+    seen: dict[int, int] = {}
+    clusters = [seen.setdefault(number, len(seen)) for number in table[:, 2]]
+    mentions = table[:, :2].astype(np.int64)
+    return Document(sentences, mentions, clusters, part.name, part.part, tuple(fronts), blank)
+
+
+def _columns(line: str, where: str) -> tuple[str, str, str]:
+    """The word, everything in front of the last column, and the last column."""
+    if "\t" in line:
+        columns = line.split("\t")
+        front, last = line[: len(line) - len(columns[-1])], columns[-1].strip()
+    else:
+        columns = line.split()
+        last = columns[-1]
+        front = line[: line.rstrip().rfind(last)]
+    if len(columns) < LEAST_COLUMNS:
+        raise ValueError(f"{where}: {len(columns)} columns, at least {LEAST_COLUMNS} are needed: {shorten(line)}")
+    return columns[WORD_COLUMN], front, last
+
+
+def _brackets(document: Document) -> list[list[str]]:
+    """The brackets of every token: what closes, what opens and closes, what opens, the outermost first."""
+    numbers = _numbered(document.clusters)
+    closing: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
+    opening: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
+    for (start, end), number in zip(document.mentions.tolist(), numbers, strict=True):
+        if end - start == 1:
+            opening[start].append((-end, f"({number})"))
+        else:
+            opening[start].append((-end, f"({number}"))
+            closing[end - 1].append((-start, f"{number})"))
+    return [
+        [text for _, text in sorted(closes, key=_first)] + [text for _, text in sorted(opens, key=_first)]
+        for closes, opens in zip(closing, opening, strict=True)
+    ]
+
+
+def _first(entry: tuple[int, str]) -> int:
+    return entry[0]
+
+
+def _numbered(clusters: Array) -> Iterable[int]:
+    seen: dict[int, int] = {}
+    return [seen.setdefault(number, len(seen)) for number in clusters.tolist()]
+
+
+def _one_word(token: str) -> str:
+    """A token as a column can hold it."""
+    return "_".join(token.split()) or "_"
+
+
+def read_json(path: Any) -> list[Document]:
+    """The documents of a JSON file: one object, a list of objects, or one object per line.
+
+    The keys are those that neural coreference systems use: ``sentences`` (lists of tokens), ``clusters`` (lists of
+    mentions, a mention being its first and its last token among all tokens of the document, **both included**) and
+    ``doc_key``. ``mentions`` lists mentions without a cluster; a file without ``clusters`` has only those.
+
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "tale.json")
+    ...     write_json(path, [Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)], [0, 1, 0])])
+    ...     tale = read_json(path)[0]
+    >>> tale.mentions.tolist(), tale.clusters.tolist()
+    ([[0, 1], [2, 4], [2, 3]], [0, 1, 0])
+    """
+    source = file_path("path", path)
+    where = shorten(str(source))
+    try:
+        text = source.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
+    try:
+        try:
+            found = json.loads(text)
+            entries = found if isinstance(found, list) else [found]
+        except json.JSONDecodeError:
+            entries = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{where} is neither JSON nor JSON lines: {error}") from error
+    if not entries:
+        raise ValueError(f"{where} holds no document")
+    return [_from_json(entry, f"{where}, document {i}") for i, entry in enumerate(entries)]
+
+
+def write_json(path: Any, documents: Any) -> None:
+    """Write documents as JSON lines, in the form that `read_json` takes."""
+    lines = [json.dumps(_entry(document), ensure_ascii=False) for document in read_documents(documents)]
+    file_path("path", path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _entry(document: Document) -> dict[str, Any]:
+    spans = [[start, end - 1] for start, end in document.mentions.tolist()]
+    entry: dict[str, Any] = {"doc_key": document.name, "sentences": [list(s) for s in document.sentences]}
+    if document.clusters is None:
+        return entry | {"mentions": spans}
+    groups: dict[int, list[list[int]]] = {}
+    for span, number in zip(spans, document.clusters.tolist(), strict=True):
+        groups.setdefault(number, []).append(span)
+    return entry | {"clusters": list(groups.values())}
+
+
+def _from_json(entry: Any, where: str) -> Document:
+    if not isinstance(entry, dict) or "sentences" not in entry:
+        raise ValueError(f"{where} is {shorten(entry)}; it needs the key 'sentences', a list of lists of tokens")
+    if "clusters" not in entry and "mentions" not in entry:
+        raise ValueError(f"{where} has neither 'clusters' nor 'mentions'")
+    groups = [*_listed(entry, "clusters", where), *([span] for span in _listed(entry, "mentions", where))]
+    spans, numbers = [], []
+    for number, group in enumerate(groups):
+        for span in group if isinstance(group, list) else [group]:
+            is_pair = isinstance(span, list) and len(span) == 2 and all(type(place) is int for place in span)
+            if not is_pair:
+                raise ValueError(f"{where} has the mention {shorten(span)}; it is [first token, last token]")
+            spans.append((span[0], span[1] + 1))
+            numbers.append(number)
+    order = sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1]))
+    mentions = np.array([spans[i] for i in order], dtype=np.int64).reshape(-1, 2)
+    clusters = [numbers[i] for i in order] if "clusters" in entry else None
+    return Document(entry["sentences"], mentions, clusters, str(entry.get("doc_key", "")))
+
+
+def _listed(entry: dict[str, Any], key: str, where: str) -> list[Any]:
+    value = entry.get(key, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{where}: {key} is {shorten(value)}, not a list")
+    return value

@@ -1,1 +1,0 @@
-"""Mentions of a text and the pairs that may refer to the same thing."""

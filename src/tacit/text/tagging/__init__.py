@@ -1,1 +1,0 @@
-"""Tags of words: the application and its command."""

@@ -29,22 +29,26 @@ from tacit.vision.boxes import overlap
 from tacit.vision.detectors import (
     LABEL_WINDOWS,
     LATENT_C,
-    best_windows,
-    boxes_of,
     centre_boxes,
-    find_boxes,
+    choose_detector,
     learn_components,
     learn_latent,
     learn_shared,
-    measure_temperature,
+    mean_length,
     nearest_windows,
-    settle_boxes,
-    window_scores,
 )
 from tacit.vision.locator import HANDMADE_PARTS
-from tacit.vision.locator_recipe import choose_detector, mean_length
 from tacit.vision.maps import GradientMap, handmade_maps
-from tacit.vision.maps.window_maps import WindowMaps, place_windows
+from tacit.vision.maps.window_maps import (
+    WindowMaps,
+    best_windows,
+    boxes_of,
+    expected_boxes,
+    find_boxes,
+    measure_temperature,
+    place_windows,
+    window_scores,
+)
 from tacit.vision.photos import read_photo
 
 SPLITS = {"net": 10, "hand-made": 8}
@@ -182,7 +186,7 @@ def _run_split(scores: Scores, data: Data, train: np.ndarray, test: np.ndarray, 
         told = f"boxes of {share:.0%}" if share < 1 else "all boxes"
         weights = chosen.own[:, 0] + chosen.shared
         temperature = measure_temperature(reduced, window_scores(reduced, weights[data.labels[train]]))
-        boxes = settle_boxes(unseen, window_scores(unseen, weights[said]), temperature)[0]
+        boxes = expected_boxes(unseen, window_scores(unseen, weights[said]), temperature)[0]
         add(f"**Locator, {told}**", boxes, right, seconds)
         add(f"{told}, the best window alone", boxes_of(unseen, best_windows(unseen, weights[said])))
         if share < 1:

@@ -19,7 +19,7 @@ from tacit import IterativeLatentSVM, RegionGraphs, SelfPaced, StructuredSVM, re
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_SCALES
 from tacit.vision.regions.labels import tightest_box
-from tacit.vision.segmenter import FOLDS, choose_C, count_filled, learn_regions, region_problem, share_right
+from tacit.vision.segmenter import FOLDS, C_with_filled_boxes, accuracy_and_iou, choose_C, learn_regions, region_problem
 from tacit.vision.segmenter_command import read_mask
 
 DRAWS = 9
@@ -125,7 +125,7 @@ class _Data:
         return self.compare(found, self.test)
 
     def compare(self, found: list[np.ndarray], images: np.ndarray) -> tuple[float, float]:
-        accuracy, iou = share_right(found, [self.masks[i] for i in images])
+        accuracy, iou = accuracy_and_iou(found, [self.masks[i] for i in images])
         return 100 * accuracy, 100 * iou
 
     def ceiling(self) -> tuple[str, str]:
@@ -210,7 +210,7 @@ def _weakly_labelled(data: _Data, order: np.ndarray, n: int, kind: str) -> tuple
 def _fit_weak(data: _Data, order: np.ndarray, n: int, kind: str, C: float) -> Any:
     """As a Segmenter learns."""
     graphs, y, masks, boxes, weak = _weakly_labelled(data, order, n, kind)
-    C = count_filled(C, n, len(order) - n) if kind == "boxes" else C
+    C = C_with_filled_boxes(C, n, len(order) - n) if kind == "boxes" else C
     return learn_regions(graphs, y, masks, boxes, C, weak, verbose=0)[0]
 
 

@@ -7,7 +7,7 @@ from PIL import Image
 from tacit import window_maps, windows
 from tacit.vision.hog_windows import _normalised
 from tacit.vision.maps import CalledMap, ColourMap, GradientMap, MapStack, NetworkMap, TextureMap, WordMap
-from tacit.vision.maps.pooling import RING, plan_pooling, pool, spread
+from tacit.vision.maps.pooling import RING, plan_pooling, pool, pool_adjoint
 from tacit.vision.maps.window_maps import WindowMaps, place_windows
 from tacit.vision.photos import read_photo
 from tests.tiny_network import CELL, filters, photo, write_network
@@ -76,7 +76,7 @@ def test_pooling_equals_sums_over_cells_wherever_windows_begin(contrast, parts):
         table = maps[CELLS[i] : CELLS[i + 1]].reshape(*GRIDS[i], parts**2, 3)
         np.testing.assert_allclose(found[m], pooled_by_hand(table, box, SIZES[i], contrast, parts), atol=1e-10)
     back = rng.standard_normal(found.shape)
-    assert np.isclose((back * found).sum(), (spread(back, CELLS, GRIDS, plan, offsets) * maps).sum())
+    assert np.isclose((back * found).sum(), (pool_adjoint(back, CELLS, GRIDS, plan, offsets) * maps).sum())
 
 
 def test_pooled_gradients_are_those_of_windows_where_cells_align():

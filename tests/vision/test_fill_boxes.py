@@ -7,7 +7,7 @@ from tacit import IterativeLatentSVM, RegionGraphs, RegionLabels, load, regions,
 from tacit.apps import Segmenter
 from tacit.vision.regions.features import REGION_FEATURES, describe_regions
 from tacit.vision.regions.labels import tightest_box
-from tacit.vision.segmenter import CHOICES, fill_boxes, region_problem, share_right
+from tacit.vision.segmenter import CHOICES, accuracy_and_iou, fill_boxes, region_problem
 
 pytest.importorskip("skimage")
 
@@ -39,7 +39,7 @@ def planted():
 
 
 def overlap(graphs, labels, masks):
-    return share_right([own == 1 for own in graphs.paint(labels)][4:], masks[4:])[1]
+    return accuracy_and_iou([own == 1 for own in graphs.paint(labels)][4:], masks[4:])[1]
 
 
 def test_a_model_that_sees_the_box_fills_it_in_better(planted):
@@ -88,7 +88,7 @@ def test_a_segmenter_completes_by_the_box_and_predicts_without(planted, tmp_path
     y = weak_labels(graphs, given, boxes)
     app = Segmenter(C=10, verbose=0).fit_regions(graphs, y, given, boxes)
     completed = app.complete(graphs, y, boxes)
-    assert share_right(completed[4:], masks[4:])[1] > 0.9
+    assert accuracy_and_iou(completed[4:], masks[4:])[1] > 0.9
     app.save(tmp_path / "model.tacit")
     again = load(tmp_path / "model.tacit")
     for one, other in zip(completed, again.complete(graphs, y, boxes), strict=True):

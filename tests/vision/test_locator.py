@@ -9,11 +9,10 @@ from tacit import load
 from tacit.apps import Locator
 from tacit.problems import Detection
 from tacit.vision.boxes import overlap
-from tacit.vision.detectors import best_types, best_windows, boxes_of, settle_boxes, window_scores
+from tacit.vision.detectors import choose_detector
 from tacit.vision.locator_command import Photos
 from tacit.vision.locator_page import locator_page
-from tacit.vision.locator_recipe import choose_detector
-from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.maps.window_maps import WindowMaps, best_types, best_windows, boxes_of, expected_boxes, window_scores
 from tests.vision.test_detection import planted
 
 QUIET = {"verbose": 0, "n_jobs": 1, "random_state": 0}
@@ -47,10 +46,10 @@ def test_boxes_are_the_best_windows_when_cold_and_means_of_windows_around_them_w
     X, _, _ = planted(30)
     weights = np.array([1.0, 1.0, 0.0, 0.0])
     scores = window_scores(X, weights)
-    cold, sure = settle_boxes(X, scores, 1e-9)
+    cold, sure = expected_boxes(X, scores, 1e-9)
     np.testing.assert_allclose(cold, boxes_of(X, best_windows(X, weights)))
     np.testing.assert_allclose(sure, 1.0)
-    warm, less = settle_boxes(X, scores, 0.2 * scores.std())
+    warm, less = expected_boxes(X, scores, 0.2 * scores.std())
     assert (less < 1).all()
     assert not np.allclose(warm, cold)
     assert (overlap(warm, cold) > 0.25).all()
@@ -60,7 +59,7 @@ def test_boxes_are_the_best_windows_when_cold_and_means_of_windows_around_them_w
 
 def test_a_box_is_no_mean_of_two_places():
     X = WindowMaps.of_maps([np.ones((4, 8, 1))], [(80, 40)], 10, windows=[[[0, 0, 20, 20], [60, 20, 80, 40]]])
-    found, sure = settle_boxes(X, np.array([1.0, 1.0]), 1.0)
+    found, sure = expected_boxes(X, np.array([1.0, 1.0]), 1.0)
     np.testing.assert_allclose(found, [[0, 0, 20, 20]])
     np.testing.assert_allclose(sure, 0.5)
 

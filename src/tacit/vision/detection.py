@@ -26,7 +26,7 @@ from tacit.problems.classes.problem import ClassProblem
 from tacit.problems.shared.row_sums import add_rows
 from tacit.vision.boxes import nearest
 from tacit.vision.maps.photo_maps import MapShards
-from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool, spread
+from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool, pool_adjoint
 from tacit.vision.maps.window_maps import WindowMaps, read_window_maps
 from tacit.vision.window_types import WindowLoss, join_hidden, known_window, read_windows_and_types
 
@@ -359,7 +359,7 @@ class WindowScores(EnumerableOracle):
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         own = self._part(rows)
         values = V.reshape(self.n_labels, -1, self._types).transpose(1, 0, 2)
-        cells = spread(values.reshape(len(values), -1), own.cells, own.grids, own.plan, own.windows)
+        cells = pool_adjoint(values.reshape(len(values), -1), own.cells, own.grids, own.plan, own.windows)
         sums = cells.reshape(len(cells), -1).T @ own.table
         out = self._filled(sums.reshape(cells.shape[1], self.n_labels, self._types, -1), values.sum(axis=0))
         if "image" in self._names:
@@ -383,7 +383,7 @@ class WindowScores(EnumerableOracle):
         window, kind = np.divmod(states, self._types)
         plan = own.plan.take(own.windows[:-1] - own.windows[0] + window)
         n = len(labels)
-        cells = spread(coef[:, None], own.cells, own.grids, plan, np.arange(n + 1))[:, :, 0]
+        cells = pool_adjoint(coef[:, None], own.cells, own.grids, plan, np.arange(n + 1))[:, :, 0]
         place, piece = np.nonzero(cells)
         block = np.repeat(labels * self._types + kind, np.diff(own.cells))[place]
         pieces, blocks = cells.shape[1], self.n_labels * self._types

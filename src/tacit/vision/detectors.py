@@ -1,12 +1,12 @@
-"""The ways to weigh windows: the principal component of a class, a latent SVM on labels, a detector from boxes.
+"""Which windows show the object: the principal component of a class, a latent SVM on labels, a detector from boxes; and
+which of these to take, chosen on what was drawn, or on how far two of them agree where nothing was.
 
-Each returns weights of `Detection` on maps that are reduced already: (K, d) by class, or (d,) shared by all. Where
-windows have ``parts × parts`` pieces, d counts the features of all pieces.
+Each has weights of `Detection` on maps that are reduced already: (K, d) by class, or (d,) shared by all. Where windows
+have ``parts × parts`` pieces, d counts the features of all pieces.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any, NamedTuple
 
@@ -15,24 +15,39 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit import LatentSVM, StructuredSVM
 from tacit.data.arrays import Array
+from tacit.data.labels import find_labels
 from tacit.runtime import Status
 from tacit.vision.boxes import overlap
-from tacit.vision.detection import Detection
-from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.detection import Detection, nearest_windows
+from tacit.vision.maps.window_maps import (
+    SAME,
+    WindowMaps,
+    best_windows,
+    boxes_of,
+    find_boxes,
+    measure_temperature,
+    window_scores,
+)
 from tacit.vision.window_types import start_types
 
+MIN_AGREEMENT = 0.5
+"""Share of the photos of a class in which two methods must place the same box for the class to be trusted."""
+MIN_AGREED = 8
+"""Photos in which two methods agree from which on a detector is learned from them."""
+AGREED_C = 3.0
+MIN_DRAWN = 4
+"""Drawn boxes from which on some are held out to choose by."""
+FOLDS = 4
+MAX_CHOOSING = 60
+"""Drawn boxes that the choice is made on at the most, evenly spread: more take long and change little."""
+ENOUGH_GAIN = 0.01
+"""Mean overlap by which the latent step must help on held-out boxes to be taken."""
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
 LATENT_C = 10.0
 """Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
 SHARED_C = (3.0, 10.0, 30.0, 100.0)
 TOLERANCE = 1e-2
-TEMPERATURE = 0.25
-"""Of the probability of windows, as a share of the usual spread of their scores."""
-NEAR = 0.25
-"""Windows that overlap the best one by so much have a say in where the box is."""
-SAME = 0.5
-"""Windows that overlap by so much show the same thing."""
 LABEL_WINDOWS: dict[str, Any] = {
     "sizes": (0.22, 0.3, 0.42, 0.6, 0.8),
     "aspects": (0.75, 1.0, 1.33),
@@ -40,6 +55,214 @@ LABEL_WINDOWS: dict[str, Any] = {
     "shape": 1.0,
 }
 """Where nothing was drawn, windows are shaped as the photo is: labels alone do not teach the shape of an object."""
+
+
+class Recipe(NamedTuple):
+    """The weights that were chosen, and why.
+
+    Attributes
+    ----------
+    own, shared : (K, T, d) and (d,) weights of windows, by class and type of the object
+    method : how they were learned
+    evidence : numbers behind the choice, by name
+    advice : one sentence
+    steps : windows (n,) of the training photos at the first, a middle and the last step
+    others : windows of the training photos by methods that were not taken
+    is_interrupted : whether Ctrl-C cut short any learner that these weights, or their choice, come from
+    """
+
+    own: Array
+    shared: Array
+    method: str
+    evidence: dict[str, Any]
+    advice: str
+    steps: dict[str, Array]
+    others: dict[str, Array]
+    is_interrupted: bool = False
+
+
+def choose_detector(
+    maps: WindowMaps,
+    y: Array,
+    classes: Array,
+    drawn: Array,
+    latent_C: float,
+    settings: dict[str, Any],
+    types: int = 1,
+) -> Recipe:
+    """The detector for these photos.
+
+    Parameters
+    ----------
+    maps : reduced maps with windows
+    y, classes : the class of every photo, and all classes
+    drawn : (n, 4) drawn boxes, NaN where there is none
+    latent_C : weight of the loss of the latent SVM
+    settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
+    types : hidden types of the object; more than one needs drawn boxes
+    """
+    unit = mean_length(maps)  # C means the same for any features, then
+    maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
+    search = _Search(maps, y, classes, drawn, latent_C, settings)
+    found = search.from_labels() if search.known.size < 2 else search.from_boxes(types)
+    return found._replace(own=found.own / unit, shared=found.shared / unit, is_interrupted=search.is_interrupted)
+
+
+def mean_length(maps: WindowMaps) -> float:
+    """The mean length of the cells' features."""
+    return max(float(np.sqrt((maps.values.astype(np.float64) ** 2).sum(axis=1)).mean()), 1e-12)
+
+
+class _Search:
+    """What detectors of some photos are learned from, as in `choose_detector`, and whether Ctrl-C cut one short."""
+
+    def __init__(
+        self, maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any]
+    ) -> None:
+        self.maps, self.y, self.classes, self.drawn = maps, y, classes, drawn
+        self.labels = find_labels(classes, y)
+        self.known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
+        self.start = nearest_windows(maps, centre_boxes(maps.sizes))
+        self.latent_C, self.settings, self.quiet = latent_C, settings, settings | {"verbose": 0}
+        self.is_interrupted = False
+
+    def shared(self, rows: Array, windows: Array, C: float) -> Array:
+        """Weights (d,) of `learn_shared` from the windows of some photos."""
+        found = learn_shared(self.maps[rows], windows[rows], C, **self.quiet)
+        self.is_interrupted |= found.is_interrupted
+        return found.weights
+
+    def latent(self, start: Array, settings: dict[str, Any], known: Array | None = None) -> LatentWindows:
+        """`learn_latent` on all photos."""
+        found = learn_latent(self.maps, self.y, start, known=known, C=self.latent_C, **settings)
+        self.is_interrupted |= found.is_interrupted
+        return found
+
+    def held_out(self, rows: Array, weights: Array) -> float:
+        """The mean overlap of boxes that were held out with those that weights (n, d) or (d,) find."""
+        return float(overlap(find_boxes(self.maps[rows], weights), self.drawn[rows]).mean())
+
+    def from_labels(self) -> Recipe:
+        """Two methods side by side, and a detector that is learned from the boxes on which they agree.
+
+        The principal component finds what the photos of a class share, the latent SVM what tells classes apart. Where
+        both say the same, the box counts as drawn, and one detector for all classes is learned from such boxes: a label
+        cannot teach what all classes have in common, and the detector makes up for errors of both. Classes in
+        which the two mostly disagree keep the latent SVM, which stays near the middle of the photo.
+        """
+        maps, labels, n_classes = self.maps, self.labels, len(self.classes)
+        components = learn_components(maps, labels, n_classes)
+        latent = self.latent(self.start, self.settings)
+        by_component = best_windows(maps, components[labels])
+        by_latent = best_windows(maps, latent.weights[labels])
+        agrees = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent)) >= SAME
+        by_class = np.bincount(labels, agrees, n_classes) / np.maximum(np.bincount(labels, minlength=n_classes), 1)
+        is_trusted = by_class >= MIN_AGREEMENT
+        agreed = np.flatnonzero(agrees & is_trusted[labels])
+        own, shared, method = latent.weights, np.zeros(maps.values.shape[1]), "latent"
+        if agreed.size >= MIN_AGREED:
+            shared = self.shared(agreed, by_component, AGREED_C)
+            own = np.where(is_trusted[:, None], 0.0, _as_sharp(maps, latent.weights, shared, labels) - shared)
+            method = "agreed" if is_trusted.all() else "agreed and latent"
+        share = float(np.mean(agrees))
+        doubtful = ", ".join(map(str, self.classes[~is_trusted]))
+        advice = (
+            f"learned from labels alone; two methods agree in {share:.0%} of the photos. Draw boxes in a dozen of "
+            "those that the report lists: that helps more than anything else"
+        )
+        evidence: dict[str, Any] = {
+            "agreement of component and latent SVM": share,
+            "boxes taken for drawn": int(agreed.size),
+        }
+        evidence |= {"classes in which they disagree": doubtful} if doubtful else {}
+        others = {"component": by_component, "latent SVM": by_latent}
+        return Recipe(own[:, None], shared, method, evidence, advice, latent.steps, others)
+
+    def from_boxes(self, types: int) -> Recipe:
+        """The shared detector first; the latent step only where it helps on held-out boxes.
+
+        It is never tried with types, nor with windows of several pieces, which are for hand-made features: labels teach
+        these nothing about places.
+        """
+        maps, known = self.maps, self.known
+        windows = nearest_windows(maps, self.drawn)
+        evidence: dict[str, Any] = {"drawn boxes": int(known.size)}
+        C, takes_latent = SHARED_C[1], False
+        if known.size >= MIN_DRAWN:
+            some = known[:: -(-known.size // MAX_CHOOSING)]
+            C, by_C = self._choose_C(windows, some)
+            evidence |= by_C
+            if types == 1 and self.settings.get("parts", 1) == 1:
+                by_shared, by_latent = self._try_latent(windows, some, C)
+                evidence |= {"held-out mean IoU, shared": by_shared, "held-out mean IoU, shared and latent": by_latent}
+                takes_latent = by_latent > by_shared + ENOUGH_GAIN
+        advice = _advise(evidence, known.size, len(maps))
+        shared = self.shared(known, windows, C)
+        best = best_windows(maps, shared)
+        steps = {"first": self.start, "middle": best, "last": best}
+        if types > 1:
+            found = learn_types(maps[known], self.drawn[known], windows[known], types, C, **self.quiet)
+            self.is_interrupted |= found.is_interrupted
+            own = np.repeat(found.own[None], len(self.classes), axis=0)
+            return Recipe(own, found.shared, "types", evidence, advice, steps, {})
+        if takes_latent:
+            latent = self.latent(np.where(windows >= 0, windows, best), self.settings, known=windows)
+            none = np.zeros_like(shared)
+            method, others = "shared and latent", {"shared": best}
+            return Recipe(latent.weights[:, None], none, method, evidence, advice, latent.steps, others)
+        own = np.zeros((len(self.classes), 1, shared.size))
+        return Recipe(own, shared, "shared", evidence, advice, steps, {})
+
+    def _choose_C(self, windows: Array, known: Array) -> tuple[float, dict[str, Any]]:
+        """The C of the shared detector by held-out boxes, every fourth in turn; how much half of them would reach."""
+        count = min(FOLDS, known.size)
+        folds = [(np.delete(known, np.s_[k::count]), known[k::count]) for k in range(count)]
+        by_C, by_half = np.zeros(len(SHARED_C)), 0.0
+        for train, test in folds:
+            for j, C in enumerate(SHARED_C):
+                by_C[j] += self.held_out(test, self.shared(train, windows, C)) / count
+        best = int(np.argmax(by_C))
+        for train, test in folds:
+            by_half += self.held_out(test, self.shared(train[::2], windows, SHARED_C[best])) / count
+        evidence = {
+            "C of the shared detector": SHARED_C[best],
+            "held-out mean IoU": float(by_C[best]),
+            "held-out mean IoU with half of the boxes": float(by_half),
+        }
+        return SHARED_C[best], evidence
+
+    def _try_latent(self, windows: Array, known: Array, C: float) -> tuple[float, float]:
+        """Mean overlap of held-out boxes by the shared detector, and after a latent SVM from it.
+
+        A latent SVM takes as long as all else, so one fold decides: every second box is held out.
+        """
+        train, test = known[::2], known[1::2]
+        shared = self.shared(train, windows, C)
+        given = np.full(len(self.maps), -1)
+        given[train] = windows[train]
+        start = np.where(given >= 0, given, best_windows(self.maps, shared))
+        latent = self.latent(start, self.quiet, known=given)
+        return self.held_out(test, shared), self.held_out(test, latent.weights[self.labels[test]])
+
+
+def _as_sharp(maps: WindowMaps, weights: Array, shared: Array, labels: Array) -> Array:
+    """Weights (K, d), scaled so that their scores spread as much as those of the shared ones do."""
+    theirs = measure_temperature(maps, window_scores(maps, weights[labels]))
+    return np.asarray(weights * measure_temperature(maps, window_scores(maps, shared)) / theirs)
+
+
+def _advise(evidence: dict[str, Any], drawn: int, photos: int) -> str:
+    if "held-out mean IoU" not in evidence:
+        return f"{drawn} boxes are too few to test on; draw {MIN_DRAWN} or more, best those that the report lists"
+    now, half = evidence["held-out mean IoU"], evidence["held-out mean IoU with half of the boxes"]
+    gain = now - half
+    told = f"learned from {drawn} boxes: held-out mean IoU {now:.2f}, {half:.2f} with half of them"
+    if drawn >= photos:
+        return f"{told}; every photo has its box"
+    if gain < ENOUGH_GAIN:
+        return f"{told}: more boxes are hardly worth drawing"
+    more = min(drawn, photos - drawn)
+    return f"{told}: {more} more boxes are worth drawing, for about {gain / 2:.2f} to {gain:.2f} more"
 
 
 def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:
@@ -86,16 +309,11 @@ def middle_cells(maps: WindowMaps) -> Array:
 
 
 class LatentWindows(NamedTuple):
-    """Weights (K, d) of a latent SVM, and the windows of its first, middle and last iteration."""
+    """Weights (K, d) of a latent SVM, the windows of its first, middle and last iteration, and whether it was cut."""
 
     weights: Array
-    windows: tuple[Array, Array, Array]
-    model: Any
-
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether Ctrl-C cut the learner short."""
-        return self.model.status_ is Status.INTERRUPTED
+    steps: dict[str, Array]
+    is_interrupted: bool
 
 
 def learn_latent(
@@ -110,13 +328,11 @@ def learn_latent(
 ) -> LatentWindows:
     """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
     model = LatentSVM(Detection(parts=parts), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(maps, y, hidden=known)
-    history = model.history_
-    first, middle = (np.asarray(history[i].hidden) for i in (0, len(history) // 2))
+    is_interrupted = _fit_quietly(model, maps, y, known)
+    first, middle = (np.asarray(model.history_[i].hidden) for i in (0, len(model.history_) // 2))
     weights = model.weights_["window"]
-    return LatentWindows(weights.reshape(len(weights), -1), (first, middle, np.asarray(model.hidden_)), model)
+    steps = {"first": first, "middle": middle, "last": np.asarray(model.hidden_)}
+    return LatentWindows(weights.reshape(len(weights), -1), steps, is_interrupted)
 
 
 class SharedWindows(NamedTuple):
@@ -128,13 +344,10 @@ class SharedWindows(NamedTuple):
 
 def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> SharedWindows:
     """One detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
-    y = np.zeros(len(maps), int)
     problem = Detection(parts=parts, loss="overlap", classes=[0], fit_intercept=False)
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(maps, y, hidden=windows)
-    return SharedWindows(np.asarray(model.weights_["window"].ravel()), model.status_ is Status.INTERRUPTED)
+    is_interrupted = _fit_quietly(model, maps, np.zeros(len(maps), int), windows)
+    return SharedWindows(np.asarray(model.weights_["window"].ravel()), is_interrupted)
 
 
 class TypeWindows(NamedTuple):
@@ -155,91 +368,14 @@ def learn_types(
     start = start_types(maps, boxes, types, random_state=settings.get("random_state", 0))
     problem = Detection(parts=parts, types=types, loss="overlap", classes=[0], shared=True, fit_intercept=False)
     model = LatentSVM(problem, C=C, init=np.column_stack([windows, start]), tol=TOLERANCE, **settings)
+    is_interrupted = _fit_quietly(model, maps, np.zeros(len(maps), int), windows)
+    own, shared = model.weights_["window"].reshape(types, -1), np.asarray(model.weights_["shared"].ravel())
+    return TypeWindows(own, shared, is_interrupted)
+
+
+def _fit_quietly(model: LatentSVM | StructuredSVM, maps: WindowMaps, y: Array, windows: Array | None) -> bool:
+    """Fit without a warning where it does not converge; returns whether Ctrl-C cut it short."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(maps, np.zeros(len(maps), int), hidden=windows)
-    own, shared = model.weights_["window"].reshape(types, -1), np.asarray(model.weights_["shared"].ravel())
-    return TypeWindows(own, shared, model.status_ is Status.INTERRUPTED)
-
-
-def window_scores(maps: WindowMaps, weights: Array) -> Array:
-    """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
-    from tacit.vision.maps.pooling import plan_pooling, pool
-
-    features = maps.values.shape[1]
-    kinds, which = np.unique(np.atleast_2d(weights), axis=0, return_inverse=True)  # one per class, not per image
-    pieces = kinds.shape[1] // features
-    cells = maps.values @ kinds.reshape(-1, features).T.astype(maps.values.dtype)
-    own = np.repeat(np.broadcast_to(which.ravel(), (len(maps),)), maps.lengths)
-    cells = cells.reshape(-1, len(kinds), pieces)[np.arange(len(cells)), own]
-    plan = plan_pooling(maps.windows, maps.window_offsets, maps.sizes, maps.strides, "ring", math.isqrt(pieces))
-    return pool(cells[:, :, None], maps.offsets, maps.grids, plan, maps.window_offsets)[:, 0]
-
-
-def best_windows(maps: WindowMaps, weights: Array) -> Array:
-    """(n,) the window of the highest score in every image."""
-    return _first_top(maps, window_scores(maps, weights))
-
-
-def _first_top(maps: WindowMaps, scores: Array) -> Array:
-    tops = np.maximum.reduceat(scores, maps.window_offsets[:-1])
-    is_top = scores == np.repeat(tops, maps.window_counts)
-    places = np.flatnonzero(is_top)
-    first = np.searchsorted(places, maps.window_offsets[:-1])
-    return np.asarray(places[first] - maps.window_offsets[:-1])
-
-
-def best_types(maps: WindowMaps, scores: Array) -> Array:
-    """(n,) the type of the object in every image, by scores (m, T): that of its best window."""
-    best = maps.window_offsets[:-1] + _first_top(maps, scores.max(axis=1))
-    return np.asarray(scores[best].argmax(axis=1))
-
-
-def boxes_of(maps: WindowMaps, windows: Array) -> Array:
-    """(n, 4) the boxes of chosen windows."""
-    return np.asarray(maps.windows[maps.window_offsets[:-1] + windows])
-
-
-def measure_temperature(maps: WindowMaps, scores: Array) -> float:
-    """The difference of scores that makes a window e times as likely as another: a share of their usual spread."""
-    spread = np.sqrt(np.add.reduceat(scores**2, maps.window_offsets[:-1]) / maps.window_counts)
-    return float(max(TEMPERATURE * spread.mean(), 1e-12))
-
-
-def settle_boxes(maps: WindowMaps, scores: Array, temperature: float) -> tuple[Array, Array]:
-    """The box of every image, (n, 4), and how sure it is, (n,) from 0 to 1.
-
-    Windows come in a few sizes and steps, and the object lies between them. So the box is the mean of the best window
-    and of those around it, each weighted by its probability. How sure it is, is the share of probability on windows
-    that overlap the best one by half or more.
-
-    Parameters
-    ----------
-    maps : with windows
-    scores : (m,) of all windows
-    temperature : of `measure_temperature`
-
-    >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20], [4, 0, 24, 20]]])
-    >>> settle_boxes(maps, np.array([1.0, 1.0]), 0.5)
-    (array([[ 2.,  0., 22., 20.]]), array([1.]))
-    """
-    starts, counts = maps.window_offsets[:-1], maps.window_counts
-    tops = np.repeat(np.maximum.reduceat(scores, starts), counts)
-    best = np.repeat(boxes_of(maps, _first_top(maps, scores)), counts, axis=0)
-    shared = overlap(best, maps.windows)
-    chance = np.exp((scores - tops) / temperature)
-    near = chance * (shared >= NEAR)
-    boxes = np.add.reduceat(near[:, None] * maps.windows, starts) / np.add.reduceat(near, starts)[:, None]
-    return np.asarray(boxes), np.add.reduceat(chance * (shared >= SAME), starts) / np.add.reduceat(chance, starts)
-
-
-def find_boxes(maps: WindowMaps, weights: Array) -> Array:
-    """(n, 4) the boxes by weights (n, d) or (d,) of windows, of many images at once."""
-    scores = window_scores(maps, weights)
-    return settle_boxes(maps, scores, measure_temperature(maps, scores))[0]
-
-
-def mean_overlap(found: Array, drawn: Array) -> float:
-    """Mean intersection over union, of images with a drawn box."""
-    known = ~np.isnan(drawn).any(axis=1)
-    return float(overlap(found[known], drawn[known]).mean())
+        model.fit(maps, y, hidden=windows)
+    return model.status_ is Status.INTERRUPTED

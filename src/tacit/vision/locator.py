@@ -21,20 +21,18 @@ from tacit.problems import Multiclass
 from tacit.runtime import Status
 from tacit.vision.boxes import FoundBoxes
 from tacit.vision.detection import Detection
-from tacit.vision.detectors import (
-    LABEL_WINDOWS,
-    LATENT_C,
-    best_types,
-    boxes_of,
-    measure_temperature,
-    settle_boxes,
-    window_scores,
-)
-from tacit.vision.locator_recipe import Recipe, choose_detector
+from tacit.vision.detectors import LABEL_WINDOWS, LATENT_C, Recipe, choose_detector
 from tacit.vision.maps import handmade_maps
 from tacit.vision.maps.network import read_features
 from tacit.vision.maps.photo_maps import MapShards, window_maps
-from tacit.vision.maps.window_maps import WindowMaps
+from tacit.vision.maps.window_maps import (
+    WindowMaps,
+    best_types,
+    boxes_of,
+    expected_boxes,
+    measure_temperature,
+    window_scores,
+)
 from tacit.vision.photos import image_sources, photo_pixels
 
 LABEL_C = (10.0, 100.0, 1000.0)
@@ -215,7 +213,7 @@ class Locator(Application):
         by_type = self._score_types(reduced, labels)
         scores = by_type.max(axis=1)
         self.temperature_ = measure_temperature(reduced, scores)
-        self.found_boxes_, self.found_scores_ = settle_boxes(reduced, scores, self.temperature_)
+        self.found_boxes_, self.found_scores_ = expected_boxes(reduced, scores, self.temperature_)
         self.found_labels_ = y
         self.found_types_ = best_types(reduced, by_type)
         self.steps_ = {name: boxes_of(reduced, windows) for name, windows in recipe.steps.items()}
@@ -252,7 +250,7 @@ class Locator(Application):
             raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is no class that was learned")
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
         scores = self._score_types(reduced, labels).max(axis=1)
-        return FoundBoxes(y, *settle_boxes(reduced, scores, self.temperature_))
+        return FoundBoxes(y, *expected_boxes(reduced, scores, self.temperature_))
 
     def _score_types(self, reduced: WindowMaps, labels: Array) -> Array:
         """(m, T) the score of every window as every type."""

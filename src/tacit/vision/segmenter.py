@@ -182,13 +182,13 @@ class Segmenter(Application):
         chosen, held_out = choose_C(self, graphs[known], y[known], truths)
         self.C_, (self.accuracy_, self.iou_) = float(chosen), (float(share) for share in held_out)
         painted = graphs[known].paint([np.asarray(y[i]) for i in known])
-        self.ceiling_ = np.array(share_right([own == 1 for own in painted], truths))
+        self.ceiling_ = np.array(accuracy_and_iou([own == 1 for own in painted], truths))
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
         n_filled = 0 if table is None or not self.weak_ else int(boxed_images(masks, table).sum())
         if isinstance(self.C, str):
-            self.C_ = count_filled(self.C_, known.size, n_filled)
+            self.C_ = C_with_filled_boxes(self.C_, known.size, n_filled)
         self.model_, filled = learn_regions(
             graphs, y, masks, table, self.C_, self.weak_, self.n_jobs, int(self.verbose)
         )
@@ -302,20 +302,20 @@ def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) ->
                 warnings.simplefilter("ignore")  # a poor C may not converge, and is not chosen
                 model.fit(graphs[rest], y[rest])
             for i, found in zip(fold, graphs[fold].paint(model.predict(graphs[fold])), strict=True):
-                own[i] = share_right([found == 1], [truths[i]])
+                own[i] = accuracy_and_iou([found == 1], [truths[i]])
     best = nearest_good(np.log(candidates), scores[:, :, 1], float(np.log(n)))
     accuracy, iou = scores[best].mean(axis=0)
     return candidates[best], (float(accuracy), float(iou))
 
 
-def count_filled(C: float, n_masks: int, n_filled: int) -> float:
+def C_with_filled_boxes(C: float, n_masks: int, n_filled: int) -> float:
     """The C for masks and filled boxes, from the one that `choose_C` found for the masks alone.
 
     It is the geometric mean of that and of how many images there are of both kinds. C grows with the number of images
     that are learned from: for masks alone it is near to their number. A filled box is an image more, though not as good
     as a mask: so half of the way, by ratios. Boxes that fewer than `MIN_MASKS` masks filled are too rough to count.
 
-    >>> count_filled(3.0, 5, 22), count_filled(2.0, 2, 25)
+    >>> C_with_filled_boxes(3.0, 5, 22), C_with_filled_boxes(2.0, 2, 25)
     (9.0, 2.0)
     """
     return float(np.sqrt(C * (n_masks + n_filled))) if n_masks >= MIN_MASKS and n_filled else C
@@ -337,10 +337,10 @@ def nearest_good(values: Any, scores: Array, wished: float) -> int:
     return int(good[np.argmin(np.abs(np.asarray(values)[good] - wished))])
 
 
-def share_right(found: Sequence[Array], truths: Sequence[Array]) -> tuple[float, float]:
+def accuracy_and_iou(found: Sequence[Array], truths: Sequence[Array]) -> tuple[float, float]:
     """Mean share of right pixels, and mean intersection over union (1 where both masks are empty).
 
-    >>> share_right([np.array([[True, False]])], [np.array([[True, True]])])
+    >>> accuracy_and_iou([np.array([[True, False]])], [np.array([[True, True]])])
     (0.5, 0.5)
     """
     accuracy = [float((own == truth).mean()) for own, truth in zip(found, truths, strict=True)]

@@ -107,7 +107,7 @@ def pool(scores: Array, cells: Array, grids: Array, plan: Pooling, offsets: Arra
     return out
 
 
-def spread(values: Array, cells: Array, grids: Array, plan: Pooling, offsets: Array) -> Array:
+def pool_adjoint(values: Array, cells: Array, grids: Array, plan: Pooling, offsets: Array) -> Array:
     """(cells, parts², channels): the transpose of `pool`, from values (m, channels)."""
     pieces = plan.parts**2
     out = np.zeros((int(cells[-1] - cells[0]), pieces + (pieces > 1), values.shape[1]))

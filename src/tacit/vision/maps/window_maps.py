@@ -1,7 +1,9 @@
-"""Feature maps of images and the windows on them: what `tacit.problems.Detection` learns from."""
+"""Feature maps of images and the windows on them: what `tacit.problems.Detection` learns from, and boxes
+by scores of windows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -10,6 +12,7 @@ import numpy as np
 from tacit.data.arrays import Array, check_offsets, first_non_finite, states_of
 from tacit.data.parameters import is_whole, number, numbers, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
+from tacit.vision.boxes import overlap
 from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool
 
 SIZES = (0.25, 0.35, 0.5, 0.7, 0.85)
@@ -20,6 +23,12 @@ SHAPE = 0.5
 STEP = 0.4
 """Distance of neighbouring windows, as a share of their side."""
 MAX_WINDOWS = 20_000
+TEMPERATURE = 0.25
+"""Of the probability of windows, as a share of the usual spread of their scores."""
+NEAR = 0.25
+"""Windows that overlap the best one by so much have a say in where the box is."""
+SAME = 0.5
+"""Windows that overlap by so much show the same thing."""
 
 
 def place_windows(
@@ -300,3 +309,80 @@ def read_window_maps(X: Any) -> WindowMaps:
     if place:
         raise ValueError(f"X contains NaN or infinity, in cell {place[0]}; drop its image or fill the gap")
     return X
+
+
+def window_scores(maps: WindowMaps, weights: Array) -> Array:
+    """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
+    from tacit.vision.maps.pooling import plan_pooling, pool
+
+    features = maps.values.shape[1]
+    kinds, which = np.unique(np.atleast_2d(weights), axis=0, return_inverse=True)  # one per class, not per image
+    pieces = kinds.shape[1] // features
+    cells = maps.values @ kinds.reshape(-1, features).T.astype(maps.values.dtype)
+    own = np.repeat(np.broadcast_to(which.ravel(), (len(maps),)), maps.lengths)
+    cells = cells.reshape(-1, len(kinds), pieces)[np.arange(len(cells)), own]
+    plan = plan_pooling(maps.windows, maps.window_offsets, maps.sizes, maps.strides, "ring", math.isqrt(pieces))
+    return pool(cells[:, :, None], maps.offsets, maps.grids, plan, maps.window_offsets)[:, 0]
+
+
+def best_windows(maps: WindowMaps, weights: Array) -> Array:
+    """(n,) the window of the highest score in every image."""
+    return _first_top(maps, window_scores(maps, weights))
+
+
+def _first_top(maps: WindowMaps, scores: Array) -> Array:
+    tops = np.maximum.reduceat(scores, maps.window_offsets[:-1])
+    is_top = scores == np.repeat(tops, maps.window_counts)
+    places = np.flatnonzero(is_top)
+    first = np.searchsorted(places, maps.window_offsets[:-1])
+    return np.asarray(places[first] - maps.window_offsets[:-1])
+
+
+def best_types(maps: WindowMaps, scores: Array) -> Array:
+    """(n,) the type of the object in every image, by scores (m, T): that of its best window."""
+    best = maps.window_offsets[:-1] + _first_top(maps, scores.max(axis=1))
+    return np.asarray(scores[best].argmax(axis=1))
+
+
+def boxes_of(maps: WindowMaps, windows: Array) -> Array:
+    """(n, 4) the boxes of chosen windows."""
+    return np.asarray(maps.windows[maps.window_offsets[:-1] + windows])
+
+
+def expected_boxes(maps: WindowMaps, scores: Array, temperature: float) -> tuple[Array, Array]:
+    """The box of every image, (n, 4), and how sure it is, (n,) from 0 to 1.
+
+    Windows come in a few sizes and steps, and the object lies between them. So the box is the mean of the best window
+    and of those around it, each weighted by its probability. How sure it is, is the share of probability on windows
+    that overlap the best one by half or more.
+
+    Parameters
+    ----------
+    maps : with windows
+    scores : (m,) of all windows
+    temperature : of `measure_temperature`
+
+    >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20], [4, 0, 24, 20]]])
+    >>> expected_boxes(maps, np.array([1.0, 1.0]), 0.5)
+    (array([[ 2.,  0., 22., 20.]]), array([1.]))
+    """
+    starts, counts = maps.window_offsets[:-1], maps.window_counts
+    tops = np.repeat(np.maximum.reduceat(scores, starts), counts)
+    best = np.repeat(boxes_of(maps, _first_top(maps, scores)), counts, axis=0)
+    shared = overlap(best, maps.windows)
+    chance = np.exp((scores - tops) / temperature)
+    near = chance * (shared >= NEAR)
+    boxes = np.add.reduceat(near[:, None] * maps.windows, starts) / np.add.reduceat(near, starts)[:, None]
+    return np.asarray(boxes), np.add.reduceat(chance * (shared >= SAME), starts) / np.add.reduceat(chance, starts)
+
+
+def measure_temperature(maps: WindowMaps, scores: Array) -> float:
+    """The difference of scores that makes a window e times as likely as another: a share of their usual spread."""
+    spread = np.sqrt(np.add.reduceat(scores**2, maps.window_offsets[:-1]) / maps.window_counts)
+    return float(max(TEMPERATURE * spread.mean(), 1e-12))
+
+
+def find_boxes(maps: WindowMaps, weights: Array) -> Array:
+    """(n, 4) the boxes by weights (n, d) or (d,) of windows, of many images at once."""
+    scores = window_scores(maps, weights)
+    return expected_boxes(maps, scores, measure_temperature(maps, scores))[0]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import tacit
+from tacit.exports import read_exports
 
 HOME = Path(tacit.__file__).parent
 
@@ -21,12 +22,26 @@ STOREYS = {"data": 0, "oracle": 1, "problems": 2, "penalties": 2, "solvers": 3, 
 """Within the core a module imports from its own storey and from those below."""
 
 
+STILL = {"data/shard_folder.py: the core imports dna"}
+"""What is still to be moved: shards of letters are packed by the table of the DNA alphabet."""
+
+
+def find_home(module, name):
+    """The module that a name of tacit lives in: tables of exports name it, where the module is a package with one."""
+    table = HOME.joinpath(*module.split(".")[1:]) / "__init__.pyi"
+    home = read_exports(table).get(name) if table.is_file() else None
+    if home is None or home == module:
+        return f"{module}.{name}" if module == "tacit" or home else module
+    return find_home(home, name)
+
+
 def imported_rooms(source):
-    """The rooms of tacit that some code imports from, inside of functions too."""
+    """The rooms of tacit that some code imports from, inside of functions too; examples in docstrings do not count."""
     for node in ast.walk(ast.parse(source)):
         names = []
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            names = [f"tacit.{alias.name}" for alias in node.names] if node.module == "tacit" else [node.module]
+            is_own = node.module.split(".")[0] == "tacit"
+            names = [find_home(node.module, alias.name) for alias in node.names] if is_own else []
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         for name in names:
@@ -58,7 +73,7 @@ def test_every_module_keeps_the_rules():
         room = path.relative_to(HOME).parts[0].removesuffix(".py")
         source = path.read_text(encoding="utf-8")
         wrong += [f"{path.relative_to(HOME)}: {rule}" for rule in broken_rules(room, source)]
-    assert wrong == []
+    assert set(wrong) == STILL
 
 
 @pytest.mark.parametrize(
@@ -71,10 +86,26 @@ def test_every_module_keeps_the_rules():
         ("oracle", "from tacit.problems import Chain"),
         ("problems", "from tacit.solvers import Bundle"),
         ("penalties", "from tacit.learners.learner import Learner"),
+        ("learners", "from tacit.problems import Motif"),
+        ("testing", "from tacit.problems import Chain, Detection"),
+        ("plot", "def draw():\n    from tacit.plot import logo"),
+        ("oracle", "from tacit import StructuredSVM"),
     ],
 )
 def test_a_broken_rule_is_found(room, source):
     assert list(broken_rules(room, source))
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("learners", "from tacit.problems import Chain"),
+        ("dna", "from tacit import LatentSVM, Ragged"),
+        ("oracle", 'def f():\n    """An example.\n\n    >>> from tacit.problems import Motif\n    """'),
+    ],
+)
+def test_what_keeps_the_rules_is_not_called_broken(room, source):
+    assert not list(broken_rules(room, source))
 
 
 def test_every_room_is_known():
@@ -112,8 +143,6 @@ def test_no_ring_of_modules():
 
 def test_no_export_has_the_name_of_a_module_beside_it():
     """Importing the module would put it in the place of the name."""
-    from tacit.exports import read_exports
-
     for table in HOME.rglob("__init__.pyi"):
         package = ".".join(("tacit", *table.relative_to(HOME).parent.parts))
         beside = {path.stem for path in table.parent.iterdir()}

@@ -255,7 +255,7 @@ def test_many_sequences_bind_without_an_object_each():
             Motif(4, features="old"),
             ["ACGTACGT"] * 2,
             [0, 1],
-            "features must be 'full', 'sites' or 'literature', got features='old'",
+            "features must be 'full' or 'literature', got features='old'",
         ),
         (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0 letters"),
         (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0 letters"),

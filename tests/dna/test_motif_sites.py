@@ -1,4 +1,4 @@
-"""`Motif` with sites: composition apart, several motifs, no site or one, an overhang; every learner takes it."""
+"""`MotifSites`: composition apart, several motifs, no site or one, an overhang; every learner takes it."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import pytest
 import tacit
 from tacit import LatentSVM, StructuredSVM
 from tacit.datasets import planted_motif
-from tacit.dna.motif.sites import NO_SITE
-from tacit.problems import Motif
+from tacit.dna.motif.hidden import NO_SITE
+from tacit.problems import MotifSites
+from tacit.runtime.archive import read_archive, write_archive
 
 
 @pytest.fixture(scope="module")
@@ -16,14 +17,14 @@ def planted():
 
 
 def test_a_structured_svm_learns_from_given_sites(planted):
-    problem = Motif(7, features="sites", strands="both")
+    problem = MotifSites(7, strands="both")
     model = StructuredSVM(problem, C=100, verbose=0).fit(planted.X, planted.y, hidden=planted.hidden)
     assert model.score(planted.X, planted.y) > 0.95
     assert model.score_hidden(planted.X, planted.y, planted.hidden) > 0.95
 
 
 def test_a_latent_svm_finds_the_sites_and_a_file_keeps_it(planted, tmp_path):
-    problem = Motif(7, features="sites", strands="both", overhang=1)
+    problem = MotifSites(7, strands="both", overhang=1)
     model = LatentSVM(problem, C=300, tol=1e-2, verbose=0).fit(planted.X, planted.y)
     start = model.impute(planted.X, planted.y)[:, 0] - problem.overhang
     has_one = planted.y == 1
@@ -33,8 +34,21 @@ def test_a_latent_svm_finds_the_sites_and_a_file_keeps_it(planted, tmp_path):
     np.testing.assert_array_equal(again.decision_function(planted.X), model.decision_function(planted.X))
 
 
+def test_files_from_before_it_had_a_class_of_its_own_load(planted, tmp_path):
+    model = LatentSVM(MotifSites(7, 2, "both", n_motifs=2, overhang=1), C=10, verbose=0).fit(planted.X, planted.y)
+    model.save(tmp_path / "model.tacit")
+    header, arrays = read_archive(tmp_path / "model.tacit", "model")
+    parts = header["params"]["problem"]["parts"]
+    parts |= {"features": "sites", "background": parts.pop("composition")}
+    header["params"]["problem"]["$object"] = "Motif"
+    write_archive(tmp_path / "old.tacit", "model", {k: header[k] for k in ("learner", "params", "facts")}, arrays)
+    again = tacit.load(tmp_path / "old.tacit")
+    assert repr(again.problem) == repr(model.problem)
+    np.testing.assert_array_equal(again.decision_function(planted.X), model.decision_function(planted.X))
+
+
 def test_a_sequence_and_its_reverse_complement_are_the_same_to_the_bit(planted):
-    problem = Motif(7, features="sites", strands="both", n_motifs=2, overhang=2)
+    problem = MotifSites(7, strands="both", n_motifs=2, overhang=2)
     swap = bytes.maketrans(b"ACGT", b"TGCA")
     turned = np.array([letters[::-1].translate(swap) for letters in planted.X])
     schema = problem.schema(planted.X, planted.y)
@@ -48,7 +62,7 @@ def test_a_sequence_and_its_reverse_complement_are_the_same_to_the_bit(planted):
 
 
 def test_a_motif_that_speaks_against_has_no_site():
-    problem = Motif(3, background=1, features="sites")
+    problem = MotifSites(3, composition=1)
     X, y = ["ACGTACGT", "CCCCCCCC"], [1, 0]
     schema = problem.schema(X, y)
     w = np.zeros(schema.n_params)
@@ -57,19 +71,17 @@ def test_a_motif_that_speaks_against_has_no_site():
 
 
 def test_weights_have_names_and_shapes(planted):
-    problem = Motif(7, features="sites", n_motifs=2, strands="both")
+    problem = MotifSites(7, n_motifs=2, strands="both")
     assert problem.schema(planted.X, planted.y).blocks == {"motif": (2, 7, 4), "composition": (44,), "intercept": (1,)}
 
 
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (Motif(4, n_motifs=2), "n_motifs=2 needs features='sites'"),
-        (Motif(4, overhang=1), "overhang=1 needs features='sites'"),
-        (Motif(4, features="sites", overhang=4), "overhang must be a whole number from 0 to 3"),
-        (Motif(4, features="sites", n_motifs=99), "n_motifs must be a whole number from 1 to 8"),
-        (Motif(4, features="sites", background=6), "background must be a whole number from 1 to 5"),
-        (Motif(9, features="sites", overhang=0), "sequence 0 has 8 letters; width=9 and overhang=0 need 9 or more"),
+        (MotifSites(4, overhang=4), "overhang must be a whole number from 0 to 3"),
+        (MotifSites(4, n_motifs=99), "n_motifs must be a whole number from 1 to 8"),
+        (MotifSites(4, composition=6), "composition must be a whole number from 1 to 5"),
+        (MotifSites(9, overhang=0), "sequence 0 has 8 letters; width=9 and overhang=0 need 9 or more"),
     ],
 )
 def test_bad_parameters(problem, words):
@@ -88,9 +100,9 @@ def test_bad_parameters(problem, words):
 )
 def test_bad_hidden_values(hidden, words):
     with pytest.raises(ValueError, match=words):
-        StructuredSVM(Motif(2, features="sites", strands="both")).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=hidden)
+        StructuredSVM(MotifSites(2, strands="both")).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=hidden)
 
 
 def test_too_many_combinations_are_refused():
     with pytest.raises(ValueError, match="too many combinations of 8 sites"):
-        LatentSVM(Motif(3, features="sites", n_motifs=8)).fit(["ACGT" * 100, "CCGT" * 100], [0, 1])
+        LatentSVM(MotifSites(3, n_motifs=8)).fit(["ACGT" * 100, "CCGT" * 100], [0, 1])

@@ -23,7 +23,18 @@ from tacit import (
 )
 from tacit.data.parameters import is_whole
 from tacit.penalties import GroupNorm, Quadratic
-from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
+from tacit.problems import (
+    Alignment,
+    Candidates,
+    Chain,
+    Motif,
+    MotifSites,
+    Multiclass,
+    PerSample,
+    Sentences,
+    Transforms,
+    rotations,
+)
 from tacit.problems.rotation import Rotations
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, choose, minimise
 from tests.fuzz.draws import Draw
@@ -115,6 +126,13 @@ def motif(draw: Draw):
     return Motif, parameters, X, y, hidden
 
 
+def motif_sites(draw: Draw):
+    _, parameters, X, y, hidden = motif(draw)
+    del parameters["features"]
+    parameters |= {"composition": parameters.pop("background"), "n_motifs": draw.whole(1, 3), "overhang": 0}
+    return MotifSites, parameters, X, y, hidden if parameters["n_motifs"] == 1 else None
+
+
 def mirrored(X):
     return X[..., ::-1]
 
@@ -192,7 +210,7 @@ def sentences(draw: Draw):
     return Sentences, parameters | {"classes": None}, X, np.arange(len(sizes)) % 2, hidden
 
 
-PROBLEMS = (multiclass, candidates, chain, motif, transforms, per_sample, alignment, sentences)
+PROBLEMS = (multiclass, candidates, chain, motif, motif_sites, transforms, per_sample, alignment, sentences)
 
 
 THEMES = ("nothing", "nothing", "problem", "learner", "solver", "pace", "data", "known", "asked")
@@ -316,7 +334,7 @@ for _make in PROBLEMS:
 
 
 @target(
-    *("Alignment", "Multiclass", "Candidates", "Chain", "Motif", "Transforms", "PerSample", "Sentences"),
+    *("Alignment", "Multiclass", "Candidates", "Chain", "Motif", "MotifSites", "Transforms", "PerSample", "Sentences"),
     *("Bundle", "FrankWolfe", "Subgradient"),
 )
 def constructors(draw: Draw):

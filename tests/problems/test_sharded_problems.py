@@ -14,7 +14,7 @@ from tacit.data.table import ShardedTable
 from tacit.datasets import planted_motif
 from tacit.dna.motif import sharded
 from tacit.oracle import CapabilityError
-from tacit.problems import Candidates, Chain, Motif, Multiclass, Transforms, rotations
+from tacit.problems import Candidates, Chain, Motif, MotifSites, Multiclass, Transforms, rotations
 from tacit.problems.shared.principal_components import principal_components
 from tacit.problems.shared.view_spool import spool_views
 from tacit.runtime.blocks import smallest_blocks
@@ -192,8 +192,8 @@ def test_letters_that_are_no_dna_are_named(tmp_path):
         motif_learner(Motif(width=5)).fit(shards, y)
     with pytest.raises(ValueError, match="these shards hold letters, and bags are needed"):
         LatentSVM(Candidates()).fit(shards, y)
-    with pytest.raises(CapabilityError, match="cannot learn from shards, which features='full' can"):
-        motif_learner(Motif(width=5, features="sites")).fit(shards, y)
+    with pytest.raises(CapabilityError, match=r"MotifSites cannot learn from shards, which .*Motif and"):
+        motif_learner(MotifSites(width=5)).fit(shards, y)
 
 
 @pytest.mark.parametrize(

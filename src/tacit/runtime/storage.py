@@ -277,7 +277,8 @@ class _Unpacker:
             params, facts = ({name: self(part) for name, part in value[key].items()} for key in ("params", "facts"))
             return _build(self.find_class(value["$fitted"]), params, facts)
         kind = self.find_class(value["$object"])
-        thing = kind(**{name: self(part) for name, part in value["parts"].items()})
+        restore = getattr(kind, "from_old_parts", kind)  # of classes whose parameters were others before
+        thing = restore(**{name: self(part) for name, part in value["parts"].items()})
         if _find_class(kind.__name__) is kind and kind.__name__ not in _CHECKED_BY_OWNER:
             thing.check()
         return thing

@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
+from tacit.dna.motif.sites import MotifSites
 from tacit.learners import LatentSVM
-from tacit.problems import Motif
 from tacit.runtime import Status, sharded
 from tacit.runtime.deadline import Deadline
 
@@ -51,9 +51,9 @@ def descend(
     weights so far are returned. One pass per evaluation.
 
     >>> from tacit.datasets import planted_motif
-    >>> from tacit.problems import Motif
+    >>> from tacit.problems import MotifSites
     >>> X, y, _ = planted_motif(200, 30, "TGACTCA", seed=0)
-    >>> problem = Motif(7, features="sites")
+    >>> problem = MotifSites(7)
     >>> oracle = problem.bind(X, y, problem.schema(X, y))
     >>> w = np.zeros(oracle.n_params)
     >>> w[np.arange(7) * 4 + ["ACGT".index(c) for c in "TGACTCA"]] = 0.5
@@ -99,7 +99,7 @@ def descend(
 
 
 def polish(
-    problem: Motif, sequences: Ragged, is_positive: Array, found: Descended, C: float, n_jobs: int | None
+    problem: MotifSites, sequences: Ragged, is_positive: Array, found: Descended, C: float, n_jobs: int | None
 ) -> Descended:
     """The same motifs by a latent SVM that begins at their sites."""
     y = np.where(is_positive, 1, -1)

@@ -15,10 +15,10 @@ from tacit.dna.finder import evidence
 from tacit.dna.finder.kmers import SHUFFLES, KmerModel, blend, count_words, learn_kmers, score_composition
 from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch, count_strands, make_problem, read_widths
 from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
+from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters
 from tacit.learners.application import Application
 from tacit.oracle import Schema
-from tacit.problems import Motif
 from tacit.runtime import Progress, Status
 from tacit.runtime.deadline import Deadline
 
@@ -34,7 +34,7 @@ class MotifFinder(Application):
     """Find the motifs that tell positive sequences from negative ones, and test them on sequences held out.
 
     The model is ``F(x) = composition + Σ over motifs of the best site, if that speaks for the positive class``
-    (`tacit.problems.Motif` with ``features="sites"``). A motif is begun from the words that explain best what is left
+    (`tacit.problems.MotifSites`). A motif is begun from the words that explain best what is left
     to explain, and all motifs are then refitted together. Each is tested on the held-out part: do sequences with a
     better site have higher odds of being positive, *given* their composition and the motifs before it? At the end the
     model is refitted to all sequences. Predictions also use a logistic regression on words of 3 to 6 letters, unless
@@ -220,7 +220,7 @@ class MotifFinder(Application):
         return self.schema_.views(self.coef_)
 
     @property
-    def problem_(self) -> Motif:
+    def problem_(self) -> MotifSites:
         """The problem that `coef_` belongs to."""
         return make_problem(self, int(self.schema_.blocks["motif"][0]), self.width_)
 
@@ -272,7 +272,7 @@ def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
         offsets = np.concatenate([sequences.offsets, sequences.offsets[-1] + shuffled.offsets[1:]])
         both = Ragged(np.concatenate([sequences.values, shuffled.values]), offsets)
         return both, np.arange(len(both)) < len(sequences), np.array([-1, 1])
-    classes = Motif(1, 1, "one", "sites", n_motifs=1, overhang=0).schema(sequences, y).classes
+    classes = MotifSites(1, 1).schema(sequences, y).classes
     return sequences, np.asarray(y) == classes[1], classes
 
 

@@ -15,10 +15,10 @@ from tacit.data.ragged import Ragged
 from tacit.dna.finder.descent import Descended, descend, polish
 from tacit.dna.finder.evidence import motif_p_value
 from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
+from tacit.dna.motif.sites import MotifSites
 from tacit.dna.words import enriched_words, unexplained_words
 from tacit.oracle import Schema
 from tacit.oracle.digests import checksum
-from tacit.problems import Motif
 from tacit.runtime import Progress, Status
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 from tacit.runtime.deadline import Deadline
@@ -176,7 +176,7 @@ class MotifSearch:
         self.schema, self.w, self.before = schema, best.w, self.w
         return True
 
-    def _test_last(self, problem: Motif, schema: Schema, w: Array) -> float:
+    def _test_last(self, problem: MotifSites, schema: Schema, w: Array) -> float:
         """The p-value of the last motif on the held-out part.
 
         Given are the motifs before it, as they are beside it and as they were without it: learned together, two
@@ -261,7 +261,7 @@ class MotifSearch:
             begin = np.concatenate([part.ravel() for part in parts])
             self.w = self._descend(problem.bind(own, labels, self.schema), labels, begin).w
 
-    def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> Motif:
+    def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> MotifSites:
         """Forget all but these motifs; returns the problem of those that are left, to which weights are to be given."""
         problem = make_problem(self.finder, len(kept), self.width)
         self.schema = problem.schema(own, labels)
@@ -313,10 +313,10 @@ def read_widths(width: Any) -> tuple[int, int]:
     return one, one
 
 
-def make_problem(finder: Any, n_motifs: int, width: int) -> Motif:
+def make_problem(finder: Any, n_motifs: int, width: int) -> MotifSites:
     """What a finder learns: a model of so many motifs."""
     overhang = min(int(finder.overhang), width - 1)
-    return Motif(width, int(finder.composition_), finder.strands, "sites", n_motifs=n_motifs, overhang=overhang)
+    return MotifSites(width, int(finder.composition_), finder.strands, n_motifs, overhang)
 
 
 def count_strands(finder: Any) -> int:

@@ -14,7 +14,7 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.dna.letters import letters_of
 from tacit.dna.motif import kernels
-from tacit.dna.motif.known_windows import read_windows
+from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import orient, turn
 from tacit.dna.words import Pieces, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -13,27 +14,106 @@ from tacit.data.labels import check_listed, find_labels, read_classes, read_labe
 from tacit.data.parameters import one_of, shorten, whole_number
 from tacit.data.shards import Shards
 from tacit.dna.letters import MEANING
-from tacit.dna.motif.known_windows import read_windows
+from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
 from tacit.dna.motif.sharded import ShardedMotifOracle, flips
-from tacit.dna.motif.site_example import site_example
-from tacit.dna.motif.sites import SiteLayout, SiteOracle, read_sites
 from tacit.dna.sequences import check_letters, check_shard_letters, read_sequences
-from tacit.dna.words import count_shares
-from tacit.oracle import CapabilityError, Example, HiddenLoss, Problem, Schema
+from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
 from tacit.problems.shared.costs import class_losses, read_costs
 
 LONGEST_WORD = 8
 
-LONGEST_SHARE = 5
-"""Letters of a word of the composition: there are 4⁵ and more shares per sequence."""
 
-MOST_MOTIFS = 8
-"""Motifs in one model."""
+class SequenceProblem(Problem):
+    """Sequences of two classes, the second positive: what `Motif` and `MotifSites` have in common."""
+
+    width: Any
+    strands: str
+    loss: Any
+    classes: Any
+
+    reads_once = True
+    longest_word: str
+    """The parameter that has the letters of the longest word."""
+
+    @abstractmethod
+    def blocks(self) -> dict[str, tuple[int, ...]]:
+        """The parts of w."""
+
+    @abstractmethod
+    def shortest(self) -> tuple[int, str]:
+        """Letters that a sequence must have, and the parameter that this depends on beside the width."""
+
+    @abstractmethod
+    def check_loss(self, classes: Array) -> None:
+        """Refuse a loss that does not fit the classes."""
+
+    def check_schema(self, schema: Schema) -> None:
+        super().check_schema(schema)
+        if schema.blocks != self.blocks() or len(schema.classes) != 2:
+            raise ValueError(
+                f"{self._shown(self.longest_word)} are not those of the fit, whose {len(schema.classes)} "
+                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
+            )
+        self.check_loss(schema.classes)
+
+    def read(self, X: Any) -> Any:
+        self.check()
+        sequences = self._read_letters(X)
+        shortest, other = self.shortest()
+        short = np.flatnonzero(sequences.lengths < shortest)
+        if short.size:
+            i = int(short[0])
+            raise ValueError(
+                f"sequence {i} has {sequences.lengths[i]} letters; {self._shown(other)} "
+                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
+            )
+        return sequences
+
+    def _read_letters(self, X: Any) -> Any:
+        return read_sequences(X)
+
+    def _shown(self, other: str) -> str:
+        return f"width={self.width} and {other}={getattr(self, other)}"
+
+    def schema(self, X: Any, y: Any) -> Schema:
+        sequences = self.checked(X)
+        classes = read_classes(self.classes, y, len(sequences))
+        if len(classes) != 2:
+            raise ValueError(
+                f"{type(self).__name__} tells two classes apart, positive and negative, and there are {len(classes)}: "
+                f"{classes.tolist()}; merge some, or use one model per class"
+            )
+        if self.classes is None:
+            classes = _ascending(classes)
+        self.check_loss(classes)
+        return Schema(classes, 1, self.blocks())
+
+    def read_supervision(self, y: Any, schema: Schema, n: int) -> dict[str, Any]:
+        """Positions of the labels among the classes, 2 for one that training never saw, and their losses if the label
+        alone decides them."""
+        found = find_labels(schema.classes, read_labels(y, n))
+        labels = np.where(found < 0, 2, found)
+        if isinstance(self.loss, str) and self.loss == "start":
+            return {"labels": labels}
+        return {"labels": labels, "losses": class_losses(self.loss, schema.classes, labels)}
+
+    @property
+    def n_strands(self) -> int:
+        """1 or 2."""
+        return 1 if self.strands == "one" else 2
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(multi_class=False)
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
 
 
-class Motif(Problem):
+class Motif(SequenceProblem):
     """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
 
     ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
@@ -49,18 +129,9 @@ class Motif(Problem):
     objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
     sequence is never looked at, and with both strands words are counted on the strand as written.
 
-    With ``features="sites"`` a model has up to ``n_motifs`` motifs, each with at most one site per sequence, and the
-    composition of the sequence beside them: ``Ψ(x, positive, h)`` has the letters of every site (nothing for a motif
-    without one), the shares of all words of 1 to ``background`` letters among the words of their length, in standard
-    deviations from what chance gives (`tacit.dna.words.standard_shares`), and a 1 for the intercept;
-    ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a sequence is made of
-    then need not be disguised as a motif, and a motif need not be in every positive. This is what
-    `tacit.apps.MotifFinder` learns.
-
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
-    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. With several motifs there
-    is one for each, (n, n_motifs) or (n, n_motifs, 2); −2 says that a motif has no site. With an overhang starts are
-    counted from ``overhang`` letters before the sequence.
+    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. `MotifSites` has several
+    motifs, each in some of the positives.
 
     Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
     of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
@@ -69,12 +140,9 @@ class Motif(Problem):
     Parameters
     ----------
     width : length of the motif
-    background : length k of the background words, 1 to 8; with "sites" the longest word of the composition, 1 to 5
+    background : length k of the background words, 1 to 8
     strands : "one" or "both"
-    features : "full", "sites" for several motifs beside the composition, or "literature" for the windows and words of
-        the papers
-    n_motifs : how many motifs, with "sites"
-    overhang : letters of a site that may lie outside of its sequence, at either end, with "sites"; they are unknown
+    features : "full", or "literature" for the windows and words of the papers
     loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
         too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
         width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
@@ -90,8 +158,8 @@ class Motif(Problem):
     (array([ 1, -1]), array([5]))
     """
 
-    reads_once = True
     takes_shards = True
+    longest_word = "background"
 
     def __init__(
         self,
@@ -101,8 +169,6 @@ class Motif(Problem):
         features: str = "full",
         loss: Any = "0/1",
         classes: Any = None,
-        n_motifs: int = 1,
-        overhang: int = 0,
     ) -> None:
         self.width = width
         self.background = background
@@ -110,60 +176,34 @@ class Motif(Problem):
         self.features = features
         self.loss = loss
         self.classes = classes
-        self.n_motifs = n_motifs
-        self.overhang = overhang
+
+    @classmethod
+    def from_old_parts(cls, n_motifs: int = 1, overhang: int = 0, **parts: Any) -> Problem:
+        """The problem of a model file, also of one from the time when `MotifSites` was ``Motif(features="sites")``."""
+        if parts.get("features") != "sites":
+            return cls(**parts)
+        from tacit.dna.motif.sites import MotifSites
+
+        same = {name: parts[name] for name in ("width", "strands", "loss", "classes")}
+        return MotifSites(composition=parts["background"], n_motifs=n_motifs, overhang=overhang, **same)
 
     def check(self) -> None:
-        one_of("features", self.features, ("full", "sites", "literature"))  # sizes depend on it
+        one_of("features", self.features, ("full", "literature"))
         self._sizes()
         one_of("strands", self.strands, ("one", "both"))
-        n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
-        overhang = whole_number("overhang", self.overhang, 0, self._sizes()[0] - 1)
-        if self.features != "sites" and (n_motifs > 1 or overhang):
-            given = f"n_motifs={n_motifs}" if n_motifs > 1 else f"overhang={overhang}"
-            raise ValueError(f"{given} needs features='sites', got features={shorten(self.features)}")
         check_listed(self.classes)
 
-    def check_schema(self, schema: Schema) -> None:
-        super().check_schema(schema)
+    def blocks(self) -> dict[str, tuple[int, ...]]:
         width, background = self._sizes()
-        if schema.blocks != self._blocks() or len(schema.classes) != 2:
-            raise ValueError(
-                f"width={width} and background={background} are not those of the fit, whose {len(schema.classes)} "
-                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
-            )
-        self._check_loss(schema.classes)
+        return {"motif": (width, 4), "background": (4**background,)}
 
-    def _blocks(self) -> dict[str, tuple[int, ...]]:
-        """The parts of w."""
-        width, background = self._sizes()
-        if self.features != "sites":
-            return {"motif": (width, 4), "background": (4**background,)}
-        layout = self._site_layout()
-        composition = count_shares(layout.longest, layout.strands)
-        return {"motif": (layout.n_motifs, width, 4), "composition": (composition,), "intercept": (1,)}
+    def shortest(self) -> tuple[int, str]:
+        return self._layout().shortest, "background"
 
-    def read(self, X: Any) -> Any:
-        self.check()
-        width, background = self._sizes()
-        sequences: Any = self._read_shards(X) if isinstance(X, Shards) else read_sequences(X)
-        shortest = self._layout().shortest if self.features != "sites" else width - int(self.overhang)
-        short = np.flatnonzero(sequences.lengths < shortest)
-        if short.size:
-            i = int(short[0])
-            other = f"overhang={self.overhang}" if self.features == "sites" else f"background={background}"
-            raise ValueError(
-                f"sequence {i} has {sequences.lengths[i]} letters; width={width} and {other} "
-                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
-            )
-        return sequences
+    def _read_letters(self, X: Any) -> Any:
+        return self._read_shards(X) if isinstance(X, Shards) else super()._read_letters(X)
 
     def _read_shards(self, shards: Shards) -> Shards:
-        if self.features == "sites":
-            raise CapabilityError(
-                "Motif(features='sites') cannot learn from shards, which features='full' can; load the sequences: "
-                "shards.in_memory()"
-            )
         if shards.manifest.kind != "letters":
             held = "a table" if shards.is_table else shards.manifest.kind
             raise ValueError(f"these shards hold {held}, and sequences are needed: Shards.write(folder, X)")
@@ -179,42 +219,17 @@ class Motif(Problem):
         check_letters(table, offsets)
         return flips(table, offsets) if self.features == "full" and self.strands == "both" else None
 
-    def schema(self, X: Any, y: Any) -> Schema:
-        sequences = self.checked(X)
-        classes = read_classes(self.classes, y, len(sequences))
-        if len(classes) != 2:
-            raise ValueError(
-                f"Motif tells two classes apart, positive and negative, and there are {len(classes)}: "
-                f"{classes.tolist()}; merge some, or use one model per class"
-            )
-        if self.classes is None:
-            classes = _ascending(classes)
-        self._check_loss(classes)
-        return Schema(classes, 1, self._blocks())
-
-    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle | SiteOracle:
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
         sequences = self.checked(X)
         self.check_schema(schema)
         layout = self._layout()
-        supervision: dict[str, Any] = {}
-        if y is not None:
-            found = find_labels(schema.classes, read_labels(y, len(sequences)))
-            supervision["labels"] = np.where(found < 0, 2, found)
-            if self._sees_start:
-                supervision["hidden_loss"] = start_loss(layout.count_starts(sequences.lengths), layout)
-            else:
-                supervision["losses"] = class_losses(self.loss, schema.classes, supervision["labels"])
-        if self.features == "sites":
-            sites = self._site_layout()
-            if hidden is not None:
-                sizes = 1 + sites.strands * sites.count_starts(sequences.lengths)
-                supervision["hidden"] = read_sites(hidden, sizes, sites, supervision.get("labels"), schema.classes)
-            return SiteOracle(sequences, schema, sites, **supervision)
+        starts = layout.count_starts(sequences.lengths)
+        supervision = {} if y is None else self.read_supervision(y, schema, len(sequences))
+        if y is not None and self._sees_start:
+            supervision["hidden_loss"] = start_loss(starts, layout)
         if hidden is not None:
-            starts = layout.count_starts(sequences.lengths)
-            supervision["hidden"] = read_windows(
-                hidden, starts, layout.strands, supervision.get("labels"), schema.classes
-            )
+            labels = supervision.get("labels")
+            supervision["hidden"] = read_windows(hidden, starts, layout.strands, labels, schema.classes)
         oracle = ShardedMotifOracle if isinstance(sequences, Shards) else MotifOracle
         return oracle(sequences, schema, layout, **supervision)
 
@@ -222,22 +237,14 @@ class Motif(Problem):
     def _sees_start(self) -> bool:
         return isinstance(self.loss, str) and self.loss == "start"
 
-    def _check_loss(self, classes: Array) -> None:
+    def check_loss(self, classes: Array) -> None:
         if not self._sees_start:
             read_costs(self.loss, classes, ("start",))
-        elif self.features == "sites":
-            raise ValueError("loss='start' compares one start per sequence; with features='sites' use '0/1' or costs")
 
     def _layout(self) -> Layout:
-        return Layout(*self._sizes(), 1 if self.strands == "one" else 2, self.features == "full")
-
-    def _site_layout(self) -> SiteLayout:
-        width, longest = self._sizes()
-        return SiteLayout(width, longest, 1 if self.strands == "one" else 2, int(self.n_motifs), int(self.overhang))
+        return Layout(*self._sizes(), self.n_strands, self.features == "full")
 
     def example(self, rng: np.random.Generator) -> Example:
-        if self.features == "sites":
-            return site_example(self, self._site_layout(), rng)
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
         layout = self._layout()
         lengths = layout.shortest + rng.integers(0, 3, int(rng.integers(3, 6)))
@@ -292,23 +299,13 @@ class Motif(Problem):
             cls(2, background=3, strands="both"),
             cls(2, background=2, features="literature"),
             cls(2, background=1, strands="both", features="literature"),
-            cls(3, background=2, features="sites", strands="both", overhang=1),
-            cls(2, background=1, features="sites", n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
         ]
 
     def _sizes(self) -> tuple[int, int]:
         """Width and background, as Python integers: sizes are powers of them."""
         width = whole_number("width", self.width)
-        most = LONGEST_SHARE if self.features == "sites" else LONGEST_WORD
-        return width, whole_number("background", self.background, 1, most, remedy="w has 4^background weights")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.estimator_type = "classifier"
-        tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
-        return tags
+        remedy = "w has 4^background weights"
+        return width, whole_number("background", self.background, 1, LONGEST_WORD, remedy=remedy)
 
 
 def start_loss(starts: Array, layout: Layout) -> HiddenLoss:

@@ -1,492 +1,190 @@
-"""The oracle of `Motif` with ``features="sites"``: composition of the whole sequence, and sites of several motifs."""
+"""DNA motifs beside the composition of sequences: several of them, each at most once per sequence."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import itertools
+from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
-from tacit.data.labels import find_labels, reject_unknown
-from tacit.data.parameters import shorten
-from tacit.data.ragged import Ragged
+from tacit.data.arrays import Array
+from tacit.data.labels import check_listed
+from tacit.data.parameters import one_of, whole_number
 from tacit.dna.letters import MEANING
-from tacit.dna.motif import kernels
-from tacit.dna.sequences import orient
-from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
-from tacit.oracle import TARGET, Assignment, LossTable, Schema
-from tacit.oracle.capabilities import Expectations
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import label_positions, one_coef_each
-from tacit.oracle.known_hidden import KnownHidden, read_positions
-from tacit.oracle.losses import checked_losses
+from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
+from tacit.dna.motif.problem import SequenceProblem
+from tacit.dna.motif.site_oracle import SiteOracle
+from tacit.dna.words import COMPOSITION_SCALE, count_shares
+from tacit.oracle import Example, Schema
+from tacit.problems.shared.costs import read_costs
 
-NO_SITE = -2
-"""The start of a motif that a sequence is known not to have; −1 means that nothing is known of it."""
+LONGEST_SHARE = 5
+"""Letters of a word of the composition: there are 4⁵ and more shares per sequence."""
 
-MAX_STATES = 2**62
-"""Combinations of sites per sequence: they are numbered by one integer."""
+MOST_MOTIFS = 8
+"""Motifs in one model."""
 
 
-class SiteLayout(NamedTuple):
-    """What a model of sites looks at: motifs of ``width`` letters, words of up to ``longest`` letters, 1 or 2 strands,
-    and how many letters of a site may lie outside of its sequence."""
+class MotifSites(SequenceProblem):
+    """Positive sequences may hold sites of several motifs; what they are made of counts beside them.
 
-    width: int
-    longest: int
-    strands: int
-    n_motifs: int
-    overhang: int
+    A model has ``n_motifs`` motifs, each with at most one site per sequence. ``Ψ(x, positive, h)`` has the letters of
+    every site (nothing for a motif without one), the shares of all words of 1 to ``composition`` letters among the
+    words of their length, in standard deviations from what chance gives (`tacit.dna.words.standard_shares`), and a 1
+    for the intercept; ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a
+    sequence is made of then need not be disguised as a motif, as it is in `Motif`, and a motif need not be in every
+    positive. This is what `tacit.apps.MotifFinder` learns.
 
-    def count_starts(self, lengths: Any) -> Any:
-        return lengths + 2 * self.overhang - self.width + 1
-
-
-class SiteOracle:
-    """F(x, negative) = 0; F(x, positive, h) = composition + Σ over motifs of the score of its site, 0 without one.
-
-    Motifs are independent given the label, so the best combination has the best site of each: no pair of sites is ever
-    looked at. A code is 0 for negatives; for positives it is one more than the number whose digits are the states of
-    the motifs, the first the lowest, to the base of the number of states of the sequence.
+    The hidden value is the start of the site, with both strands an array (n, 2) of start and strand (0 as written, 1
+    reverse complement). It is −1 for negatives, which have nothing hidden, and where it is unknown; −2 says that a
+    motif has no site. With several motifs there is one for each, (n, n_motifs) or (n, n_motifs, 2). With an overhang
+    starts are counted from ``overhang`` letters before the sequence. Sequences come as in `Motif`.
     O(letters · n_motifs · strands · ⌈width / 5⌉) per pass.
 
     Parameters
     ----------
-    sequences : letter codes, from `read_sequences`
-    schema : classes (negative, positive) and the blocks of w
-    layout : sizes
-    labels : (n,) positions among the classes, 2 for a label that training never saw; None when predicting
-    losses : one table for all sequences
-    hidden : (n, motifs) known states, −1 where unknown
+    width : length of a motif
+    composition : letters of the longest word of the composition, 1 to 5
+    strands : "one" or "both"
+    n_motifs : how many motifs, up to 8
+    overhang : letters of a site that may lie outside of its sequence, at either end; they are unknown
+    loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
+    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+
+    >>> from tacit import StructuredSVM
+    >>> from tacit.datasets import planted_motif
+    >>> X, y, start = planted_motif(200, 30, "TGACTCA", seed=0)
+    >>> model = StructuredSVM(MotifSites(width=7), C=100).fit(X, y, hidden=start)
+    >>> "".join("ACGT"[i] for i in model.weights_["motif"][0].argmax(axis=1))
+    'TGACTCA'
+    >>> model.predict(["ccccctgactcacccc", "cccccccccccccccc"]), model.predict_hidden(["ccccctgactcacccc"])
+    (array([ 1, -1]), array([5]))
     """
 
-    code_offsets: Array | None = None
-    completes_labels = False
-    rescalings: tuple[str, ...] = ("margin", "slack")
+    longest_word = "composition"
 
     def __init__(
         self,
-        sequences: Ragged,
-        schema: Schema,
-        layout: SiteLayout,
-        *,
-        labels: Array | None = None,
-        losses: LossTable | None = None,
-        hidden: Array | None = None,
+        width: int,
+        composition: int = 3,
+        strands: str = "one",
+        n_motifs: int = 1,
+        overhang: int = 0,
+        loss: Any = "0/1",
+        classes: Any = None,
     ) -> None:
-        self.classes = schema.classes
-        self.n_samples, self.n_params = len(sequences), schema.n_params
-        self._views, self._layout = schema.views, layout
-        self._flipped = np.zeros(self.n_samples, dtype=bool)
-        if layout.strands == 2:
-            sequences, self._flipped = orient(sequences)
-        self._sequences = sequences
-        self._composition = standard_shares(sequences, layout.longest, layout.strands)
-        padded = pad(sequences, layout.overhang)
-        self._starts, self._stops = padded.offsets[:-1], padded.offsets[1:]
-        self._pieces = Pieces.of(layout.width)
-        self._parts = find_words(padded.values, padded.offsets, self._pieces.length)
-        self._sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
-        if float(self._sizes.max()) ** layout.n_motifs >= MAX_STATES:
-            raise ValueError(
-                f"a sequence of {int(sequences.lengths.max())} letters has too many combinations of "
-                f"{layout.n_motifs} sites; cut it into parts, or lower n_motifs"
-            )
-        self._labels = labels
-        self._losses = None if losses is None else checked_losses(losses, 2, self.n_samples, 0)
-        self._hidden = np.full((self.n_samples, layout.n_motifs), -1) if hidden is None else self._turned(hidden)
+        self.width = width
+        self.composition = composition
+        self.strands = strands
+        self.n_motifs = n_motifs
+        self.overhang = overhang
+        self.loss = loss
+        self.classes = classes
 
-    # search
+    def check(self) -> None:
+        one_of("strands", self.strands, ("one", "both"))
+        self._layout()
+        check_listed(self.classes)
 
-    def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        score, states = self._positive(w, rows)
-        is_positive = score > 0
-        return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
+    def blocks(self) -> dict[str, tuple[int, ...]]:
+        layout = self._layout()
+        n_shares = count_shares(layout.longest, layout.strands)
+        return {"motif": (layout.n_motifs, layout.width, 4), "composition": (n_shares,), "intercept": (1,)}
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        labels = self._known_labels(rows)
-        wished = None if prefer is None else self._wished(prefer, labels, rows)
-        score, states = self._positive(w, rows, _take(self._hidden, rows), wished)
-        return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
+    def shortest(self) -> tuple[int, str]:
+        return int(self.width) - int(self.overhang), "overhang"
 
-    def augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
-    ) -> Assignment:
-        score, states = self._positive(w, rows)
-        negative, positive = self._losses_of(rows)
-        if rescaling == "margin":
-            positive = positive + score
-        elif target is None:
-            raise ValueError("slack rescaling compares with a target: pass target=")
-        else:
-            anchor = self.score(w, target, rows)
-            negative, positive = negative * (1 - anchor), positive * (1 + score - anchor)
-        is_positive = self._known_labels(rows) == 0 if rivals else positive > negative
-        return Assignment(self._join(is_positive, states, rows), np.where(is_positive, positive, negative))
+    def check_loss(self, classes: Array) -> None:
+        read_costs(self.loss, classes)
 
-    def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        is_positive, states = self.split(code, rows)
-        return np.where(is_positive, self._positive(w, rows, states)[0], 0.0)
+    def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> SiteOracle:
+        sequences = self.checked(X)
+        self.check_schema(schema)
+        layout = self._layout()
+        supervision = {} if y is None else self.read_supervision(y, schema, len(sequences))
+        if hidden is not None:
+            sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
+            supervision["hidden"] = read_sites(hidden, sizes, layout, supervision.get("labels"), schema.classes)
+        return SiteOracle(sequences, schema, layout, **supervision)
 
-    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
-        if np.isfinite(power):
-            score = self._sums(w, rows, power, self._free(rows), None)[0] / power
-        else:
-            score = self._positive(w, rows)[0]
-        return np.column_stack([np.zeros(score.size), score])
+    def _layout(self) -> SiteLayout:
+        """Sizes, as Python integers."""
+        width = whole_number("width", self.width)
+        remedy = "w has 4^composition weights and more"
+        longest = whole_number("composition", self.composition, 1, LONGEST_SHARE, remedy=remedy)
+        n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
+        overhang = whole_number("overhang", self.overhang, 0, width - 1)
+        return SiteLayout(width, longest, self.n_strands, n_motifs, overhang)
 
-    def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
-        score, states = self._positive(w, rows)
-        is_positive = label_positions(labels, score.size, 2) == 1
-        return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
+    def example(self, rng: np.random.Generator) -> Example:
+        layout = self._layout()
+        classes = np.array(["-1", "1"] if self.classes is None else self.classes)
+        lengths = layout.width + rng.integers(0, 2, int(rng.integers(3, 5)))
+        X = np.array(["".join(rng.choice(list("ACGTacgtu"), length)) for length in lengths])
+        X[0] = X[0][:1] + rng.choice(list("NRy")) + X[0][2:]
+        y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
+        schema = self.schema(X, y)
+        costs = read_costs(self.loss, classes)
 
-    def loss(self, code: Array, rows: Rows = None) -> Array:
-        negative, positive = self._losses_of(rows)
-        return np.where(self.split(code, rows)[0], positive, negative)
+        def sites(x: Any) -> list[Any]:
+            starts = range(layout.count_starts(len(x)))
+            if layout.strands == 1:
+                return [NO_SITE, *starts]
+            return [(NO_SITE, NO_SITE), *((h, s) for h in starts for s in (0, 1))]
 
-    # sums
+        def outputs(x: Any) -> list[tuple[Any, Any]]:
+            one = -1 if layout.strands == 1 else (-1, -1)
+            if layout.n_motifs == 1:
+                return [(classes[0], one), *((classes[1], site) for site in sites(x))]
+            several = itertools.product(sites(x), repeat=layout.n_motifs)
+            return [(classes[0], (one,) * layout.n_motifs), *((classes[1], combination) for combination in several)]
 
-    def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        is_positive, states = self.split(code, rows)
-        coef = one_coef_each(coef, is_positive.size) * is_positive
-        sums = self._zeros()
-        kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, coef, sums)
-        return self._fold(sums, coef, rows)
+        def joint_feature(x: Any, label: Any, h: Any) -> Array:
+            if label == classes[0]:
+                return np.zeros(schema.n_params)
+            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+            places = np.asarray(h).reshape(layout.n_motifs, layout.strands)
+            versions = [_feature("".join(letters), places, layout, schema) for letters in plain]
+            return np.asarray(np.mean(versions, axis=0))
 
-    def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
-    ) -> Expectations:
-        n = _take(self._starts, rows).size
-        asked = {"free": free, "label": label, "truth": truth}
-        coefs = {kind: np.broadcast_to(np.asarray(c, float), n) for kind, c in asked.items() if c is not None}
-        answers: dict[str, Array | None] = dict.fromkeys(asked)
-        total = np.zeros(self.n_params)
-        for kind, coef in coefs.items():
-            given = _take(self._hidden, rows) if kind == "truth" else self._free(rows)
-            score = self._sums(w, rows, power, given, None)[0]
-            if kind == "free":
-                answers[kind] = np.logaddexp(0.0, score)
-                share = np.exp(score - answers[kind])
-            else:
-                is_positive = self._known_labels(rows) == 1
-                answers[kind] = np.where(is_positive, score, 0.0)
-                share = is_positive.astype(np.float64)
-            if coef.any():
-                total += self._sums(w, rows, power, given, coef * share)[1]
-        has_features = any(c.any() for c in coefs.values())
-        return Expectations(answers["free"], answers["label"], answers["truth"], total if has_features else None)
+        def loss(true: Any, label: Any, h: Any) -> float:
+            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
 
-    # starts
+        chosen = [sites(x)[int(rng.integers(len(sites(x))))] for x in X for _ in range(layout.n_motifs)]
+        shape = (len(X), *((layout.n_motifs,) if layout.n_motifs > 1 else ()), *((2,) if layout.strands == 2 else ()))
+        hidden = np.array(chosen).reshape(shape)
+        hidden[y == classes[0]] = -1
+        return Example(X, y, hidden, outputs, joint_feature, loss)
 
-    def draw(self, rng: np.random.Generator) -> Array:
-        """The true labels, and every motif somewhere in every positive; known sites stay."""
-        states = rng.integers(1, self._sizes[:, None], self._hidden.shape)
-        states = np.where(self._hidden >= 0, self._hidden, states)
-        return self._join(self._known_labels(None) == 1, states, None)
-
-    def proposals(self, most: int) -> list[Array]:
-        """Sites that look most like words which positives hold more often than negatives: start s takes the s-th word
-        for its first motif, and the next words for the others."""
-        layout = self._layout
-        is_positive = self._known_labels(None) == 1
-        words = enriched_words(self._sequences, is_positive, layout.width, layout.strands, most + layout.n_motifs - 1)
-        codes = []
-        for first in range(max(len(words) - layout.n_motifs + 1, 0)):
-            w = np.zeros(self.n_params)
-            for motif, letters in zip(self._views(w)["motif"], words[first:], strict=False):
-                motif[(layout.width - letters.size) // 2 + np.arange(letters.size), letters] = 1.0
-            codes.append(self.impute(w).code)
-        return codes[:most]
-
-    def joint_moves(self, code: Array) -> Iterator[Array]:
-        """All sites of one motif up to three letters further on, or back, as far as their sequences reach."""
-        is_positive, states = self.split(code)
-        strands = self._layout.strands
-        last = (self._sizes - 1) // strands - 1
-        for m in range(states.shape[1]):
-            start, strand = np.divmod(states[:, m] - 1, strands)
-            is_free = (states[:, m] > 0) & (self._hidden[:, m] < 0)
-            for step in (1, -1, 2, -2, 3, -3):
-                moved = np.clip(start + np.where(strand == 0, step, -step), 0, last)
-                changed = states.copy()
-                changed[:, m] = np.where(is_free, 1 + moved * strands + strand, states[:, m])
-                yield self._join(is_positive, changed, None)
-
-    # codes
-
-    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        """Whether each output is positive, and the (n, motifs) states of its sites."""
-        sizes = _take(self._sizes, rows)
-        code = np.asarray(code)
-        if code.shape != sizes.shape or code.dtype.kind not in "iu":
-            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
-        if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        outside = code > sizes**self._layout.n_motifs
-        if outside.any():
-            i = int(np.argmax(outside))
-            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
-        rest = np.maximum(code.astype(np.int64) - 1, 0)
-        states = np.empty((rest.size, self._layout.n_motifs), np.int64)
-        for m in range(self._layout.n_motifs):
-            rest, states[:, m] = np.divmod(rest, sizes)
-        return code > 0, states
-
-    def _join(self, is_positive: Array, states: Array, rows: Rows) -> Array:
-        sizes = _take(self._sizes, rows)
-        number = np.zeros(sizes.size, np.int64)
-        for column in states.T[::-1]:
-            number = number * sizes + column
-        return np.where(is_positive, 1 + number, 0)
-
-    def accepts(self, code: Array) -> bool:
-        code = np.asarray(code)
-        if code.shape != (self.n_samples,) or code.dtype.kind not in "iu":
-            return False
-        return bool(((code >= TARGET) & (code <= self._sizes**self._layout.n_motifs)).all())
-
-    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
-        labels = np.asarray(labels)
-        found = find_labels(self.classes, labels)
-        reject_unknown(found, self.classes, labels)
-        sizes = _take(self._sizes, rows)
-        shape = (found.size, self._layout.n_motifs)
-        states = np.full(shape, -1) if hidden is None else read_sites(hidden, sizes, self._layout, found, self.classes)
-        flipped = _take(self._flipped, rows)[:, None] & (states > 0)
-        states = np.where(flipped, sizes[:, None] - states, states)
-        unknown = np.flatnonzero(((states < 0) & (found == 1)[:, None]).any(axis=1))
-        if unknown.size:
-            raise ValueError(
-                f"sample {unknown[0]} is {shorten(labels[unknown[0]].item())}, and where its sites are is unknown "
-                "(-1): only complete outputs have a code"
-            )
-        return self._join(found == 1, states, rows)
-
-    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        is_positive, states = self.split(code, rows)
-        sizes, flipped = _take(self._sizes, rows), _take(self._flipped, rows)
-        states = np.where(flipped[:, None] & (states > 0), sizes[:, None] - states, states)
-        hidden = write_sites(states, self._layout)
-        return self.classes[is_positive.astype(np.int64)], np.where(is_positive, hidden.T, -1).T
-
-    # views
-
-    def with_hidden(self, hidden: Any) -> SiteOracle:
-        twin = copy.copy(self)
-        if hidden is None:
-            twin._hidden = self._free(None)
-        elif isinstance(hidden, KnownHidden):  # states, as `split` gives them
-            states = np.asarray(hidden.states)
-            if states.size != self._hidden.size or states.dtype.kind not in "iu":
-                raise ValueError(f"known sites of shape {states.shape} for {self.n_samples} sequences")
-            states = states.reshape(self._hidden.shape)
-            if not ((states >= -1) & (states < self._sizes[:, None])).all():
-                raise ValueError(f"known sites do not fit {self.n_samples} sequences of these lengths")
-            twin._hidden = states
-        else:
-            twin._hidden = self._turned(read_sites(hidden, self._sizes, self._layout, self._labels, self.classes))
-        return twin
-
-    def with_loss(self, losses: Any) -> SiteOracle:
-        twin = copy.copy(self)
-        twin._losses = checked_losses(losses, 2, self.n_samples, 0)
-        return twin
-
-    def exact(self) -> SiteOracle:
-        return self
-
-    def hidden_unknown(self) -> Array:
-        is_open = (self._hidden < 0).any(axis=1)
-        return np.flatnonzero(is_open if self._labels is None else is_open & (self._labels == 1))
-
-    def digest(self) -> str:
-        sizes = np.array(self._layout)
-        losses = (None, None) if self._losses is None else self._losses
-        known = self._labels, self._hidden, *losses
-        return checksum(self._parts.ids, self._parts.spellings, self._composition, self._starts, sizes, *known)
-
-    @property
-    def operations(self) -> float:
-        layout = self._layout
-        sites = 4.0 * float(self._sizes.sum()) * layout.n_motifs * len(self._pieces.places)
-        return sites + float(self._composition.size)
-
-    # parts
-
-    def _positive(
-        self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
-    ) -> tuple[Array, Array]:
-        """The score of the positive class with the best sites, and their states."""
-        starts = _take(self._starts, rows)
-        value = np.empty((starts.size, self._layout.n_motifs))
-        state = np.empty(value.shape, np.int64)
-        free = self._free(rows)
-        kernels.best_sites(
-            self._parts.ids,
-            starts,
-            _take(self._stops, rows),
-            self._tables(w),
-            self._pieces.places,
-            self._layout.width,
-            free if given is None else np.ascontiguousarray(given),
-            free if preferred is None else preferred,
-            value,
-            state,
-        )
-        return self._common(w, rows) + value.sum(axis=1), state
-
-    def _sums(self, w: Array, rows: Rows, power: float, given: Array, coef: Array | None) -> tuple[Array, Array]:
-        """``log Σ exp(power · score)`` of the positive class, and Σ coef · E[Ψ] under it (zeros for None)."""
-        starts = _take(self._starts, rows)
-        logs, sums = np.empty((starts.size, self._layout.n_motifs)), self._zeros()
-        kernels.sum_sites(
-            self._parts.ids,
-            starts,
-            _take(self._stops, rows),
-            self._tables(w),
-            self._pieces.places,
-            self._layout.width,
-            float(power),
-            np.ascontiguousarray(given),
-            np.zeros(starts.size) if coef is None else coef,
-            np.empty(int(self._sizes.max()) + 1),
-            logs,
-            sums,
-        )
-        features = np.zeros(0) if coef is None else self._fold(sums, coef, rows)
-        return power * self._common(w, rows) + logs.sum(axis=1), features
-
-    def _common(self, w: Array, rows: Rows) -> Array:
-        """What composition and the intercept add."""
-        blocks = self._views(w)
-        return np.asarray(_take(self._composition, rows) @ blocks["composition"] + blocks["intercept"][0])
-
-    def _tables(self, w: Array) -> Array:
-        motifs = self._views(w)["motif"]
-        both = [motifs, motifs[:, ::-1, ::-1]][: self._layout.strands]  # A, C, G, T backwards are their complements
-        tables = np.stack([[self._pieces.tables(strand[m]) for strand in both] for m in range(len(motifs))])
-        return self._parts.extend(tables)
-
-    def _zeros(self) -> Array:
-        layout = self._layout
-        return np.zeros((layout.n_motifs, layout.strands, len(self._pieces.places), self._parts.size))
-
-    def _fold(self, sums: Array, coef: Array, rows: Rows) -> Array:
-        out = np.zeros(self.n_params)
-        blocks = self._views(out)
-        plain = self._parts.fold(sums)
-        for m in range(self._layout.n_motifs):
-            blocks["motif"][m] = self._pieces.fold(plain[m, 0])
-            if self._layout.strands == 2:
-                blocks["motif"][m] += self._pieces.fold(plain[m, 1])[::-1, ::-1]
-        blocks["composition"][:] = coef @ _take(self._composition, rows)
-        blocks["intercept"][0] = coef.sum()
-        return out
-
-    def _free(self, rows: Rows) -> Array:
-        return np.full((_take(self._starts, rows).size, self._layout.n_motifs), -1)
-
-    def _known_labels(self, rows: Rows) -> Array:
-        if self._labels is None:
-            raise ValueError("these samples have no labels: bind them with y")
-        return _take(self._labels, rows)
-
-    def _losses_of(self, rows: Rows) -> tuple[Array, Array]:
-        """The loss of predicting negative and positive."""
-        if self._losses is None or self._losses.column is None:
-            raise ValueError("these samples have no labels, so that nothing can be lost: bind them with y")
-        column = _take(self._losses.column, rows)
-        return self._losses.table[0].take(column), self._losses.table[1].take(column)
-
-    def _wished(self, prefer: Array, labels: Array, rows: Rows) -> Array:
-        """States that win ties; none where the output has another label, or is the target whatever that is."""
-        is_positive, states = self.split(np.maximum(prefer, 0), rows)
-        return np.where((is_positive & (labels == 1))[:, None], states, -1)
-
-    def _turned(self, states: Array) -> Array:
-        """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
-        is_flipped = self._flipped[:, None] & (states > 0)
-        return np.where(is_flipped, self._sizes[:, None] - states, states)
+    @classmethod
+    def variants(cls) -> list[Self]:
+        return [
+            cls(3, composition=2, strands="both", overhang=1),
+            cls(2, composition=1, n_motifs=2, overhang=1, loss=[[0, 3], [0.5, 0]], classes=["b", "a"]),
+        ]
 
 
-def pad(sequences: Ragged, overhang: int) -> Ragged:
-    """The same sequences with so many unknown letters at both ends.
-
-    >>> pad(Ragged(np.array([0, 1], np.uint8), np.array([0, 2])), 1).values
-    array([14,  0,  1, 14], dtype=uint8)
-    """
-    if overhang == 0:
-        return sequences
-    offsets = sequences.offsets + 2 * overhang * np.arange(len(sequences) + 1)
-    values = np.full(int(offsets[-1]), list(MEANING).index("N"), np.uint8)
-    owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
-    values[np.arange(sequences.values.size) + (2 * owner + 1) * overhang] = sequences.values
-    return Ragged(values, offsets)
-
-
-def read_sites(hidden: Any, sizes: Array, layout: SiteLayout, labels: Array | None, classes: Array) -> Array:
-    """(n, motifs) states, from starts (and strands) as users write them; −1 where unknown, 0 for negatives.
-
-    Parameters
-    ----------
-    hidden : (n,) starts, with two strands (n, 2) starts and strands; with several motifs one more axis after the first.
-        A start is −1 where it is unknown, and `NO_SITE` where the sequence has no site of the motif
-    sizes : (n,) states per sequence
-    labels : positions among the classes; None if they are unknown
-    """
-    shape = (sizes.size, *_site_shape(layout))
-    given = read_positions(hidden, shape).reshape(sizes.size, layout.n_motifs, -1)
-    start = given[..., 0]
-    strand = given[..., 1] if layout.strands == 2 else np.zeros_like(start)
-    last = (sizes[:, None] - 1) // layout.strands - 1
-    is_site = start >= 0
-    wrong = (start < NO_SITE) | (start > last) | (is_site & ((strand < 0) | (strand > 1)))
-    if wrong.any():
-        i = int(np.argwhere(wrong)[0, 0])
-        raise ValueError(
-            f"hidden[{i}] is {shorten(given[i].tolist())}; sample {i} has starts 0 to {int(last[i, 0])}"
-            f"{', each with 0 or 1 as strand' if layout.strands == 2 else ''}, -1 if unknown, {NO_SITE} for no site"
-        )
-    states = np.where(is_site, 1 + start * layout.strands + strand, np.where(start == NO_SITE, 0, -1))
-    if labels is None:
-        return states
-    moved = np.flatnonzero((labels == 0) & (states >= 0).any(axis=1))
-    if moved.size:
-        i = int(moved[0])
-        raise ValueError(
-            f"hidden[{i}] is {shorten(given[i].tolist())}, but sample {i} is {shorten(classes[0].item())}, the "
-            "negative class, which has no sites: give -1"
-        )
-    return np.where((labels == 0)[:, None], 0, states)
-
-
-def write_sites(states: Array, layout: SiteLayout) -> Array:
-    """The inverse of `read_sites` for known states."""
-    start, strand = np.divmod(states - 1, layout.strands)
-    pairs = np.stack([start, strand], axis=-1) if layout.strands == 2 else start[..., None]
-    pairs = np.where((states == 0)[..., None], NO_SITE, pairs)
-    return pairs.reshape(len(states), *_site_shape(layout))
-
-
-def _site_shape(layout: SiteLayout) -> tuple[int, ...]:
-    motifs = (layout.n_motifs,) if layout.n_motifs > 1 else ()
-    return (*motifs, 2) if layout.strands == 2 else motifs
-
-
-def _take(values: Array, rows: Rows) -> Array:
-    return values if rows is None else values[rows]
+def _feature(x: str, places: Array, layout: SiteLayout, schema: Schema) -> Array:
+    """Ψ of a positive sequence of plain letters; a letter outside of it is a quarter of each base."""
+    psi = np.zeros(schema.n_params)
+    blocks = schema.views(psi)
+    letters = np.full((len(x) + 2 * layout.overhang, 4), 0.25)
+    letters[layout.overhang : layout.overhang + len(x)] = np.eye(4)[["ACGT".index(letter) for letter in x]]
+    for motif, (start, *strand) in zip(blocks["motif"], places.tolist(), strict=True):
+        if start != NO_SITE:
+            window = letters[start : start + layout.width]
+            motif += window[::-1, ::-1] if strand == [1] else window
+    shares = []
+    for length in range(1, layout.longest + 1):
+        seen = [x[p : p + length] for p in range(len(x) - length + 1)]
+        for word in map("".join, itertools.product("ACGT", repeat=length)):
+            twin = word[::-1].translate(str.maketrans("ACGT", "TGCA"))
+            if layout.strands == 2 and twin < word:
+                continue
+            alike = {word, twin} if layout.strands == 2 else {word}
+            chance = len(alike) / 4**length
+            excess = sum(other in alike for other in seen) - len(seen) * chance
+            shares.append(excess / np.sqrt(max(len(seen), 1) * chance * (1 - chance)) / COMPOSITION_SCALE)
+    blocks["composition"][:] = shares
+    blocks["intercept"][0] = 1.0
+    return psi

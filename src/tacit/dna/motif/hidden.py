@@ -1,8 +1,8 @@
-"""What a user knows of the windows of motifs: starts, pairs of a start and a strand, sets of them, masks."""
+"""What a user knows of the windows and sites of motifs: starts, pairs of a start and a strand, sets of them, masks."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
 from tacit.data.parameters import is_list, shorten
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
+
+NO_SITE = -2
+"""The start of a motif that a sequence is known not to have; −1 means that nothing is known of it."""
 
 
 def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> KnownHidden:
@@ -127,3 +130,66 @@ def _mask_of(known: KnownHidden, size: int) -> Array:
     if known.states[0] >= 0:
         return np.asarray(np.arange(size) == known.states[0])
     return np.ones(size, dtype=bool) if known.allowed is None else known.allowed
+
+
+class SiteLayout(NamedTuple):
+    """What a model of sites looks at: motifs of ``width`` letters, words of up to ``longest`` letters, 1 or 2 strands,
+    and how many letters of a site may lie outside of its sequence."""
+
+    width: int
+    longest: int
+    strands: int
+    n_motifs: int
+    overhang: int
+
+    def count_starts(self, lengths: Any) -> Any:
+        return lengths + 2 * self.overhang - self.width + 1
+
+
+def read_sites(hidden: Any, sizes: Array, layout: SiteLayout, labels: Array | None, classes: Array) -> Array:
+    """(n, motifs) states, from starts (and strands) as users write them; −1 where unknown, 0 for negatives.
+
+    Parameters
+    ----------
+    hidden : (n,) starts, with two strands (n, 2) starts and strands; with several motifs one more axis after the first.
+        A start is −1 where it is unknown, and `NO_SITE` where the sequence has no site of the motif
+    sizes : (n,) states per sequence
+    labels : positions among the classes; None if they are unknown
+    """
+    shape = (sizes.size, *_site_shape(layout))
+    given = read_positions(hidden, shape).reshape(sizes.size, layout.n_motifs, -1)
+    start = given[..., 0]
+    strand = given[..., 1] if layout.strands == 2 else np.zeros_like(start)
+    last = (sizes[:, None] - 1) // layout.strands - 1
+    is_site = start >= 0
+    wrong = (start < NO_SITE) | (start > last) | (is_site & ((strand < 0) | (strand > 1)))
+    if wrong.any():
+        i = int(np.argwhere(wrong)[0, 0])
+        raise ValueError(
+            f"hidden[{i}] is {shorten(given[i].tolist())}; sample {i} has starts 0 to {int(last[i, 0])}"
+            f"{', each with 0 or 1 as strand' if layout.strands == 2 else ''}, -1 if unknown, {NO_SITE} for no site"
+        )
+    states = np.where(is_site, 1 + start * layout.strands + strand, np.where(start == NO_SITE, 0, -1))
+    if labels is None:
+        return states
+    moved = np.flatnonzero((labels == 0) & (states >= 0).any(axis=1))
+    if moved.size:
+        i = int(moved[0])
+        raise ValueError(
+            f"hidden[{i}] is {shorten(given[i].tolist())}, but sample {i} is {shorten(classes[0].item())}, the "
+            "negative class, which has no sites: give -1"
+        )
+    return np.where((labels == 0)[:, None], 0, states)
+
+
+def write_sites(states: Array, layout: SiteLayout) -> Array:
+    """The inverse of `read_sites` for known states."""
+    start, strand = np.divmod(states - 1, layout.strands)
+    pairs = np.stack([start, strand], axis=-1) if layout.strands == 2 else start[..., None]
+    pairs = np.where((states == 0)[..., None], NO_SITE, pairs)
+    return pairs.reshape(len(states), *_site_shape(layout))
+
+
+def _site_shape(layout: SiteLayout) -> tuple[int, ...]:
+    motifs = (layout.n_motifs,) if layout.n_motifs > 1 else ()
+    return (*motifs, 2) if layout.strands == 2 else motifs

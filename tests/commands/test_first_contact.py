@@ -41,8 +41,8 @@ def test_public_names():
 
 def test_demo_finds_motif_and_turns_and_writes_the_pictures(tmp_path, capsys, monkeypatch):
     """On half of its sequences, from half of its starts."""
-    monkeypatch.setattr("tacit.demo.motif.N", 1000)
-    monkeypatch.setattr("tacit.demo.motif.STARTS", 4)
+    monkeypatch.setattr("tacit.demo.parts.N_SEQUENCES", 1000)
+    monkeypatch.setattr("tacit.demo.parts.MOTIF_RUNS", 4)
     assert main(["demo", "--out", str(tmp_path / "new" / "out")]) == 0
     text = capsys.readouterr().out
     rows = {line[:24].strip(): line[24:].split() for line in text.splitlines() if line.rstrip()[-1:].isdigit()}

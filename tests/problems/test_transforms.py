@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
 from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
-from tacit.demo.turns import turned_digits
+from tacit.demo.parts import turned_digits
 from tacit.problems import Multiclass, Transforms, rotations
 from tacit.problems.rotation import Rotations
 from tacit.problems.shared.principal_components import principal_components

@@ -1,12 +1,12 @@
 """``tacit demo``: what tacit does, on data that it draws itself.
 
 A part is a function that takes the folder for its pictures and returns its report, a few lines of text; a new one is
-added to `parts`.
+added to `reports`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,21 +34,14 @@ def demo(run: CommandRun) -> None:
     run.say(f"\nOpen {run.out / 'report.html'}")
 
 
-def parts() -> tuple[Callable[[Path], str], ...]:
-    """The parts, in the order in which they run."""
-    from tacit.demo.motif import hidden_motif
-    from tacit.demo.turns import turned_digits
-
-    return hidden_motif, turned_digits
-
-
 def reports(folder: Path) -> Iterator[str]:
     """Run all parts in turn; the report of each as soon as it is ready."""
+    from tacit.demo.parts import hidden_motif, turned_digits
     from tacit.plot import pyplot
 
     pyplot()  # better to miss it now than after the work
     folder.mkdir(parents=True, exist_ok=True)
-    for part in parts():
+    for part in (hidden_motif, turned_digits):
         yield part(folder)
 
 

@@ -9,7 +9,7 @@ from tacit.datasets import planted_motif
 from tacit.dna.sequences import read_sequences
 from tacit.oracle import EnumerableOracle, Oracle
 from tacit.problems import Motif
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 
 SEQUENCES, LENGTH, WIDTH, BACKGROUND = 20_950, 60, 10, 3
 
@@ -59,7 +59,7 @@ def _measure(strands: str) -> list[tuple[str, ...]]:
     }
     np.testing.assert_allclose(calls["plain NumPy, augmented"](), oracle.augmented(w).value)
     seconds = interleave(calls, rounds=20)
-    with sharded(oracle, 2) as shards:
+    with parallel(oracle, 2) as shards:
         seconds |= interleave({"sliding, augmented, n_jobs=2": lambda: _augmented(shards, w)})
     reference = "plain NumPy, augmented"
     return [(name, strands, milliseconds(s), f"{ratio(seconds, name, reference):.3f}") for name, s in seconds.items()]

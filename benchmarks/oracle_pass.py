@@ -9,7 +9,7 @@ from benchmarks.harness import Page, interleave, milliseconds, ratio
 from tacit import Ragged
 from tacit.oracle import Oracle
 from tacit.problems import Candidates
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 
 BAGS, SIZE, WIDTH, CLASSES = 2000, 50, 100, 5
 
@@ -43,7 +43,7 @@ def _measure(dtype: type, threads: int) -> tuple[str, ...]:
     with threadpool_limits(threads):
         seconds = interleave(calls, rounds=40)
         fastest = min(("by columns", "by rows"), key=lambda name: min(seconds[name]))
-        with sharded(oracle, 2) as shards:
+        with parallel(oracle, 2) as shards:
             sharded_times = interleave({"pass": lambda: _pass(shards, w)}, rounds=40)["pass"]
     return (
         dtype.__name__,

@@ -19,7 +19,7 @@ from benchmarks.harness import Page
 from benchmarks.scale.bags import BAG, RIGHT, asked, in_gigabytes, labels, part, plain_environment, write
 from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.problems import Candidates
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 
 N_BAGS = 200_000
 """Bags of the large folder: 4 GB."""
@@ -81,7 +81,7 @@ def pass_here(folder: str, n: int) -> None:
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
     files = sorted(Path(folder).glob("*.values.npy"))
     passes, reads = [], []
-    with sharded(oracle, 1) as rows:
+    with parallel(oracle, 1) as rows:
         for _ in range(REPEATS):
             forget(files)
             began = time.perf_counter()

@@ -21,7 +21,7 @@ from tacit import LatentSVM, Shards, StructuredSVM
 from tacit.dask.oracle import RemoteShards
 from tacit.dask.sources import describe, read_sources
 from tacit.problems import Candidates
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 from tacit.runtime.blocks import smallest_blocks
 
 ROUNDS = 200
@@ -124,7 +124,7 @@ def far_passes(client: Any, folder: Path, n: int) -> Passes:
     problem = Candidates()
     oracle: Any = problem.bind(shards, labels(n), problem.schema(shards, labels(n)))
     found = []
-    with sharded(oracle, 1) as rows:
+    with parallel(oracle, 1) as rows:
         target, weights = oracle.encode(labels(n), np.full(n, RIGHT)), np.full(n, 1.0 / n)
         for w in draw_weights(oracle.n_params, REPEATS + 1):
             before = time.perf_counter(), time.process_time(), sum(client.run(time.process_time).values())
@@ -151,7 +151,7 @@ def pass_here(folder: str, n: int, first: int, last: int) -> None:
     oracle: Any = problem.bind(shards, labels(n), problem.schema(shards, labels(n)))
     task = TaskPart(np.full(n, 1.0 / n), oracle.encode(labels(n), np.full(n, RIGHT)), True, {})
     cuts = [cut for cut in block_cuts(oracle, n) if first <= cut <= last]
-    with sharded(oracle, 1):
+    with parallel(oracle, 1):
         for k, w in enumerate(draw_weights(oracle.n_params, REPEATS + 1)):
             if k:
                 print("ready", flush=True)

@@ -14,7 +14,7 @@ import tacit
 from tacit import HiddenCRF, Ragged
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
-from tacit.runtime import Status, sharded
+from tacit.runtime import Status, parallel
 from tacit.runtime.blocks import smallest_blocks
 
 
@@ -223,7 +223,7 @@ def test_samples_of_no_weight_can_fill_a_whole_block(bags):
     oracle = problem.bind(X, y, problem.schema(X, y))
     coef = np.where(np.arange(len(y)) < 20, 0.0, 1.0)
     w = np.linspace(-1, 1, oracle.n_params)
-    with smallest_blocks(), sharded(oracle, 2) as shards:
+    with smallest_blocks(), parallel(oracle, 2) as shards:
         found = shards.expectations(w, free=coef).features
     np.testing.assert_allclose(found, oracle.expectations(w, free=coef).features)
 

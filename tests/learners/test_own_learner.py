@@ -15,7 +15,7 @@ from tacit.learners.rules import SummedHidden
 from tacit.oracle import CapabilityError, Oracle, require
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
-from tacit.runtime import Progress, Status, run, sharded
+from tacit.runtime import Progress, Status, parallel, run
 
 NEEDS = [Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features]
 
@@ -47,7 +47,7 @@ class GradientCRF(Learner):
         weights = read_weights(sample_weight, oracle.n_samples)
         checkpoint = open_checkpoint(self, oracle)
         saved = None if checkpoint is None else checkpoint.read()
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             descent = Descending(shards, self.C * weights / weights.sum(), self.tol, self.max_iter)
             state = descent.begin() if saved is None else (saved["w"], float(saved["step"]), descent.lines(saved))
             progress = Progress(self.verbose, self.max_iter)
@@ -108,7 +108,7 @@ class OwnPerceptron(Learner):
         self.schema_, oracle = bind_samples(self, X, y, hidden, NEEDS)
         self.n_features_in_ = self.schema_.n_features
         w, total = np.zeros(oracle.n_params), np.zeros(oracle.n_params)
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             for _ in range(self.epochs):
                 wrong, right = shards.predict(w).code, shards.impute(w).code
                 mistakes = (shards.loss(wrong) > 0).astype(float)
@@ -201,7 +201,7 @@ class Odd:
 
 
 def test_undeclared_methods_are_not_shared_in_silence():
-    with sharded(Odd(), 2) as shards:
+    with parallel(Odd(), 2) as shards:
         assert shards.plain() == 7
         with pytest.raises(CapabilityError, match=r"Odd.strange is not declared.*batches = \{'strange'"):
             shards.strange()

@@ -11,7 +11,7 @@ from tacit.datasets import planted_motif
 from tacit.oracle import Task, read_hidden
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
-from tacit.runtime import Status, blocks, sharded
+from tacit.runtime import Status, blocks, parallel
 from tacit.solvers import Bundle, FrankWolfe, minimise
 from tacit.testing import example_task
 
@@ -263,7 +263,7 @@ def test_blocks_of_any_call_agree_with_the_whole(small_blocks):
     oracle = problem.bind(X, y, problem.schema(X, y))
     w = np.random.default_rng(1).standard_normal(oracle.n_params)
     coef = np.random.default_rng(2).standard_normal(600)
-    with sharded(oracle, 2) as shards:
+    with parallel(oracle, 2) as shards:
         for rows in (None, slice(100, 600), np.arange(0, 600, 2)):
             own = coef if rows is None else coef[rows]
             code = shards.augmented(w, rows).code

@@ -13,7 +13,7 @@ from tacit.oracle import CapabilityError, LossTable, Oracle, Task, require
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 
 
 @st.composite
@@ -190,7 +190,7 @@ def test_negative_and_infinite_losses_are_refused():
 
 def test_shards_are_oracles_too():
     oracle = _bound()
-    with sharded(oracle, 2) as shards:
+    with parallel(oracle, 2) as shards:
         assert shards is not oracle
         assert copy.copy(shards).oracle is oracle
         assert shards.exact() is shards

@@ -14,7 +14,7 @@ from tacit import Ragged, StructuredSVM
 from tacit.oracle import CapabilityError, Task
 from tacit.penalties import Quadratic
 from tacit.problems import Multiclass, PerSample
-from tacit.runtime import Processes, processes, sharded
+from tacit.runtime import Processes, parallel, processes
 from tacit.runtime.archive import StorageError
 from tacit.solvers import Bundle, Status, minimise
 from tacit.testing import check_learner, check_problem
@@ -444,7 +444,7 @@ def test_processes_agree_on_rows_and_hidden_values():
     rng = np.random.default_rng(0)
     alone = Processes(problem.bind(X, y, problem.schema(X, y)), 1)
     oracle = problem.bind(X, y, problem.schema(X, y))
-    with sharded(oracle, 2) as waiting:
+    with parallel(oracle, 2) as waiting:
         assert isinstance(waiting, Processes)
     shards = Processes(oracle, 3, start_after=0, least_work=0)
     try:

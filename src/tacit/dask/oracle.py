@@ -7,7 +7,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from tacit.data.arrays import Array
 from tacit.data.shard_folder import Manifest
 from tacit.data.shards import Shards
 from tacit.data.table import ShardedTable
-from tacit.oracle import Assignment, CapabilityError
+from tacit.oracle import Assignment, CapabilityError, Oracle, code_offsets
+from tacit.oracle.capabilities import LivesOnWorkers
 from tacit.oracle.digests import combine_crc32
+from tacit.oracle.sharing import Batch, add_in_order, join_arrays
 from tacit.problems.shared.principal_components import Moments
-from tacit.runtime.blocks import Batch, RowBlocks, Sharded, add_in_order, block_cuts, join_arrays
+from tacit.runtime.blocks import BlockOracle, RowBlocks, block_cuts
 
 MAX_MOMENTS_BYTES = 1 << 27
 """Bytes of sums of products that one task returns; a source with more rows than that is opened by several tasks."""
@@ -62,19 +64,20 @@ class RemoteTable(ShardedTable):
             total = combine_crc32(total, part.crc, part.rows * part.width * self.dtype.itemsize)
         return total
 
-    def distribute(self, oracle: Any) -> Distributed:
+    def distribute(self, oracle: Oracle) -> Oracle:
         """The oracle of all samples, answered by the actors; these are built at the first call."""
         if self.actors is None:
             blocks = np.array(block_cuts(oracle, oracle.n_samples))
             n_actors = min(len(self._client.scheduler_info(n_workers=-1)["workers"]) or 1, blocks.size - 1)
-            offsets = getattr(oracle, "row_offsets", oracle.offsets)
+            samples: Any = oracle
+            offsets = getattr(samples, "row_offsets", samples.offsets)
             states = offsets[blocks]
             ideal = np.linspace(0, states[-1], n_actors + 1)
             self.cuts = np.unique(blocks[np.abs(states[:, None] - ideal).argmin(axis=0)])
-            rows, size = offsets[self.cuts].tolist(), getattr(oracle, "row_alignment", 1)
+            rows, size = offsets[self.cuts].tolist(), getattr(samples, "row_alignment", 1)
             wanted = [(a // size * size, min(-(-b // size) * size, len(self))) for a, b in pairwise(rows)]
             self.actors = Actors(self._client, [self._spans(a, b) for a, b in wanted])
-        return Distributed(oracle, self)
+        return cast(Oracle, Distributed(oracle, self))
 
     def moments(self, size: int, origin: Array) -> Iterator[Moments]:
         """The moments of so many rows at a time, summed up by the workers; see `principal_components`.
@@ -129,7 +132,7 @@ class RemoteShards(Shards):
         """The workers have compared and checked the rows already."""
 
 
-class Distributed(Sharded):
+class Distributed(BlockOracle):
     """An oracle whose blocks of rows are answered by actors; one call per actor and question.
 
     Parameters
@@ -138,15 +141,15 @@ class Distributed(Sharded):
     table : the actors, and where their samples begin
     """
 
-    def __init__(self, oracle: Any, table: RemoteTable) -> None:
+    def __init__(self, oracle: Oracle, table: RemoteTable) -> None:
         super().__init__(oracle)
         self._table = table
         self._name = uuid.uuid4().hex
         self._sent: set[str] = set()  # names that all workers were told
         self._tasks: list[tuple[Array, Array, str]] = []  # the latest weights and targets, by the name workers know
 
-    def _wrap(self, oracle: Any) -> Distributed:
-        return Distributed(oracle, self._table)
+    def _wrap(self, oracle: Oracle) -> Oracle:
+        return cast(Oracle, Distributed(oracle, self._table))
 
     def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
         if name == "loss":  # labels are here
@@ -224,14 +227,14 @@ class Distributed(Sharded):
         """What a name stands for, of the samples of one actor."""
         first, last = int(self._table.cuts[k]), int(self._table.cuts[k + 1])
         if name == self._name:
-            return self.oracle.part(first, last)
+            return cast(LivesOnWorkers, self.oracle).part(first, last)
         weights, target, _ = next(task for task in self._tasks if task[2] == name)
         start, stop = self._code_places([first, last])
         return TaskPart(weights[first:last], target[start:stop], target.shape == weights.shape, {})
 
     def _code_places(self, samples: Sequence[int]) -> list[int]:
         """Where the codes of these samples begin."""
-        offsets = getattr(self.oracle, "code_offsets", None)
+        offsets = code_offsets(self.oracle)
         return list(samples) if offsets is None else [int(place) for place in offsets[list(samples)]]
 
 

@@ -15,7 +15,7 @@ from tacit.data.arrays import Array
 from tacit.learners.descent import Descent, LatentState
 from tacit.learners.multistart import Numbers, OptionalCodes, OptionalWeights
 from tacit.oracle.digests import checksum
-from tacit.runtime.cache import CachedOracle
+from tacit.runtime.cache import cache_answers
 
 MAX_THETA_STEPS = 4
 """Quasi-Newton steps for θ between two descents for w, at the most. More would make P_θ sure of what the first w
@@ -191,7 +191,7 @@ class Dissimilarity(Descent):
         digest = checksum(theta)
         if digest not in self.present:
             posterior = self.conditional.hidden_posterior(theta)
-            oracle = CachedOracle(self.oracle.measured_against(posterior=posterior))
+            oracle = cache_answers(self.oracle.measured_against(posterior=posterior))
             spread = float((self.weights * self.oracle.spread(posterior)[0]).sum())
             self.present.clear()
             descent = self.turned_into(Descent, oracle=oracle)

@@ -21,7 +21,7 @@ from tacit.learners.starts import propose
 from tacit.oracle import Oracle, Problem, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
-from tacit.runtime import Status, sharded
+from tacit.runtime import Status, parallel
 
 NEEDS = (Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features, Oracle.decode)
 MAX_EPOCHS = 10_000
@@ -121,7 +121,7 @@ class LatentPerceptron(Learner):
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
         n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, schema)
             starts = MultiStart(
                 epochs,
@@ -156,7 +156,7 @@ class LatentPerceptron(Learner):
             self.n_features_in_ = self.schema_.n_features
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, self.schema_)
             zero = np.zeros(oracle.n_params)
             state = epochs.begin(getattr(self, "last_coef_", zero))

@@ -32,8 +32,8 @@ from tacit.oracle import (
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, WeighsSamples
 from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty, without_bounds
-from tacit.runtime import Status, sharded
-from tacit.runtime.cache import CachedOracle
+from tacit.runtime import Status, parallel
+from tacit.runtime.cache import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
 from tacit.solvers.choice import MAX_PLANE_NUMBERS
@@ -195,8 +195,8 @@ class LatentSVM(Learner):
         if isinstance(self.init, Mapping):
             previous = given_weights(self.init, schema, without_bounds(prepared.penalty)[1])
         checkpoint = self._checkpoint(prepared, seed)
-        with sharded(oracle, self.n_jobs) as shards:
-            descent = self._descent(CachedOracle(shards), prepared)
+        with parallel(oracle, self.n_jobs) as shards:
+            descent = self._descent(cache_answers(shards), prepared)
             starts = MultiStart(
                 descent,
                 lambda seed, start: self._begin(descent, shards, y, previous, seed=seed, start=start),
@@ -259,7 +259,7 @@ class LatentSVM(Learner):
             return float(self.unknown_weight) if has_part else 1.0
 
         def learn(oracle: Any, weights: Array) -> Array:
-            descent = self._descent(CachedOracle(oracle), prepared._replace(weights=weights))
+            descent = self._descent(cache_answers(oracle), prepared._replace(weights=weights))
             w = descent.solve_known(oracle.known_part())
             if not weights[oracle.hidden_unknown()].any():
                 return w
@@ -268,7 +268,7 @@ class LatentSVM(Learner):
                 state = descent.step(state)
             return np.asarray(state.w)
 
-        with sharded(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
+        with parallel(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
     def _is_online(self, oracle: Any, penalty: Penalty) -> bool:

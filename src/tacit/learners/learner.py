@@ -23,7 +23,7 @@ from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
 from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
 from tacit.problems.per_sample.user_functions import key_of
-from tacit.runtime import sharded, storage
+from tacit.runtime import parallel, storage
 
 _PARTS = ("problem", "solver", "pace", "penalty")
 """Parameters that are objects of their own."""
@@ -117,10 +117,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         k = whole_number("k", k, 1, 10_000)
         if k == 1:
             return self._best(X)[1]
-        oracle = self._bind(X)
-        require(f"{type(self).__name__}.predict_hidden(k={k})", self.problem, oracle, RanksHidden, "use k=1")
-        with sharded(oracle, self.n_jobs) as shards:
-            codes, scores = shards.ranked(self.coef_, self._answer(shards), k)
+        user = f"{type(self).__name__}.predict_hidden(k={k})"
+        with parallel(self._bind(X), self.n_jobs) as oracle:
+            ranking = require(user, self.problem, oracle, RanksHidden, "use k=1")
+            codes, scores = ranking.ranked(self.coef_, self._answer(oracle), k)
         columns = [oracle.decode(np.where(column < 0, codes[:, 0], column))[1] for column in codes.T]
         if columns[0] is None:
             return None
@@ -186,7 +186,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """The hidden value of every sample given its label; for sequences with gaps in y, the completed tags."""
         oracle = self._bind(X, y)
         require(type(self).__name__, self.problem, oracle, [Oracle.impute, Oracle.decode])
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             return hidden_values(oracle, shards.impute(self.coef_).code)
 
     def decision_function(self, X: Any) -> Array:
@@ -202,11 +202,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _asked(self, oracle: Any, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
         """The answer to a question about scores, in double precision where they overflow in single precision."""
-        with sharded(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
+        with parallel(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
             answer = question(shards)
         if not overflows(answer).any():
             return answer
-        with sharded(oracle.exact(), self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
+        with parallel(oracle.exact(), self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
             answer = question(shards)
         lost = np.flatnonzero(overflows(answer))
         if lost.size:
@@ -221,7 +221,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         ``hidden`` holds the true hidden values, −1 where unknown, for losses that look at them.
         """
         oracle = self._bind(X, y, hidden)
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             losses = oracle.loss(self._answer(shards))
         weights = read_weights(sample_weight, oracle.n_samples)
         return float(1 - weights @ losses / (weights @ _units(oracle)))
@@ -258,7 +258,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _best(self, X: Any) -> tuple[Any, Any]:
         oracle = self._bind(X)
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             labels, hidden = oracle.decode(self._answer(shards))
         return labels, hidden
 

@@ -12,7 +12,7 @@ from tacit.learners.descent import Descent, LatentState
 from tacit.learners.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.oracle import measures_hidden
 from tacit.oracle.digests import checksum
-from tacit.runtime.cache import CachedOracle
+from tacit.runtime.cache import cache_answers
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Rounds(Descent):
         digest = checksum(code)
         if digest not in self.present:
             self.present.clear()
-            oracle = CachedOracle(self.oracle.measured_against(code))
+            oracle = cache_answers(self.oracle.measured_against(code))
             self.present[digest] = self.turned_into(Descent, oracle=oracle)
         return self.present[digest]
 

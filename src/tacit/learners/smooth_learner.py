@@ -39,7 +39,7 @@ from tacit.oracle import (
     require,
 )
 from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, Need
-from tacit.runtime import Status, sharded
+from tacit.runtime import Status, parallel
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 
 __all__ = ["QuasiNewton", "SmoothLearner", "SmoothState", "SmoothStep"]
@@ -110,7 +110,7 @@ class SmoothLearner(Learner, ABC):
         is_one = is_given or self.init == "zero" or not oracle.hidden_unknown().size
         previous = given_weights(self.init, schema) if is_given else self._previous_weights(schema)
         checkpoint = open_checkpoint(self, oracle)
-        with sharded(oracle.exact(), self.n_jobs) as shards:
+        with parallel(oracle.exact(), self.n_jobs) as shards:
             objective = self._objective(shards, weights)
             method = self._method(objective, shards)
 
@@ -180,7 +180,7 @@ class SmoothLearner(Learner, ABC):
             return self._tag_posteriors(oracle, is_given=y is not None)
         needs: tuple[Need, ...] = (GivesPosteriors.hidden_posterior, ListsOutputs.known_labels)
         require(f"{type(self).__name__}.hidden_proba", self.problem, oracle, needs)
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             labels = oracle.known_labels() if y is not None else oracle.labels_of(self._answer(shards))
         found = self._posteriors(oracle, lambda shards: shards.hidden_posterior(self.coef_, labels=labels))
         return found.with_values(oracle.in_user_order(found.values, labels))

@@ -15,7 +15,7 @@ from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
-from tacit.runtime import sharded
+from tacit.runtime import parallel
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
@@ -120,7 +120,7 @@ class StructuredSVM(Learner):
         target = oracle.impute(np.zeros(oracle.n_params)).code
         previous = self._previous_solution(schema)
         seed = int(random_numbers(self.random_state).randint(2**31))
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             task = Task(shards, weights, target, penalty, self.rescaling)
             solver = choose(task, float(self.tol)) if isinstance(self.solver, str) else self.solver or Bundle()
             solution = minimise(

@@ -1,13 +1,8 @@
 from tacit.oracle.capabilities import Expectations as Expectations
 from tacit.oracle.capabilities import capability as capability
-from tacit.oracle.capabilities import completes_labels as completes_labels
 from tacit.oracle.capabilities import has_hidden_states as has_hidden_states
-from tacit.oracle.capabilities import has_long_codes as has_long_codes
-from tacit.oracle.capabilities import hidden_values as hidden_values
-from tacit.oracle.capabilities import loss_needs_hidden as loss_needs_hidden
 from tacit.oracle.capabilities import measures_hidden as measures_hidden
 from tacit.oracle.capabilities import require as require
-from tacit.oracle.capabilities import runs_python as runs_python
 from tacit.oracle.contracts import TARGET as TARGET
 from tacit.oracle.contracts import Assignment as Assignment
 from tacit.oracle.contracts import CapabilityError as CapabilityError
@@ -16,6 +11,12 @@ from tacit.oracle.contracts import Oracle as Oracle
 from tacit.oracle.contracts import Problem as Problem
 from tacit.oracle.contracts import Read as Read
 from tacit.oracle.contracts import Schema as Schema
+from tacit.oracle.contracts import code_offsets as code_offsets
+from tacit.oracle.contracts import completes_labels as completes_labels
+from tacit.oracle.contracts import has_long_codes as has_long_codes
+from tacit.oracle.contracts import hidden_values as hidden_values
+from tacit.oracle.contracts import loss_needs_hidden as loss_needs_hidden
+from tacit.oracle.contracts import runs_python as runs_python
 from tacit.oracle.contracts import take_code as take_code
 from tacit.oracle.digests import checksum as checksum
 from tacit.oracle.enumerable import EnumerableOracle as EnumerableOracle

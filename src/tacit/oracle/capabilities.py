@@ -16,8 +16,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.contracts import Assignment, CapabilityError, Oracle
-from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
+from tacit.oracle.contracts import (
+    Assignment,
+    CapabilityError,
+    Oracle,
+    completes_labels,
+    has_long_codes,
+    loss_needs_hidden,
+)
+from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
 
 P = TypeVar("P")
 
@@ -441,6 +448,20 @@ class NumbersOutputs(Oracle, Protocol):
         """Give outputs that another process numbered the same numbers here; ``shift`` is its first sample."""
 
 
+class LivesOnWorkers(Oracle, Protocol):
+    """Samples whose rows may be on the workers of a cluster, which answer for them."""
+
+    @property
+    def on_workers(self) -> Callable[[Oracle], Oracle] | None:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+
+    def part(self, first: int, last: int) -> Oracle:
+        """The same oracle of the samples from first to last (exclusive), to be sent to where their rows are."""
+
+    def on_rows(self, table: Any) -> Oracle:
+        """The same oracle with these rows."""
+
+
 class AdvisesUsers(Oracle, Protocol):
     """An oracle that knows what a user can do where it lacks something."""
 
@@ -517,9 +538,12 @@ def _names(need: Need) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in found if not name.startswith("_")))
 
 
-def loss_needs_hidden(oracle: Oracle) -> bool:
-    """Whether the loss is measured against the true hidden value; see `MeasuresHidden`."""
-    return bool(getattr(oracle, "loss_needs_hidden", False))
+_PROTOCOLS = [kind for kind in list(vars().values()) if isinstance(kind, type) and Oracle in kind.__mro__]
+
+DECLARED: Mapping[str, Sharing] = {
+    name: getattr(getattr(kind, name, None), "sharing", None) for kind in _PROTOCOLS for name in _names(kind)
+}
+"""How every member of the protocols above and of `Oracle` is shared."""
 
 
 def measures_hidden(oracle: Oracle) -> bool:
@@ -528,29 +552,7 @@ def measures_hidden(oracle: Oracle) -> bool:
     return loss_needs_hidden(oracle) or capability(oracle, MeasuresCompleted) is not None
 
 
-def completes_labels(oracle: Oracle) -> bool:
-    """Whether what is hidden is what y lacks (missing tags of a sequence), so that hidden values are completed
-    labels."""
-    return bool(getattr(oracle, "completes_labels", False))
-
-
-def runs_python(oracle: Oracle) -> bool:
-    """Whether passes call Python functions, which hold the interpreter lock; see `RunsElsewhere`."""
-    return bool(getattr(oracle, "runs_python", False))
-
-
-def has_long_codes(oracle: Oracle) -> bool:
-    """Whether a code has several integers per sample, cut by ``code_offsets``."""
-    return getattr(oracle, "code_offsets", None) is not None
-
-
 def has_hidden_states(oracle: Oracle) -> bool:
     """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
     apart at w = 0. Links between mentions are none: their features tell them apart."""
     return has_long_codes(oracle) and not completes_labels(oracle) and capability(oracle, HasHiddenStates) is not None
-
-
-def hidden_values(oracle: Oracle, code: Array) -> Any:
-    """What a code says of the hidden values: completed labels where y itself has gaps."""
-    labels, hidden = oracle.decode(code)
-    return labels if completes_labels(oracle) else hidden

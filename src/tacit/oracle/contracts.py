@@ -175,10 +175,44 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     """The part of a code of all samples that belongs to ``rows``: a view where the rows are consecutive."""
     if rows is None:
         return code
-    offsets = getattr(oracle, "code_offsets", None)
+    offsets = code_offsets(oracle)
     if offsets is None:
         return np.asarray(code[rows])
     return np.asarray(code[places_of(offsets, rows)])
+
+
+def code_offsets(oracle: Oracle) -> Array | None:
+    """`Oracle.code_offsets`; None, for one integer per sample, where the oracle does not say."""
+    offsets: Array | None = getattr(oracle, "code_offsets", None)
+    return offsets
+
+
+def has_long_codes(oracle: Oracle) -> bool:
+    """Whether a code has several integers per sample, cut by ``code_offsets``."""
+    return code_offsets(oracle) is not None
+
+
+def completes_labels(oracle: Oracle) -> bool:
+    """Whether what is hidden is what y lacks (missing tags of a sequence), so that hidden values are completed
+    labels."""
+    return bool(getattr(oracle, "completes_labels", False))
+
+
+def hidden_values(oracle: Oracle, code: Array) -> Any:
+    """What a code says of the hidden values: completed labels where y itself has gaps."""
+    labels, hidden = oracle.decode(code)
+    return labels if completes_labels(oracle) else hidden
+
+
+def loss_needs_hidden(oracle: Oracle) -> bool:
+    """Whether the loss is measured against the true hidden value; see `tacit.oracle.capabilities.MeasuresHidden`."""
+    return bool(getattr(oracle, "loss_needs_hidden", False))
+
+
+def runs_python(oracle: Oracle) -> bool:
+    """Whether passes call Python functions, which hold the interpreter lock; see
+    `tacit.oracle.capabilities.RunsElsewhere`."""
+    return bool(getattr(oracle, "runs_python", False))
 
 
 class Read(NamedTuple):

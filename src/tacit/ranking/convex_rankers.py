@@ -18,7 +18,7 @@ from tacit.ranking.oracle import Training, ranking_task
 from tacit.ranking.ranker import Ranker, check_table, read_training
 from tacit.ranking.relevances import Relevances
 from tacit.ranking.triplets import Triplets
-from tacit.runtime import Status, sharded
+from tacit.runtime import Status, parallel
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solution, Solver, Step, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
@@ -107,7 +107,7 @@ class GlobalRanker(Ranker):
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
         oracle: Any = training.oracle()
-        with sharded(oracle, self.n_jobs) as shards:
+        with parallel(oracle, self.n_jobs) as shards:
             task = ranking_task(shards, float(self.C), training.size)
             solution = minimise(
                 task,

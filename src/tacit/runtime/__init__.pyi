@@ -1,4 +1,4 @@
-from tacit.runtime.blocks import Batch as Batch
+from tacit.oracle.sharing import Batch as Batch
 from tacit.runtime.interruption import InterruptedFitError as InterruptedFitError
 from tacit.runtime.loop import Process as Process
 from tacit.runtime.loop import run as run
@@ -6,4 +6,4 @@ from tacit.runtime.processes import Processes as Processes
 from tacit.runtime.progress import Progress as Progress
 from tacit.runtime.status import Status as Status
 from tacit.runtime.threads import Threaded as Threaded
-from tacit.runtime.threads import sharded as sharded
+from tacit.runtime.threads import parallel as parallel

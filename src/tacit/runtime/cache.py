@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from tacit.data.arrays import Array, Rows
-from tacit.oracle.contracts import Assignment, Oracle
+from tacit.oracle import Assignment, Oracle
+from tacit.runtime.blocks import OracleProxy
 
 MAX_ANSWERS = 3
 """Answers of `augmented`, for all samples each, that are kept."""
 
 
-class CachedOracle:
+def cache_answers(oracle: Oracle) -> Oracle:
     """The same oracle, with the latest `MAX_ANSWERS` answers of `augmented` for all samples in a cache.
 
     A descent solves one convex task after the other, and asks for the same w again and again: at the end of a task, for
     the true objective, and at the start of the next task; and in every task at w = 0, whose answer always stays.
     """
+    return cast(Oracle, CachedOracle(oracle))
+
+
+class CachedOracle(OracleProxy):
+    """See `cache_answers`."""
 
     def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.n_samples = oracle.n_samples
-        self.n_params = oracle.n_params
+        super().__init__(oracle)
         self._answers: dict[bytes, Assignment] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "oracle":
-            raise AttributeError(name)
-        value = getattr(self.oracle, name)
+    def _member(self, name: str, value: Any) -> Any:
         return partial(self._tangent, value) if name == "tangent" else value
 
     def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
@@ -49,12 +50,12 @@ class CachedOracle:
             del self._answers[next(old for old in self._answers if old)]
         return answer
 
-    def exact(self) -> Any:
-        return self if self.oracle.exact() is self.oracle else self._exact
+    def exact(self) -> Oracle:
+        return cast(Oracle, self) if self.oracle.exact() is self.oracle else self._exact
 
     @cached_property
-    def _exact(self) -> CachedOracle:
-        return CachedOracle(self.oracle.exact())
+    def _exact(self) -> Oracle:
+        return cache_answers(self.oracle.exact())
 
 
 def _key(w: Array) -> bytes:

@@ -11,15 +11,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 from joblib.externals.loky.backend.reduction import dumps  # by value: functions may be lambdas
 
 from tacit.data.arrays import Array
-from tacit.oracle.capabilities import NumbersOutputs, capability
-from tacit.runtime.blocks import Batch, RowBlocks, Sharded, join_arrays, join_tuples
+from tacit.oracle import Oracle, capability
+from tacit.oracle.capabilities import NumbersOutputs, RunsElsewhere
+from tacit.oracle.sharing import Batch, join_arrays, join_tuples
+from tacit.runtime.blocks import BlockOracle, RowBlocks
 
 START_AFTER = 3.0
 """Seconds of work after which workers are started. Starting them takes about as long (2.5 s for two on the test
@@ -34,21 +36,21 @@ LOOK_UPS = ("loss", "label_scores", "ranked")
 
 
 @contextmanager
-def on_processes(oracle: Any, jobs: int) -> Iterator[Processes]:
-    """The rows of an oracle in shards, one per process. The processes end with the block, at once after an error."""
-    shards = Processes(oracle, jobs)
+def on_processes(oracle: Oracle, jobs: int) -> Iterator[Oracle]:
+    """The rows of an oracle shared among processes, which end with the context, at once after an error."""
+    processes = Processes(oracle, jobs)
     try:
-        yield shards
+        yield cast(Oracle, processes)
     except BaseException:
-        shards.close(at_once=True)
+        processes.close(at_once=True)
         raise
-    shards.close()
+    processes.close()
 
 
-class Processes(Sharded):
-    """An oracle that hands consecutive shards of its rows to worker processes, where that pays.
+class Processes(BlockOracle):
+    """An oracle that hands consecutive parts of its rows to worker processes, where that pays.
 
-    Each worker gets the samples of its shard once, when it starts, and builds its own oracle from them. After that only
+    Each worker gets the samples of its part once, when it starts, and builds its own oracle from them. After that only
     weights, codes and sums of features are sent. Work is done in this process until it took `START_AFTER` seconds;
     calls of little work always are. The results are the same to the bit in any case: answers are joined in the order of
     the rows, and sums are taken over blocks that do not depend on the number of workers.
@@ -65,20 +67,21 @@ class Processes(Sharded):
     """
 
     def __init__(
-        self, oracle: Any, jobs: int, start_after: float | None = None, least_work: float | None = None
+        self, oracle: Oracle, jobs: int, start_after: float | None = None, least_work: float | None = None
     ) -> None:
         super().__init__(oracle)
         self._start_after = START_AFTER if start_after is None else start_after
         self._least_work = LEAST_WORK if least_work is None else least_work
-        self._blocks = oracle.block_starts()
-        self._cuts = _shard_cuts(self._blocks, oracle.n_samples, jobs)
+        self._runner = cast(RunsElsewhere, oracle)
+        self._blocks = self._runner.block_starts()
+        self._cuts = _worker_cuts(self._blocks, oracle.n_samples, jobs)
         self._workers: list[ProcessPoolExecutor] = []
         self._n_sent = [0] * (len(self._cuts) - 1)  # how many of the oracle's numbered outputs each worker knows
         self._spent, self._rows = 0.0, 0
         self._may_start = len(self._cuts) > 2
         self._lock = threading.RLock()  # numbers of outputs agree everywhere only if calls come one after the other
 
-    def _wrap(self, oracle: Any) -> Any:
+    def _wrap(self, oracle: Oracle) -> Oracle:
         return oracle
 
     def close(self, at_once: bool = False) -> None:
@@ -140,7 +143,7 @@ class Processes(Sharded):
     def _start(self) -> None:
         self._may_start = False
         try:
-            recipes = [bytes(dumps(self.oracle.recipe(first, last))) for first, last in pairwise(self._cuts.tolist())]
+            recipes = [bytes(dumps(self._runner.recipe(first, last))) for first, last in pairwise(self._cuts.tolist())]
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             warnings.warn(
                 f"the samples or functions cannot be sent to other processes ({error}); going on in one process",
@@ -164,13 +167,14 @@ class Processes(Sharded):
     def _take_in(self, k: int, answer: bytes) -> list[Any]:
         """The parts of worker k's answer; outputs that it numbered are numbered here too."""
         parts, news = pickle.loads(answer)
-        if news:
-            self.oracle.learn(news, int(self._cuts[k]))
+        numbering = capability(self.oracle, NumbersOutputs)
+        if news and numbering is not None:
+            numbering.learn(news, int(self._cuts[k]))
         return list(parts)
 
 
-def _shard_cuts(blocks: Array, n: int, jobs: int) -> Array:
-    """Where shards begin: at the blocks in which features are summed, with about equally many rows per shard."""
+def _worker_cuts(blocks: Array, n: int, jobs: int) -> Array:
+    """Where the rows of workers begin: at blocks in which features are summed, with about equally many rows each."""
     ideal = np.linspace(0, n, jobs + 1)
     return np.unique(blocks[np.abs(blocks[:, None] - ideal).argmin(axis=0)])
 

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 from tacit.data.parameters import is_whole, shorten
-from tacit.oracle import Oracle
-from tacit.oracle.capabilities import runs_python
-from tacit.runtime.blocks import Batch, RowBlocks, Sharded, block_cuts
+from tacit.oracle import Oracle, capability, runs_python
+from tacit.oracle.capabilities import LivesOnWorkers
+from tacit.oracle.sharing import Batch
+from tacit.runtime.blocks import BlockOracle, RowBlocks, block_cuts
 from tacit.runtime.processes import on_processes
 
 MAX_JOBS = 1024
@@ -67,7 +68,7 @@ one_blas_thread = _OneBlasThread()
 
 
 @contextmanager
-def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
+def parallel(oracle: Oracle, n_jobs: int | None) -> Iterator[Oracle]:
     """The oracle with its rows cut into blocks that ``n_jobs`` threads share; the same bits for any number of them.
 
     None stands for as many threads as BLAS would use. BLAS itself runs on one thread meanwhile, because its own threads
@@ -76,22 +77,22 @@ def sharded(oracle: Oracle, n_jobs: int | None) -> Iterator[Any]:
     """
     check_jobs(n_jobs)
     with one_blas_thread:
-        on_workers = getattr(oracle, "on_workers", None)
-        if on_workers is not None:
-            yield on_workers(oracle)
+        remote = capability(oracle, LivesOnWorkers)
+        if remote is not None and remote.on_workers is not None:
+            yield remote.on_workers(oracle)
             return
         if runs_python(oracle):
             jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))
-            with on_processes(oracle, jobs) as shards:
-                yield shards
+            with on_processes(oracle, jobs) as shared:
+                yield shared
             return
         threads = one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
         blocks = len(block_cuts(oracle, oracle.n_samples)) - 1
         if min(threads, blocks) == 1:
-            yield Threaded(oracle, None)
+            yield cast(Oracle, Threaded(oracle, None))
             return
         with ThreadPoolExecutor(min(threads, blocks)) as pool:
-            yield Threaded(oracle, pool)
+            yield cast(Oracle, Threaded(oracle, pool))
 
 
 def check_jobs(n_jobs: Any) -> None:
@@ -103,7 +104,7 @@ def check_jobs(n_jobs: Any) -> None:
         )
 
 
-class Threaded(Sharded):
+class Threaded(BlockOracle):
     """An oracle whose batch methods run block by block, on the threads of a pool if there is one."""
 
     def __init__(self, oracle: Oracle, pool: ThreadPoolExecutor | None) -> None:
@@ -114,8 +115,8 @@ class Threaded(Sharded):
     def _is_whole(self) -> bool:
         return self._whole
 
-    def _wrap(self, oracle: Oracle) -> Threaded:
-        return Threaded(oracle, self._pool)
+    def _wrap(self, oracle: Oracle) -> Oracle:
+        return cast(Oracle, Threaded(oracle, self._pool))
 
     def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
         method = getattr(self.oracle, name)

@@ -13,7 +13,7 @@ from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.motif.sites import MotifSites
 from tacit.learners import LatentSVM
-from tacit.runtime import Status, sharded
+from tacit.runtime import Status, parallel
 from tacit.runtime.deadline import Deadline
 
 MEMORY = 20
@@ -68,7 +68,7 @@ def descend(
     history: list[float] = []
     status = Status.CONVERGED
 
-    with sharded(oracle, n_jobs) as shards:
+    with parallel(oracle, n_jobs) as shards:
 
         def evaluate(w: Array) -> tuple[float, Array]:
             answer = shards.best_under(w, ones)

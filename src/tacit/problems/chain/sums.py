@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.oracle.capabilities import Expectations
+from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.forward_backward import forward_backward, scaled_forward_backward
 from tacit.problems.chain.packed import PackedChains
 from tacit.problems.shared.row_sums import cut_rows
@@ -31,6 +32,8 @@ class Marginals(NamedTuple):
 
 class ChainSums(PackedChains):
     """Forward–backward over states."""
+
+    batches: ClassVar[dict[str, Batch]] = {"marginals": Batch(join_tuples, ("w", "rows"))}
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ_y exp s(y) of every sequence."""

@@ -23,7 +23,6 @@ class LeftOracle(LinkOracle):
     link_kind = "left"
     batches: ClassVar[dict[str, Batch]] = {
         "link_posterior": Batch(join_arrays, ("w", "rows")),
-        "likeliest_clusters": Batch(join_tuples, ("w", "rows")),
     }
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:

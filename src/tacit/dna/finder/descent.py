@@ -13,6 +13,7 @@ from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.motif.sites import MotifSites
 from tacit.learners import LatentSVM
+from tacit.oracle.capabilities import ScoresLabels, require
 from tacit.runtime import Status, parallel
 from tacit.runtime.deadline import Deadline
 
@@ -68,13 +69,14 @@ def descend(
     history: list[float] = []
     status = Status.CONVERGED
 
-    with parallel(oracle, n_jobs) as shards:
+    with parallel(oracle, n_jobs) as shared:
+        scored = require("MotifFinder", "Motif", shared, ScoresLabels)
 
         def evaluate(w: Array) -> tuple[float, Array]:
-            answer = shards.best_under(w, ones)
+            answer = scored.best_under(w, ones)
             margin = sign * answer.value
             objective = 0.5 * float(w @ w) + C * float(share @ np.logaddexp(0.0, -margin))
-            slope = shards.features(answer.code, -C * share * sign * expit(-margin))
+            slope = shared.features(answer.code, -C * share * sign * expit(-margin))
             if objective < best[1]:
                 best[:] = [w.copy(), objective]
             if deadline is not None and deadline.has_passed():

@@ -1,15 +1,18 @@
 """Specs: what a class declares of its parameters and of what it learns, and the one checker of both.
 
 A spec is a function of a name and a value that returns the value, or raises an error with cause, value and remedy. A
-class lists its specs by name, ``parameters`` and ``learned``; those of its bases hold too. `check_parameters` runs
-before a fit, before a model is written and after it was read; `check_learned` around files only, because a file may
-hold anything.
+class decorated with `estimator` declares each parameter in one line: type, default and spec. Its constructor follows,
+and only stores, as scikit-learn wants it; parameters of bases come first, those for keywords last. What is learned is
+listed in ``learned``. `check_parameters` runs before a fit, before a model is written and after it was read;
+`check_learned` around files only, because a file may hold anything.
 
->>> class Finder:
-...     parameters = {"C": positive, "width": either("auto", whole(1, 99))}
-...     def __init__(self, C=1.0, width="auto"):
-...         self.C, self.width = C, width
->>> check_parameters(Finder(width=12))
+>>> from sklearn.base import BaseEstimator
+>>> @estimator
+... class Finder(BaseEstimator):
+...     C: float = parameter(1.0, positive)
+...     width: int | str = parameter("auto", either("auto", whole(1, 99)))
+>>> Finder(width=12)
+Finder(width=12)
 >>> check_parameters(Finder(width=0))
 Traceback (most recent call last):
 ...
@@ -20,19 +23,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 from tacit.data.arrays import is_table
 from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten, whole_number
 from tacit.data.parameters import switch as switch  # a spec as it is
 
 Spec = Callable[[str, Any], Any]
+K = TypeVar("K", bound=type)
+
+
+def parameter(default: Any = MISSING, spec: Spec | None = None, *, kw_only: bool = False) -> Any:
+    """A parameter of an `estimator`: its default, if it has one, and what it may be."""
+    return field(default=default, kw_only=kw_only, metadata={"spec": spec})
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(parameter,))
+def estimator(kind: K) -> K:
+    """A class whose annotated attributes are the parameters of its constructor, which only stores them.
+
+    Names that end in an underscore are learned, those that begin with one are internal: neither is a parameter.
+    """
+    own = vars(kind).get("__annotations__", {})
+    kind.__annotations__ = {name: own[name] for name in own if not (name.startswith("_") or name.endswith("_"))}
+    dataclass(eq=False, repr=False)(kind)
+    kind.__annotations__ = own
+    return kind
 
 
 def check_parameters(owner: Any) -> None:
     """Refuse parameters that the class of ``owner`` does not allow."""
-    for name, spec in declared(type(owner), "parameters").items():
+    for name, spec in parameters(type(owner)).items():
         spec(name, getattr(owner, name))
+
+
+def parameters(kind: type) -> dict[str, Spec]:
+    """The specs of the parameters of a class, in the order of its constructor."""
+    listed = fields(kind) if is_dataclass(kind) else ()
+    found = {one.name: one.metadata.get("spec") for one in listed}
+    return {name: spec for name, spec in found.items() if spec is not None} | declared(kind, "parameters")
 
 
 def check_learned(owner: Any) -> None:
@@ -81,6 +111,11 @@ def between(meaning: str, low: float, high: float, *, is_open: bool = False) -> 
     if is_open:
         return lambda name, value: number(name, value, meaning, lambda value: low < value < high)
     return lambda name, value: number(name, value, meaning, lambda value: low <= value <= high)
+
+
+def above(meaning: str, low: float) -> Spec:
+    """A finite number above another."""
+    return between(meaning, low, math.inf, is_open=True)
 
 
 share = between("a share from 0 to 1", 0, 1)

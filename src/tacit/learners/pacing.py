@@ -8,11 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import number, whole_number
+from tacit.data.specs import between, check_parameters, estimator, optional, parameter, some_share, whole
 
 __all__ = ["SelfPaced"]
 
 
+@estimator
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
     """Self-paced learning: learn from easy samples first.
 
@@ -39,23 +40,19 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     array([ True, False,  True, False])
     """
 
-    def __init__(
-        self, mu: float = 1.3, start: float = 0.55, warmup: int = 2, max_rounds: int = 10, K: float | None = None
-    ) -> None:
-        self.mu = mu
-        self.start = start
-        self.warmup = warmup
-        self.max_rounds = max_rounds
-        self.K = K
+    mu: float = parameter(
+        1.3, between("a number above 1 (1.3 lets samples in slowly, 2 fast)", 1, math.inf, is_open=True)
+    )
+    start: float = parameter(0.55, some_share)
+    warmup: int = parameter(2, whole())
+    max_rounds: int = parameter(10, whole())
+    K: float | None = parameter(
+        None, optional(between("None or a positive number, from 1e-100 to 1e100", 1e-100, 1e100))
+    )
 
     def check(self) -> None:
         """Refuse parameters that would never end, or never begin."""
-        whole_number("warmup", self.warmup)
-        whole_number("max_rounds", self.max_rounds)
-        number("mu", self.mu, "a number above 1 (1.3 lets samples in slowly, 2 fast)", lambda mu: 1 < mu < math.inf)
-        number("start", self.start, "a share of the samples, above 0 and up to 1", lambda share: 0 < share <= 1)
-        if self.K is not None:
-            number("K", self.K, "None or a positive number, from 1e-100 to 1e100", lambda K: 1e-100 <= K <= 1e100)
+        check_parameters(self)
 
     def first_ease(self, risk: Array, share: Array | None = None) -> float:
         """The first 1/K: the risk that a share ``start`` of the samples, weighted by ``share``, does not exceed."""

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, is_not_negative, is_positive, number, shorten, whole_number
+from tacit.data.parameters import entries, shorten
 from tacit.data.ragged import Ragged
+from tacit.data.specs import estimator, not_negative, parameter, positive, whole
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems import Alignment
@@ -31,6 +32,7 @@ MAX_WEAK_SHARE = 3.0
 """How much sentence pairs without links can weigh against those with links."""
 
 
+@estimator
 class WordAligner(Application):
     """Align the words of parallel sentences.
 
@@ -65,32 +67,14 @@ class WordAligner(Application):
     [[0, 0], [1, 1]]
     """
 
-    def __init__(
-        self,
-        C: float = 100.0,
-        weak_weight: float = 15.0,
-        wrong_link: float = 0.25,
-        mismatched: int = 1,
-        folds: int = 10,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.C = C
-        self.weak_weight = weak_weight
-        self.wrong_link = wrong_link
-        self.mismatched = mismatched
-        self.folds = folds
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def check_parameters(self) -> None:
-        number("C", self.C, "a positive number", is_positive)
-        number("weak_weight", self.weak_weight, "a number from 0", is_not_negative)
-        number("wrong_link", self.wrong_link, "a number from 0", is_not_negative)
-        whole_number("mismatched", self.mismatched, 1, 100)
-        whole_number("folds", self.folds, 2)
+    C: float = parameter(100.0, positive)
+    weak_weight: float = parameter(15.0, not_negative)
+    wrong_link: float = parameter(0.25, not_negative)
+    mismatched: int = parameter(1, whole(1, 100))
+    folds: int = parameter(10, whole(2))
+    random_state: Any = parameter(0)
+    n_jobs: int | None = parameter(None)
+    verbose: int = parameter(1)
 
     def check_learned(self) -> None:
         if not isinstance(getattr(self, "model_", None), LatentSVM) or not isinstance(self.model_.problem, Alignment):

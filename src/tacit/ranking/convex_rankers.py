@@ -15,7 +15,7 @@ from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import Task
 from tacit.ranking.oracle import Training, ranking_task
-from tacit.ranking.ranker import Ranker, check_table, read_training
+from tacit.ranking.ranker import Ranker, check_query_width, check_table, read_training, spread
 from tacit.ranking.relevances import Relevances
 from tacit.ranking.triplets import Triplets
 from tacit.runtime import Status, parallel
@@ -288,16 +288,3 @@ def check_solving(ranker: Any) -> None:
 def warn_unless_converged(ranker: Any, solution: Solution) -> None:
     if solution.status is not Status.CONVERGED:
         warnings.warn(f"{type(ranker).__name__}: {solution.advice()}", ConvergenceWarning, stacklevel=3)
-
-
-def spread(table: Array) -> Array:
-    """The standard deviation of every column; one where it is constant."""
-    deviation = table.std(axis=0)
-    return np.where(deviation > 1e-12 * np.abs(table).max(axis=0, initial=0), deviation, 1.0)
-
-
-def check_query_width(query_features: Array, mean: Array) -> Array:
-    """Features of queries, refused unless there are as many as in training."""
-    if query_features.shape[1] != mean.size:
-        raise ValueError(f"queries have {query_features.shape[1]} features, and the ranker learned from {mean.size}")
-    return query_features

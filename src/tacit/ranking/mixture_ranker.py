@@ -15,17 +15,18 @@ from tacit.data.parameters import is_not_negative, is_positive, number, random_n
 from tacit.learners.fitted_attributes import check_history
 from tacit.learners.preparation import check_long_run
 from tacit.oracle import checksum
-from tacit.ranking.convex_rankers import check_query_width, spread
 from tacit.ranking.judgements import read_group_offsets
 from tacit.ranking.mixture import Descent, Mixture, MixtureStep, Position, softmax, start_gates
 from tacit.ranking.oracle import count_right
 from tacit.ranking.ranker import (
     Ranker,
+    check_query_width,
     check_table,
     read_group_features,
     read_query_features,
     read_rows,
     read_training,
+    spread,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
 from tacit.runtime import Progress, Status, run

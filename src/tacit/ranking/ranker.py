@@ -275,6 +275,19 @@ def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Arr
     return means
 
 
+def spread(table: Array) -> Array:
+    """The standard deviation of every column; one where it is constant."""
+    deviation = table.std(axis=0)
+    return np.where(deviation > 1e-12 * np.abs(table).max(axis=0, initial=0), deviation, 1.0)
+
+
+def check_query_width(query_features: Array, mean: Array) -> Array:
+    """Features of queries, refused unless there are as many as in training."""
+    if query_features.shape[1] != mean.size:
+        raise ValueError(f"queries have {query_features.shape[1]} features, and the ranker learned from {mean.size}")
+    return query_features
+
+
 def check_table(name: str, values: Any, shape: tuple[int, ...]) -> None:
     """Refuse anything but finite float64 numbers of this shape."""
     if not is_table(values, len(shape), "f") or values.shape != shape or values.dtype != np.float64:

@@ -64,13 +64,13 @@ class Mixture:
 
     def value(self, Z: Array, W: Array) -> float:
         """The objective."""
-        losses, _ = self.training.oracle().slopes(softmax(self.inputs @ W.T) @ Z)
+        losses, _ = self.training.oracle().query_slopes(softmax(self.inputs @ W.T) @ Z)
         return self._penalty(Z, W) + self.weight * losses
 
     def gradient(self, Z: Array, W: Array) -> tuple[Array, Array]:
         """The slopes of the objective in Z and in W."""
         shares = softmax(self.inputs @ W.T)
-        _, slopes = self.training.oracle().slopes(shares @ Z)
+        _, slopes = self.training.oracle().query_slopes(shares @ Z)
         along_gate = slopes @ Z.T
         return Z + self.weight * shares.T @ slopes, self._gate_slope(W, shares, along_gate)
 
@@ -92,7 +92,7 @@ class Mixture:
         def value_and_slope(flat: Array) -> tuple[float, Array]:
             gate = flat.reshape(W.shape)
             shares = softmax(self.inputs @ gate.T)
-            losses, along_gate = by_class.slopes(shares)
+            losses, along_gate = by_class.query_slopes(shares)
             penalty = constant + 0.5 * self.gate_penalty * float(flat @ flat)
             return penalty + self.weight * losses, self._gate_slope(gate, shares, along_gate).ravel()
 
@@ -251,7 +251,7 @@ def start_gates(mixture: Mixture, n_classes: int, n_init: int, rng: np.random.Ra
     inputs = mixture.inputs
     if n_classes == 1:
         return [np.zeros((1, inputs.shape[1]))]
-    _, slopes = mixture.training.oracle().slopes(np.zeros((len(inputs), mixture.training.features.shape[1])))
+    _, slopes = mixture.training.oracle().query_slopes(np.zeros((len(inputs), mixture.training.features.shape[1])))
     preferences = -slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
     gates = []
     for start in range(n_init):

@@ -139,7 +139,7 @@ class RankingOracle:
         twin.n_classes, twin.n_params = 1, table.shape[1]
         return twin
 
-    def slopes(self, weights: Array) -> tuple[float, Array]:
+    def query_slopes(self, weights: Array) -> tuple[float, Array]:
         """Σ of all hinges where every query has weights of its own, (queries, columns), and the slope for each."""
         scores = np.empty(self.table.shape[0])
         score_rows(self.table, self.triplets.offsets, weights, scores)

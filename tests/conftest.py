@@ -73,4 +73,4 @@ def start_process():
 @pytest.fixture(autouse=True)
 def _nobody_pressed_ctrl_c(monkeypatch):
     """The last press was long ago: a second one soon after it would end everything."""
-    monkeypatch.setattr("tacit.runtime.interruption._last_press", -np.inf)
+    monkeypatch.setattr("tacit.runtime.loop._last_press", -np.inf)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit import LatentSVM, Ragged, SelfPaced, StructuredSVM, load
 from tacit.datasets import planted_motif
 from tacit.problems import Candidates, Chain, Motif, Multiclass
-from tacit.runtime.cache import CachedOracle
+from tacit.runtime.blocks import CachedOracle
 from tacit.solvers import FrankWolfe, Status
 
 

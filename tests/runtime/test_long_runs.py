@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from tacit import LatentSVM, StructuredSVM, path
 from tacit.problems import Candidates, Multiclass
-from tacit.runtime import InterruptedFitError, Progress, interruption, progress
+from tacit.runtime import InterruptedFitError, Progress, loop
 from tacit.solvers import Bundle, Status
 
 RUN = """
@@ -84,7 +84,7 @@ def test_in_a_search_a_fit_that_was_cut_short_is_no_score(data):
     assert np.isfinite(search.cv_results_["split0_test_score"]).all()
     assert search.best_params_ == {"C": 10}
     assert search.best_estimator_.status_ is Status.CONVERGED
-    interruption._last_press = -np.inf
+    loop._last_press = -np.inf
     with pytest.raises(InterruptedFitError):
         cross_val_score(StructuredSVM(Multiclass(), callbacks=[Press(0)]), *data, cv=2, error_score="raise")
 
@@ -93,7 +93,7 @@ def test_in_a_search_a_fit_that_was_cut_short_is_no_score(data):
 def test_ctrl_c_twice_ends_a_search_and_a_loop(data):
     with pytest.raises(KeyboardInterrupt):
         cross_val_score(StructuredSVM(Multiclass(), callbacks=[Press(0, 1)]), *data, cv=3)
-    interruption._last_press = -np.inf
+    loop._last_press = -np.inf
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         StructuredSVM(Multiclass(), callbacks=[Press(0)]).fit(*data)
     with pytest.raises(KeyboardInterrupt):
@@ -127,7 +127,7 @@ def test_one_press_inside_a_latent_fit_counts_once(bags):
 def test_a_real_signal_in_the_middle_of_a_step(data):
     StructuredSVM(Multiclass()).fit(*data)  # compiles, so that the signal falls into the loop
     for delay in (0.003, 0.01, 0.02):
-        interruption._last_press = -np.inf
+        loop._last_press = -np.inf
         timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
         begin = [lambda step, timer=timer: timer.start() if step.iteration == 5 else time.sleep(0.001)]
         with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -250,7 +250,7 @@ def test_bags_resume_too(bags, tmp_path):
 
 
 def test_plain_lines_for_logs(bags, capfd, monkeypatch):
-    monkeypatch.setattr(progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(loop, "LINE_EVERY", 0.0)
     X, y, _ = bags
     LatentSVM(Candidates(), n_init=2, tol=1e-2, verbose=2).fit(X, y)
     lines = capfd.readouterr().err.splitlines()

@@ -15,7 +15,7 @@ from tacit.data.arrays import Array
 from tacit.learners.descent import Descent, LatentState
 from tacit.learners.multistart import Numbers, OptionalCodes, OptionalWeights
 from tacit.oracle.digests import checksum
-from tacit.runtime.cache import cache_answers
+from tacit.runtime.blocks import cache_answers
 
 MAX_THETA_STEPS = 4
 """Quasi-Newton steps for θ between two descents for w, at the most. More would make P_θ sure of what the first w

@@ -33,7 +33,7 @@ from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsO
 from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty, without_bounds
 from tacit.runtime import Status, parallel
-from tacit.runtime.cache import cache_answers
+from tacit.runtime.blocks import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
 from tacit.solvers.choice import MAX_PLANE_NUMBERS

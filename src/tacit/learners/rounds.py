@@ -12,7 +12,7 @@ from tacit.learners.descent import Descent, LatentState
 from tacit.learners.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.oracle import measures_hidden
 from tacit.oracle.digests import checksum
-from tacit.runtime.cache import cache_answers
+from tacit.runtime.blocks import cache_answers
 
 
 @dataclass(frozen=True)

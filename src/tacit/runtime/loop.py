@@ -1,21 +1,50 @@
 """The one loop: it runs convex solvers, latent descents, EM, and whatever else proceeds in steps.
 
 A `Process` defines a step, what to report about it, when to stop, and what a checkpoint must hold. The loop does
-everything else: callbacks, progress, checkpoints, and Ctrl-C, after which the state before the interrupted step is
-returned (`tacit.runtime.interruption` says when it is not).
+everything else: callbacks, progress, checkpoints, and Ctrl-C. Pressed once, that ends the fit with the best model so
+far: the state before the interrupted step is returned. Pressed twice, it ends everything. Inside a search or a
+cross-validation of scikit-learn a fit that was cut short must not be scored as if it were whole: it raises
+`InterruptedFitError`. scikit-learn then writes down NaN for this fit and goes on, or ends with ``error_score="raise"``.
 """
 
 from __future__ import annotations
 
+import enum
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from tacit.runtime.interruption import accept_press, one_run
-from tacit.runtime.progress import Progress
-from tacit.runtime.status import Status
+from tacit.data.parameters import is_positive, is_whole, number
+
+LINE_EVERY = 5.0
+"""Seconds between two plain lines of progress."""
+
+SECOND_PRESS = 2.0
+"""Seconds within which a second Ctrl-C means: end everything."""
+
+SEARCHES = "sklearn.model_selection._validation"
+"""The module from which searches and cross-validation call ``fit``."""
+
+_depth: ContextVar[int] = ContextVar("depth", default=0)
+_last_press = -float("inf")
 
 S = TypeVar("S")
+
+
+class Status(enum.Enum):
+    """Why something iterative stopped: a solver, a learner."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    STALLED = "stalled"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+
+
+class InterruptedFitError(RuntimeError):
+    """Ctrl-C during a fit inside a search: there is no whole model to score."""
 
 
 class Process(Protocol[S]):
@@ -70,19 +99,7 @@ def run(
     """
     callbacks = tuple(callbacks)
     clock = time.perf_counter()
-    with one_run() as is_outermost:
-        return _run(process, state, callbacks, progress, checkpoint, clock, is_outermost)
-
-
-def _run(
-    process: Process[S],
-    state: S,
-    callbacks: tuple[Callable[[Any], Any], ...],
-    progress: Progress | None,
-    checkpoint: Keeper | None,
-    clock: float,
-    is_outermost: bool,
-) -> tuple[S, Status]:
+    token = _depth.set(_depth.get() + 1)
     try:
         while True:
             line = process.report(state)
@@ -98,9 +115,111 @@ def _run(
     except KeyboardInterrupt:
         if checkpoint is not None:
             checkpoint.write(process.snapshot(state))
-        if is_outermost:
-            accept_press()
+        if _depth.get() == 1:  # inside no other run, so that Ctrl-C ends a fit and not a part of one
+            _accept_press()
         return state, Status.INTERRUPTED
     finally:
+        _depth.reset(token)
         if progress is not None:
             progress.close()
+
+
+def _accept_press() -> None:
+    """Called where Ctrl-C ends a fit. Returns if the best model so far may be kept.
+
+    Raises `KeyboardInterrupt` at the second press within `SECOND_PRESS` seconds, and `InterruptedFitError` inside a
+    search.
+    """
+    global _last_press
+    now = time.monotonic()
+    is_second, _last_press = now - _last_press < SECOND_PRESS, now
+    if is_second:
+        raise KeyboardInterrupt
+    if _is_in_search():
+        raise InterruptedFitError(
+            "Ctrl-C: this fit was cut short, and a search does not score it; press Ctrl-C twice to end the search"
+        )
+
+
+def _is_in_search() -> bool:
+    """Whether scikit-learn fits in order to score."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") == SEARCHES:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
+
+
+class Progress:
+    """A tqdm bar on a terminal or in a notebook (``verbose=1``), plain lines anywhere (``verbose=2``).
+
+    Parameters
+    ----------
+    verbose : 0 for none, 1 for a bar where somebody can see it, 2 for a line every few seconds, for logs
+    total : how many steps there will be; None where nobody knows, and then no remaining time is shown
+    """
+
+    def __init__(self, verbose: int, total: int | None) -> None:
+        self.bar: Any = None
+        self._writes_lines = is_whole(verbose) and verbose >= 2
+        self._total = total
+        self._shown = 0.0
+        if verbose and not self._writes_lines and (_is_terminal() or _is_notebook()):
+            from tqdm.auto import tqdm
+
+            self.bar = tqdm(total=total, delay=1.0, unit="step", leave=False)
+
+    def show(self, seconds: float, step: int, text: str) -> None:
+        """Draw the bar anew, at most ten times per second, or write a line."""
+        if self._writes_lines and seconds - self._shown >= LINE_EVERY and sys.stderr is not None:
+            self._shown = seconds
+            steps = f"step {step}" if self._total is None else f"step {step} of {self._total}"
+            sys.stderr.write(f"tacit: {seconds:.0f} s, {steps}, {text}\n")
+            sys.stderr.flush()
+        if self.bar is None or seconds - self._shown < 0.1:
+            return
+        self._shown = seconds
+        self.bar.n = step
+        self.bar.set_postfix_str(text, refresh=False)
+        self.bar.update(0)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _is_notebook() -> bool:
+    """Whether this is a kernel of Jupyter, which shows bars of its own."""
+    shell = sys.modules.get("IPython")
+    running = None if shell is None else shell.get_ipython()
+    return running is not None and "IPKernelApp" in running.config
+
+
+class Deadline:
+    """A callback of any learner that ends the fit when its seconds have passed; the best model so far is kept.
+
+    The seconds begin when it is made. Several fits may share one: what is left of the time is theirs together.
+
+    Parameters
+    ----------
+    seconds : how long; None for ever
+
+    >>> Deadline(None)("a line of a history"), Deadline(1e-9).has_passed()
+    (False, True)
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        limit = None if seconds is None else number("time_budget", seconds, "a number of seconds above 0", is_positive)
+        self._end = None if limit is None else time.monotonic() + limit
+
+    def has_passed(self) -> bool:
+        return self._end is not None and time.monotonic() >= self._end
+
+    def __call__(self, line: Any) -> bool:
+        """True, which stops a fit, when the time has passed."""
+        return self.has_passed()

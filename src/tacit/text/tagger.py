@@ -16,7 +16,7 @@ from tacit.learners.application import Application
 from tacit.problems import Chain
 from tacit.problems.chain.tags import read_tags
 from tacit.runtime import Status
-from tacit.runtime.deadline import Deadline
+from tacit.runtime.loop import Deadline
 from tacit.solvers import Subgradient
 from tacit.text.words import WordFeatures
 

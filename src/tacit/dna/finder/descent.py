@@ -15,7 +15,7 @@ from tacit.dna.motif.sites import MotifSites
 from tacit.learners import LatentSVM
 from tacit.oracle.capabilities import ScoresLabels, require
 from tacit.runtime import Status, parallel
-from tacit.runtime.deadline import Deadline
+from tacit.runtime.loop import Deadline
 
 MEMORY = 20
 """Steps that L-BFGS remembers."""

@@ -20,7 +20,7 @@ from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuf
 from tacit.learners.application import Application
 from tacit.oracle import Schema
 from tacit.runtime import Progress, Status
-from tacit.runtime.deadline import Deadline
+from tacit.runtime.loop import Deadline
 
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
 """Letters of the words of the composition. Shuffles have the same pairs: longer words would tell how they were made,

@@ -21,7 +21,7 @@ from tacit.oracle import Schema
 from tacit.oracle.digests import checksum
 from tacit.runtime import Progress, Status
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
-from tacit.runtime.deadline import Deadline
+from tacit.runtime.loop import Deadline
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
 """Words that the first motif, and each later one, is started from."""

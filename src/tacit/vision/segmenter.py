@@ -15,7 +15,6 @@ from tacit.data.parameters import (
     is_not_negative,
     is_positive,
     number,
-    numbers,
     one_of,
     shorten,
     whole_number,
@@ -26,7 +25,7 @@ from tacit.learners.application import Application
 from tacit.runtime import Status
 from tacit.vision.regions.boxed_regions import FilledBoxes, boxed_images, fill_boxes, fill_more_boxes
 from tacit.vision.regions.features import REGION_SCALES
-from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import OBJECT_LABELS, RegionLabels, weak_labels
 from tacit.vision.regions.problem import Regions
 from tacit.vision.regions.superpixels import regions
@@ -163,10 +162,8 @@ class Segmenter(Application):
         are filled in first (`tacit.vision.segmenter.fill_boxes`); without, they count by what y says of their regions.
         """
         self.check_parameters()
-        table = None if boxes is None else numbers("boxes", boxes, "four numbers per image").astype(np.float64)
-        if table is not None and table.shape != (len(graphs), 4):
-            raise ValueError(f"boxes have shape {table.shape} for {len(graphs)} images; give four numbers each")
-        y = y if isinstance(y, RegionLabels) else RegionLabels(y)
+        table = read_image_boxes(boxes, len(graphs))
+        y = RegionLabels.of(y)
         if not len(graphs) == len(y) == len(masks):
             raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
         known = np.array([i for i, own in enumerate(y) if (np.asarray(own) >= 0).all() and masks[i] is not None])
@@ -186,7 +183,7 @@ class Segmenter(Application):
         self.shares_ = np.array([truth.mean() for truth in truths])
         n_weak = len(graphs) - known.size
         self.weak_ = float(np.sqrt(n_weak / known.size) if isinstance(self.weak, str) else self.weak)
-        n_filled = 0 if table is None or not self.weak_ else int(boxed_images(masks, table).sum())
+        n_filled = int(boxed_images(masks, table).sum()) if self.weak_ else 0
         if isinstance(self.C, str):
             self.C_ = C_with_filled_boxes(self.C_, known.size, n_filled)
         self.model_, filled = learn_regions(
@@ -214,8 +211,7 @@ class Segmenter(Application):
         """
         check_is_fitted(self)
         if boxes is not None and self.box_model_ is not None:
-            y = y if isinstance(y, RegionLabels) else RegionLabels(y)
-            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, y, boxes)
+            y = fill_more_boxes(self.box_model_, self.box_limits_, graphs, RegionLabels.of(y), boxes)
         labels: Ragged = self.model_.impute(graphs, y)
         return [own == 1 for own in graphs.paint(labels)]
 

@@ -15,14 +15,16 @@ from tacit.commands import INTERRUPTED, CommandRun, run_options
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
-from tacit.report import render
+from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
 from tacit.vision.boxes import BoxTable, match_rows, place_boxes
 from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
-from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.plots import as_png, draw_mask, draw_regions, join_pictures
+from tacit.vision.regions.boxed_regions import regions_in_boxes
+from tacit.vision.regions.features import EDGE_FEATURES
+from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.segmenter import Segmenter
-from tacit.vision.segmenter_page import segment_page
 
 FOLDER = click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
 EXAMPLES = """\b
@@ -36,6 +38,10 @@ Examples:
 """
 WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 """What a row of ``labels.csv`` may say."""
+MAX_PICTURES = 24
+"""Masks shown on the page; all are in the folder."""
+MAX_ROUNDS = 6
+"""Iterations shown of one image."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -56,7 +62,6 @@ def segment(
     cache: Path | None,
 ) -> None:
     """Masks of all images from the masks of a few, boxes and labels of others."""
-
     data = read_folder(folder)
     others = None if more is None else image_files(more)
     given: dict[str, Any] = {"method": method, "cache": cache, "random_state": run.seed}
@@ -152,9 +157,7 @@ def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
     kept = []
     for drawn, box, mask in zip(data.masks, data.boxes, masks, strict=True):
         if drawn is None and not np.isnan(box).any():
-            left, top, right, bottom = box
-            columns, rows = np.arange(mask.shape[1]) + 0.5, np.arange(mask.shape[0]) + 0.5
-            mask = mask & ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+            mask = mask & pixels_inside(mask.shape, box)
         kept.append(mask if drawn is None else drawn)
     return kept
 
@@ -274,3 +277,113 @@ def _refuse_contradictions(
             raise ValueError(
                 f"labels.csv says that {file.name} does not contain the object, and it has {what}; correct one"
             )
+
+
+def segment_page(
+    app: Segmenter,
+    data: LabelledImages,
+    graphs: RegionGraphs,
+    completed: list[Array],
+    files: list[Path],
+    masks: list[Array],
+) -> Page:
+    """The page of a run of ``tacit segment``."""
+    return Page(
+        "Segmentation",
+        f"{len(files)} masks from {sum(mask is not None for mask in data.masks)} drawn ones",
+        banner="Interrupted: these are the best masks so far." if app.is_interrupted else "",
+        sections=[
+            Section("How good it is", _quality(app, data)),
+            Section("Masks", _masks(data, files, masks)),
+            Section("How it was learned", _learning(app, data, graphs, completed)),
+            Section("All masks", [_table(files, masks)]),
+        ],
+    )
+
+
+def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
+    kinds = _kinds(data)
+    facts: list[tuple[str, Any]] = [
+        (f"images with {name}" if name != "nothing" else "images with nothing", n) for name, n in kinds.items() if n
+    ]
+    facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
+    blocks: list[Any] = [Facts(facts)]
+    if np.isnan(app.accuracy_):
+        blocks.append(Notice("Too few masks to hold some back: how good the result is cannot be said.", "warning"))
+    else:
+        blocks.append(
+            Prose(
+                f"Masks that were held back were predicted by models of the others: {app.accuracy_:.1%} of pixels "
+                f"right, intersection over union {app.iou_:.1%}. These models had masks alone, so with weak labels the "
+                f"result is usually better. No labels of regions could exceed {app.ceiling_[0]:.1%} and "
+                f"{app.ceiling_[1]:.1%}."
+            )
+        )
+    return blocks
+
+
+def _kinds(data: LabelledImages) -> dict[str, int]:
+    kinds = {"a mask": 0, "a box": 0, "a word": 0, "nothing": 0}
+    for mask, box, word in zip(data.masks, data.boxes, data.contains, strict=True):
+        has = (mask is not None, not np.isnan(box).any(), word is not None, True)
+        kinds[list(kinds)[has.index(True)]] += 1
+    return kinds
+
+
+def _masks(data: LabelledImages, files: list[Path], masks: list[Array]) -> list[Any]:
+    boxes = dict(zip(data.files, data.boxes, strict=True))
+    drawn = {file for file, mask in zip(data.files, data.masks, strict=True) if mask is not None}
+    chosen = sorted(range(len(files)), key=lambda i: files[i] in drawn)
+    pictures = []
+    for i in chosen[:MAX_PICTURES]:
+        overlay = draw_mask(read_image(files[i]), masks[i], boxes.get(files[i]))
+        words = f"{files[i].name}, as it was drawn" if files[i] in drawn else files[i].name
+        pictures.append(Picture(as_png(overlay), f"the mask of {files[i].name}", words))
+    is_short = len(files) > len(pictures)
+    left = f" {len(files)} masks are in the folder; those that were drawn are shown last." if is_short else ""
+    return [Prose(f"The object in orange, a given box in blue.{left}"), Row(pictures)]
+
+
+def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, completed: list[Array]) -> list[Any]:
+    blocks: list[Any] = []
+    example = next((i for i, mask in enumerate(data.masks) if mask is None), 0)
+    image = read_image(data.files[example])
+    assert graphs.maps is not None
+    cut = as_png(draw_regions(image, graphs.maps[example]))
+    mask = as_png(draw_mask(image, completed[example], data.boxes[example]))
+    words = f"{data.files[example].name}: {graphs.lengths[example]} regions"
+    blocks.append(
+        Row([Picture(cut, "an image cut into regions", words), Picture(mask, "its mask", "the regions of the object")])
+    )
+    is_boxed = example in app.box_images_
+    model: Any = app.box_model_ if is_boxed else app.model_
+    lines: list[Any] = [line for line in model.history_ if hasattr(line, "hidden")]
+    if lines:
+        shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
+        one = graphs[[example]]
+        if is_boxed:
+            boxed, place = regions_in_boxes(one, data.boxes[[example]]), int(np.searchsorted(app.box_images_, example))
+            labels = [boxed.spread([np.asarray(line.hidden[place])], one.lengths)[0] for line in shown]
+        else:
+            labels = [np.asarray(line.hidden[example]) for line in shown]
+        steps = [draw_mask(image, one.paint([own])[0] == 1) for own in labels]
+        words = "The mask that was imputed for this image, from the first iteration to the last."
+        blocks.append(Picture(as_png(join_pictures(steps)), "imputed masks by iteration", words))
+        chart = line_chart(
+            {"images whose mask changed": ([line.iteration for line in lines], [line.changed for line in lines])},
+            "iteration",
+            "images whose mask changed",
+        )
+        blocks.append(Figure(chart, "The fit ends when no mask changes, or nothing is gained."))
+    weights = app.model_.weights_["pairwise"]
+    names = EDGE_FEATURES if len(weights) == len(EDGE_FEATURES) else [f"feature {k}" for k in range(len(weights))]
+    facts = [(name, round(float(weight), 3)) for name, weight in zip(names, weights, strict=True)]
+    blocks += [Prose("What it costs to cut between two neighbours, by what they are:"), Facts(facts)]
+    return blocks
+
+
+def _table(files: list[Path], masks: list[Array]) -> Table:
+    columns = [Column("image"), Column("object", is_number=True, meaning="share of the pixels, in percent")]
+    return Table(
+        columns, [(file.name, round(100 * float(mask.mean()), 1)) for file, mask in zip(files, masks, strict=True)]
+    )

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, is_positive, number, numbers, shorten
+from tacit.data.parameters import has_length, is_positive, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners import IterativeLatentSVM
 from tacit.vision.regions.features import (
@@ -23,7 +23,7 @@ from tacit.vision.regions.features import (
     squared_distances,
     to_unit,
 )
-from tacit.vision.regions.graphs import RegionGraph, RegionGraphs
+from tacit.vision.regions.graphs import RegionGraph, RegionGraphs, read_image_boxes
 from tacit.vision.regions.labels import (
     MIN_INSIDE,
     MIN_MASKS,
@@ -96,7 +96,7 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     >>> bool(boxed.graphs.lengths[0] < graphs.lengths[0]), boxed.scales.size == boxed.graphs.nodes.values.shape[1]
     (True, True)
     """
-    table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
+    table = read_image_boxes(boxes, len(graphs))
     shares = graphs.shares_inside(table)
     missing = np.flatnonzero(np.isnan(table).any(axis=1))
     if missing.size:
@@ -178,10 +178,8 @@ def fill_boxes(
     """
     if C is not None:
         number("C", C, "a positive number, or None", is_positive)
-    y = y if isinstance(y, RegionLabels) else RegionLabels(y)
-    table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
-    if table.shape != (len(graphs), 4):
-        raise ValueError(f"boxes have shape {table.shape} for {len(graphs)} images; give four numbers each")
+    y = RegionLabels.of(y)
+    table = read_image_boxes(boxes, len(graphs))
     if not has_length(masks) or not len(graphs) == len(y) == len(masks):
         raise ValueError(f"{len(graphs)} images, labels of {len(y)}, and masks {shorten(masks)}; give one each")
     is_open = boxed_images(masks, table)
@@ -211,7 +209,7 @@ def fill_more_boxes(
 ) -> RegionLabels:
     """Label the regions of boxes by a model that `fill_boxes` learned; boxes of which y knows a region inside, from a
     mask or a stroke, stay as they are."""
-    table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
+    table = read_image_boxes(boxes, len(graphs))
     shares = graphs.shares_inside(table)
     is_unknown = [
         bool((np.asarray(own)[inside >= MIN_INSIDE] < 0).all()) for own, inside in zip(y, shares, strict=True)

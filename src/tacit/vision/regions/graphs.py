@@ -202,9 +202,7 @@ class RegionGraphs:
     def shares_inside(self, boxes: Any) -> Ragged:
         """The share of every region's pixels inside a box of its image; ``boxes`` has a row (x_min, y_min, x_max,
         y_max) per image, NaN where there is none."""
-        table = numbers("boxes", boxes, "four numbers per image")
-        if table.shape != (len(self), 4):
-            raise ValueError(f"boxes have shape {table.shape} for {len(self)} images; give four numbers each")
+        table = read_image_boxes(boxes, len(self))
         parts = [_inside(own, box) for own, box in zip(self._maps("shares_inside"), table, strict=True)]
         return Ragged(np.concatenate(parts), self.offsets)
 
@@ -216,13 +214,28 @@ class RegionGraphs:
         return self.maps
 
 
+def read_image_boxes(boxes: Any, n: int) -> Array:
+    """(n, 4) one box per image, checked; NaN for an image without one. None has no boxes at all."""
+    if boxes is None:
+        return np.full((n, 4), np.nan)
+    table = numbers("boxes", boxes, "four numbers per image").astype(np.float64)
+    if table.shape != (n, 4):
+        raise ValueError(f"boxes have shape {table.shape} for {n} images; give four numbers each")
+    return table
+
+
+def pixels_inside(shape: tuple[int, ...], box: Array) -> Array:
+    """(height, width) whether the middle of every pixel of an image lies inside a box."""
+    left, top, right, bottom = box
+    columns, rows = np.arange(shape[1]) + 0.5, np.arange(shape[0]) + 0.5
+    return np.asarray(((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right)))
+
+
 def _inside(regions: Array, box: Array) -> Array:
     counts = np.bincount(regions.ravel())
     if np.isnan(box).any():
         return np.ones(counts.size)
-    left, top, right, bottom = box
-    columns, rows = np.arange(regions.shape[1]) + 0.5, np.arange(regions.shape[0]) + 0.5
-    covered = ((rows > top) & (rows < bottom))[:, None] & ((columns > left) & (columns < right))
+    covered = pixels_inside(regions.shape, box)
     return np.asarray(np.bincount(regions.ravel(), covered.ravel(), counts.size) / counts)
 
 

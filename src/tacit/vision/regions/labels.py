@@ -12,7 +12,7 @@ from tacit.data.labels import find_labels, kind_of_label
 from tacit.data.parameters import entries, has_length, number, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.problems.chain.tags import Tags, read_tags
-from tacit.vision.regions.graphs import RegionGraphs
+from tacit.vision.regions.graphs import RegionGraphs, read_image_boxes
 
 OBJECT_LABELS = (0, 1)
 """Background and object, where there are only these two."""
@@ -50,6 +50,11 @@ class RegionLabels:
             if not kind_of_label(label):
                 raise ValueError(f"limits name the label {shorten(label)}; labels are whole numbers or strings")
         self.limits = {label: _read_limits(label, pair, len(self.labels)) for label, pair in (limits or {}).items()}
+
+    @staticmethod
+    def of(labels: Any) -> RegionLabels:
+        """A RegionLabels as it is, labels of regions as one."""
+        return labels if isinstance(labels, RegionLabels) else RegionLabels(labels)
 
     @property
     def shape(self) -> tuple[int]:
@@ -177,7 +182,7 @@ def weak_labels(
     for i, own in enumerate(labels):
         if own.max(initial=0) > 1:
             raise ValueError(f"the mask of image {i} holds {own.max()}; write 1 for the object and 0 for all else")
-    table = np.full((n, 4), np.nan) if boxes is None else numbers("boxes", boxes, "four numbers per image")
+    table = read_image_boxes(boxes, n)
     inside = graphs.shares_inside(table)
     words = _read_words(contains, n)
     in_box, in_image = _limits_from_masks(graphs, labels, low, high)

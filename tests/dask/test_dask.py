@@ -26,7 +26,7 @@ from tacit.dna.motif import sharded
 from tacit.dna.sequences import orient, read_sequences
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Regions, Transforms
-from tacit.problems.shared.principal_components import sum_moments
+from tacit.problems.views import sum_moments
 from tacit.runtime.blocks import smallest_blocks
 from tacit.solvers import Bundle, Subgradient
 

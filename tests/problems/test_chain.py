@@ -14,9 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from tacit import LatentSVM, Ragged, StructuredSVM, load
 from tacit.oracle import CapabilityError, LossTable
 from tacit.problems import Chain, Multiclass
-from tacit.problems.chain.best_few import best_paths
 from tacit.problems.chain.forward_backward import forward_backward
-from tacit.problems.chain.viterbi import viterbi
+from tacit.problems.chain.viterbi import best_paths, viterbi
 from tacit.runtime.blocks import smallest_blocks
 from tacit.solvers import FrankWolfe
 

@@ -10,13 +10,12 @@ from sklearn.decomposition import PCA
 
 from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.data.shard_folder import digest_array, read_manifest
-from tacit.data.table import ShardedTable
+from tacit.data.table import Table
 from tacit.datasets import planted_motif
 from tacit.dna.motif import sharded
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, MotifSites, Multiclass, Transforms, rotations
-from tacit.problems.shared.principal_components import principal_components
-from tacit.problems.shared.view_spool import spool_views
+from tacit.problems.views import principal_components, spool_views
 from tacit.runtime.blocks import smallest_blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -231,7 +230,7 @@ def test_views_that_find_no_room_name_their_folder(tmp_path, monkeypatch):
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
     try:
         with pytest.raises(OSError, match=r"views of 40 samples do not fit into .*TMPDIR") as caught:
-            spool_views(ShardedTable([np.zeros((40, 50))]), lambda rows, first: np.repeat(rows[:, None], 3, axis=1))
+            spool_views(Table([np.zeros((40, 50))]), lambda rows, first: np.repeat(rows[:, None], 3, axis=1))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert str(tmp_path) in str(caught.value)

@@ -14,7 +14,7 @@ from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
 from tacit.demo.parts import turned_digits
 from tacit.problems import Multiclass, Transforms, rotations
 from tacit.problems.rotation import Rotations
-from tacit.problems.shared.principal_components import principal_components
+from tacit.problems.views import principal_components
 from tacit.testing import Enumeration, check_problem
 
 

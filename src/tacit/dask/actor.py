@@ -13,11 +13,11 @@ import numpy as np
 
 from tacit.dask.sources import Source, walk
 from tacit.data.arrays import Array
-from tacit.data.table import MAX_RESIDENT, ShardedTable
+from tacit.data.table import MAX_RESIDENT, Table
 from tacit.oracle import Oracle
 from tacit.oracle.capabilities import SumsDifferences, capability
 from tacit.oracle.contracts import take_code
-from tacit.problems.shared.principal_components import Moments, sum_moments
+from tacit.problems.views import Moments, sum_moments
 from tacit.runtime.threads import one_blas_thread
 
 MAX_NAMED = 12
@@ -89,7 +89,7 @@ class ShardActor:
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
-            self._table = ShardedTable([_rows_of(span) for span in spans], max_resident=most_resident())
+            self._table = Table([_rows_of(span) for span in spans], max_resident=most_resident())
         except Exception as error:  # an error here would be reported as a lost worker
             self._error = f"{type(error).__name__}: {error}"
 
@@ -202,7 +202,7 @@ def moments_of(sums: Sequence[Sequence[Span]], origin: Array) -> list[Moments]:
                 if span.source.name not in opened:
                     opened[span.source.name] = _open(span)
             rows = [_cut(span, opened[span.source.name]) for span in spans]
-            found.append(sum_moments(ShardedTable(rows, max_resident=0), origin))
+            found.append(sum_moments(Table(rows, max_resident=0), origin))
     return found
 
 

@@ -17,12 +17,12 @@ from tacit.dask.sources import Description, Source
 from tacit.data.arrays import Array
 from tacit.data.shard_folder import Manifest
 from tacit.data.shards import Shards
-from tacit.data.table import ShardedTable
+from tacit.data.table import Table
 from tacit.oracle import Assignment, CapabilityError, Oracle, code_offsets
 from tacit.oracle.capabilities import LivesOnWorkers
 from tacit.oracle.digests import combine_crc32
 from tacit.oracle.sharing import Batch, add_in_order, join_arrays
-from tacit.problems.shared.principal_components import Moments
+from tacit.problems.views import Moments
 from tacit.runtime.blocks import BlockOracle, RowBlocks, block_cuts
 
 MAX_MOMENTS_BYTES = 1 << 27
@@ -32,11 +32,12 @@ TASKS_PER_WORKER = 2
 """Tasks that are handed out ahead of the one whose sums are taken home next."""
 
 
-class RemoteTable(ShardedTable):
+class RemoteTable(Table):
     """The shape of a table whose rows are on workers."""
 
     def __init__(self, client: Any, sources: Sequence[Source], found: Sequence[Description]) -> None:
         self._client, self._sources, self._found = client, sources, found
+        self._releases = False  # there is nothing here
         self._starts = np.concatenate([[0], np.cumsum([part.rows for part in found])]).astype(np.int64)
         self.dtype = np.dtype(found[0].dtype)
         self.shape = int(self._starts[-1]), found[0].width
@@ -52,12 +53,6 @@ class RemoteTable(ShardedTable):
     @property
     def first_row(self) -> Array:
         return np.concatenate([part.first_row for part in self._found])[:1]
-
-    def give_back(self, first: int, last: int) -> None:
-        """There is nothing here to give back."""
-
-    def fetch_behind(self, last: int) -> None:
-        """There is nothing here to fetch."""
 
     def add_to_checksum(self, total: int) -> int:
         for part in self._found:

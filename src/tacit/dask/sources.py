@@ -15,7 +15,7 @@ from tacit.data.arrays import Array, check_offsets, first_non_finite
 from tacit.data.parameters import shorten
 from tacit.data.shard_folder import Piece, as_rows, kind_of, open_part, read_manifest
 from tacit.data.shards import Shards
-from tacit.data.table import MappedArray, ShardedTable
+from tacit.data.table import MappedArray, Table
 from tacit.oracle.digests import combine_crc32
 
 
@@ -90,7 +90,7 @@ class Description(NamedTuple):
     first_row: Array
 
 
-def describe(source: Source, look: Callable[[ShardedTable, Array], Array | None] | None = None) -> Description | str:
+def describe(source: Source, look: Callable[[Table, Array], Array | None] | None = None) -> Description | str:
     """Read a shard once, where it is; a sentence where that fails, because errors of workers lose their words.
 
     ``look`` is `tacit.oracle.Problem.describe_rows`.
@@ -120,7 +120,7 @@ def describe(source: Source, look: Callable[[ShardedTable, Array], Array | None]
     facts = None
     if look is not None and offsets is not None:
         try:
-            facts = look(ShardedTable([values], max_resident=0), offsets)
+            facts = look(Table([values], max_resident=0), offsets)
         except ValueError as error:
             return f"{source.name} {error}"
     kind, lengths = kind_of(rows, offsets), None if offsets is None else np.diff(offsets)
@@ -140,7 +140,7 @@ def walk(values: Array | MappedArray, look: Callable[[int, Array], None] = lambd
         look(start, part)
         crc = zlib.crc32(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data, crc)
         if not isinstance(values, np.ndarray):
-            values.give_back(start, start + len(part))
+            values.release(start, start + len(part))
     return crc
 
 

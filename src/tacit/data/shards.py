@@ -27,7 +27,7 @@ from tacit.data.shard_folder import (
     samples_of,
     write_shards,
 )
-from tacit.data.table import MappedArray, ShardedTable
+from tacit.data.table import MappedArray, Table
 
 
 class Shards:
@@ -126,7 +126,7 @@ class Shards:
                     f"shard {shard.name} has shape {file.rows.shape} of {file.rows.dtype}, its manifest says "
                     f"{expected} of {np.dtype(self.manifest.dtype)}; write the shards again"
                 )
-        self.values = ShardedTable(files)
+        self.values = Table(files)
         lengths = [np.ones(len(self.values), np.int64)]
         if not self.is_table:
             lengths = [self._lengths(shard) for shard in self.manifest.shards]
@@ -255,7 +255,7 @@ def _look(file: MappedArray, shard: Shard, part: str, first: int, rows: Array) -
             f"X contains NaN or infinity: {rows[row, column]} in shard {shard.name}, row {first + row}, feature "
             f"{column}; drop the row or fill the gap, and write the shards again"
         )
-    file.give_back(first, first + len(rows))
+    file.release(first, first + len(rows))
 
 
 def _loader(part: Any, k: int) -> Callable[[], Any]:

@@ -1,15 +1,21 @@
-"""One table of rows that is stored in several pieces, mapped from files or in memory."""
+"""Tables of rows that are read a block at a time: mapped from files, or on workers.
+
+"Shard" means a file, "block" a range of rows. An oracle takes an array, a CSR table or a `Table`, and asks for rows by
+`lend`; so it is the same oracle, with the same bits, wherever the rows are.
+"""
 
 from __future__ import annotations
 
 import copy
 import mmap
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from tacit.data.arrays import Array
 
@@ -23,7 +29,7 @@ AHEAD_BYTES = 1 << 25
 """Bytes behind a block that the system is asked to read while the block is computed."""
 
 
-class ShardedTable:
+class Table:
     """Rows of several arrays, one after the other, as one table; where they are cut changes nothing.
 
     Parameters
@@ -31,12 +37,14 @@ class ShardedTable:
     pieces : arrays of equal width and type, mapped or in memory
     max_resident : see the constant of this module
 
-    >>> table = ShardedTable([np.zeros((2, 3)), np.ones((4, 3))])
+    >>> table = Table([np.zeros((2, 3)), np.ones((4, 3))])
     >>> table.shape, table[1:3].sum(), table[np.array([0, 5])].sum()
     ((6, 3), np.float64(3.0), np.float64(3.0))
     """
 
     ndim = 2
+    distribute: Callable[[Any], Any] | None = None
+    """Lets workers answer for an oracle of these rows, where they have them; see `tacit.dask`."""
 
     def __init__(self, pieces: Sequence[Array | MappedArray], max_resident: int | None = None) -> None:
         self._pieces = pieces
@@ -46,7 +54,7 @@ class ShardedTable:
         self.shape = int(self._starts[-1]), int(self._arrays[0].shape[1])
         most = MAX_RESIDENT if max_resident is None else max_resident
         n_bytes = self.shape[0] * self.shape[1] * self.dtype.itemsize
-        self._gives_back = n_bytes > most and any(isinstance(piece, MappedArray) for piece in pieces)
+        self._releases = n_bytes > most and any(isinstance(piece, MappedArray) for piece in pieces)
         self._fetched = 0
 
     def __len__(self) -> int:
@@ -80,7 +88,7 @@ class ShardedTable:
         for first in range(0, len(self), step):
             last = min(first + step, len(self))
             yield from (rows for rows, _ in self._runs(first, last))
-            self.give_back(first, last)
+            self.release(slice(first, last))
 
     def add_to_checksum(self, total: int) -> int:
         """The CRC-32 of all rows, from that of what comes before them."""
@@ -88,32 +96,35 @@ class ShardedTable:
             total = zlib.crc32(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data, total)
         return total
 
-    def give_back(self, first: int, last: int) -> None:
-        """Let the system take the pages of these rows, where the table is large."""
-        if not self._gives_back:
+    @contextmanager
+    def lend(self, rows: Any) -> Iterator[Array]:
+        """Rows for a short time: the next ones are read in the meantime, and then the pages are released."""
+        if isinstance(rows, slice):
+            self.prefetch(rows.stop)
+        yield self[rows]
+        self.release(rows)
+
+    def release(self, rows: Any) -> None:
+        """Let the system take the pages of these rows, where the table is large; of indices all from the first to the
+        last go."""
+        if not self._releases or not (isinstance(rows, slice) or len(rows)):
             return
-        for _, (piece, start, stop) in self._runs(first, last):
+        span = (rows.start, rows.stop) if isinstance(rows, slice) else (int(rows.min()), int(rows.max()) + 1)
+        for _, (piece, start, stop) in self._runs(*span):
             mapped = self._pieces[piece]
             if isinstance(mapped, MappedArray):
-                mapped.give_back(start, stop)
+                mapped.release(start, stop)
 
-    def give_back_rows(self, rows: Any) -> None:
-        """The same by a slice with both ends, or by an array of indices: then all from the first to the last go."""
-        if isinstance(rows, slice):
-            self.give_back(rows.start, rows.stop)
-        elif len(rows):
-            self.give_back(int(rows.min()), int(rows.max()) + 1)
-
-    def fetch_behind(self, last: int) -> None:
+    def prefetch(self, last: int) -> None:
         """Let the system read the rows from this one on, which the next blocks ask for, where the table is large."""
         ahead = max(1, AHEAD_BYTES // max(1, self.shape[1] * self.dtype.itemsize))
-        if not self._gives_back or self._fetched - ahead <= last < self._fetched - ahead // 2:
+        if not self._releases or self._fetched - ahead <= last < self._fetched - ahead // 2:
             return  # it was asked for already
         self._fetched = last + ahead
         for _, (piece, start, stop) in self._runs(last, min(last + ahead, len(self))):
             mapped = self._pieces[piece]
             if isinstance(mapped, MappedArray):
-                mapped.fetch(start, stop)
+                mapped.prefetch(start, stop)
 
     def _runs(self, first: int, last: int) -> Iterator[tuple[Array, tuple[int, int, int]]]:
         """The rows from first to last (exclusive), piece by piece, and which of which piece they are."""
@@ -124,6 +135,23 @@ class ShardedTable:
             if first < stop:
                 yield self._arrays[piece][first - start : stop - start], (piece, first - start, stop - start)
             first, piece = max(first, stop), piece + 1
+
+
+def lend(table: Any, rows: Any) -> AbstractContextManager[Any]:
+    """Rows of an array, of a CSR table or of a `Table`, for a short time."""
+    return table.lend(rows) if isinstance(table, Table) else nullcontext(cut_rows(table, rows))
+
+
+def cut_rows(table: Any, rows: Any) -> Any:
+    """Rows of a table, dense or CSR; consecutive ones share its memory."""
+    if not isinstance(rows, slice) or not sparse.issparse(table):
+        return table[rows]
+    if rows == slice(0, table.shape[0]):
+        return table
+    indptr = table.indptr[rows.start : rows.stop + 1]
+    part = slice(indptr[0], indptr[-1])
+    shape = (rows.stop - rows.start, table.shape[1])
+    return sparse.csr_array((table.data[part], table.indices[part], indptr - indptr[0]), shape=shape)
 
 
 class MappedArray:
@@ -149,21 +177,20 @@ class MappedArray:
         self.rows: Array = np.frombuffer(self._map, dtype, size, self._start).reshape(shape)
         self._row_bytes = self.rows.itemsize * int(np.prod(shape[1:]))
 
-    def give_back(self, first: int, last: int) -> None:
+    def release(self, first: int, last: int) -> None:
         """Let the system take the pages of these rows: they no longer count as memory of this process."""
-        page = mmap.PAGESIZE
-        start = (self._start + first * self._row_bytes) // page * page
-        stop = self._start + last * self._row_bytes
-        if stop > start and hasattr(mmap, "MADV_DONTNEED"):
-            self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+        self._advise("MADV_DONTNEED", first, last)
 
-    def fetch(self, first: int, last: int) -> None:
+    def prefetch(self, first: int, last: int) -> None:
         """Ask the system to read these rows from disk in the meantime, where they are not in its memory."""
+        self._advise("MADV_WILLNEED", first, last)
+
+    def _advise(self, advice: str, first: int, last: int) -> None:
         page = mmap.PAGESIZE
         start = (self._start + first * self._row_bytes) // page * page
         stop = self._start + last * self._row_bytes
-        if stop > start and hasattr(mmap, "MADV_WILLNEED"):
-            self._map.madvise(mmap.MADV_WILLNEED, start, stop - start)
+        if stop > start and hasattr(mmap, advice):
+            self._map.madvise(getattr(mmap, advice), start, stop - start)
 
     def part(self, first: int, last: int) -> MappedArray:
         """The rows from first to last (exclusive), of the same map."""

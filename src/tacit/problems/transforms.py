@@ -19,14 +19,10 @@ from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
-from tacit.problems.classes.kept_states import KeptStates
 from tacit.problems.classes.problem import ClassProblem
-from tacit.problems.classes.remote_views import RemoteViews
-from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
-from tacit.problems.classes.state_blocks import StateBlocks
+from tacit.problems.classes.state_blocks import KeptStates, StateBlocks
 from tacit.problems.rotation import Rotations
-from tacit.problems.shared.principal_components import SAMPLES_AT_A_TIME, principal_components, sample_blocks
-from tacit.problems.shared.view_spool import spool_views
+from tacit.problems.views import SAMPLES_AT_A_TIME, RemoteViews, principal_components, sample_blocks, spool_views
 from tacit.runtime.threads import one_blas_thread
 
 FEW_SAMPLES = 200
@@ -226,8 +222,7 @@ class Transforms(ClassProblem):
             if not X.is_here:
                 dtype = views_of(X.values.first_row).dtype
                 return RemoteViews(X.values, views_of, dtype, schema, offsets, **supervision)
-            spooled = spool_views(X.values, views_of)
-            return ShardedClassBlocks(spooled, schema, offsets, **supervision)
+            return ClassBlocks(spool_views(X.values, views_of), schema, offsets, **supervision)
         blocks = [
             self._views_of_rows(shape, schema.facts, rows, k * SAMPLES_AT_A_TIME)
             for k, rows in enumerate(sample_blocks(X))

@@ -23,7 +23,7 @@ from tacit.oracle.hidden_loss import Reference
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.classes.problem import ClassProblem
-from tacit.problems.shared.row_sums import add_rows
+from tacit.problems.row_sums import add_rows
 from tacit.vision.boxes import nearest
 from tacit.vision.maps.photo_maps import MapShards
 from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool, pool_adjoint
@@ -202,7 +202,7 @@ class Detection(ClassProblem):
             last = min(first + CELLS_AT_A_TIME, len(values))
             reduced[first:last] = values[first:last] @ turn - mean
             if not isinstance(values, np.ndarray):
-                values.give_back(first, last)
+                values.release(slice(first, last))
         return reduced
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:

@@ -20,7 +20,7 @@ from tacit.dna.motif.sharded import ShardedMotifOracle, flips
 from tacit.dna.sequences import check_letters, check_shard_letters, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.hidden_loss import by_kind
-from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.problems.costs import class_losses, read_costs
 
 LONGEST_WORD = 8
 

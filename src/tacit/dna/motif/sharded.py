@@ -15,7 +15,7 @@ from tacit.dna.motif.oracle import MotifOracle
 from tacit.dna.sequences import orient
 from tacit.oracle import CapabilityError
 from tacit.oracle.digests import checksum
-from tacit.problems.shared.sample_parts import cut_samples
+from tacit.problems.classes.blocks import cut_samples
 
 LETTERS_AT_A_TIME = 1 << 22
 """Letters that are read at a time where all sequences are looked at."""
@@ -27,7 +27,7 @@ four times as long."""
 
 
 class ShardedMotifOracle(MotifOracle):
-    """The letters are in a `ShardedTable`, one byte each. A block of sequences becomes a `MotifOracle`
+    """The letters are in a `Table`, one byte each. A block of sequences becomes a `MotifOracle`
     when it is asked; the first `MAX_KEPT` letters stay so, all others are numbered anew in the next pass."""
 
     def _keep(self, sequences: Shards) -> None:
@@ -112,7 +112,7 @@ class ShardedMotifOracle(MotifOracle):
             letters, starts = states_of(self.row_offsets, np.asarray(rows))
         block = MotifOracle(_read(self._letters, letters, starts), self._schema, self._layout)
         if isinstance(letters, slice):
-            self._letters.give_back(letters.start, letters.stop)
+            self._letters.release(letters)
             kept = sum(int(own._stops[-1]) for own in list(self._kept.values()))
             if kept + letters.stop - letters.start <= MAX_KEPT:
                 self._kept[first, last] = block
@@ -128,7 +128,7 @@ def flips(table: Any, offsets: Array) -> Array:
         if last > first:
             letters = slice(int(offsets[first]), int(offsets[last]))
             found.append(orient(_read(table, letters, offsets[first : last + 1] - offsets[first]))[1])
-            table.give_back(letters.start, letters.stop)
+            table.release(letters)
     return np.concatenate(found)
 
 

@@ -4,45 +4,116 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
-from tacit.oracle import TARGET, LossTable, Schema
-from tacit.oracle.capabilities import KnownPart, OnlinePass
+from tacit.data.shards import Shards
+from tacit.data.table import Table, lend
+from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle.capabilities import Expectations, KeepsDual, KnownPart, LearnsOnline, OnlinePass
 from tacit.oracle.digests import checksum
+from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.dual import ChainDual
-from tacit.problems.chain.maxima import ChainMaxima
+from tacit.problems.chain.forward_backward import forward_backward, scaled_forward_backward
 from tacit.problems.chain.online import Schedule, Weights, learn_chains
-from tacit.problems.chain.states import read_states
-from tacit.problems.chain.sums import ChainSums
-from tacit.problems.chain.tags import read_tags
+from tacit.problems.chain.packed import PackedChains, TokenTable
+from tacit.problems.chain.tags import read_states, read_tags
 from tacit.problems.chain.visits import Sequences
-from tacit.problems.chain.viterbi import viterbi
+from tacit.problems.chain.viterbi import best_paths, best_taggings, viterbi
 from tacit.problems.classes.dual import flat_rows
 
 LONG_WEIGHTS = 375_000
 """Weights beyond which blocks of rows are made larger: each block answers with a sum of features as long as w."""
 
+MAX_WAYS = 1 << 26
+"""Numbers that the search for the best few taggings may keep (0.5 GB)."""
 
-class ChainOracle(ChainMaxima, ChainSums):
+MAX_SPREAD = 600.0
+"""Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
+the smallest positive number is exp(−708)."""
+
+
+class Marginals(NamedTuple):
+    """What forward–backward gives: log Σ_y exp s(y) a sequence, and the probabilities of single tags and of pairs.
+
+    ``nodes[t, j]`` is the probability of tag j at token t; ``edges[t, i, j]`` that of tag i at token t − 1 and j at t,
+    zero at the first token of a sequence.
+    """
+
+    log_partition: Array
+    nodes: Array
+    edges: Array
+
+
+class ChainOracle(PackedChains):
     """Viterbi and forward–backward over ragged sequences; a code is one state per token.
 
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
     are those of states, losses and labels those of tags.
 
-    The parameters are those of `PackedChains`. Labels that no allowed tagging has are refused.
+    The parameters are those of `PackedChains`. Labels that no allowed tagging has are refused. Single sequences are
+    visited in memory alone, so dual variables and passes that learn online are lacking for a `Table`.
     """
 
+    batches: ClassVar[dict[str, Batch]] = {"marginals": Batch(join_tuples, ("w", "rows"))}
+
     def __init__(
-        self, sequences: Ragged, schema: Schema, *, allowed: Array, labels: Array | None = None, **supervision: Any
+        self,
+        sequences: Ragged | Shards,
+        schema: Schema,
+        *,
+        allowed: Array,
+        labels: Array | None = None,
+        **supervision: Any,
     ) -> None:
         super().__init__(sequences, schema, allowed=allowed, labels=labels, **supervision)
         if labels is not None:
             self._reject_forbidden(labels)
+
+    def predict(self, w: Array, rows: Rows = None) -> Assignment:
+        return self._viterbi(w, rows)
+
+    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+        return self._viterbi(w, rows, losses=self._loss_table())
+
+    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+        given = self._given(rows)
+        best = self._viterbi(w, rows, given=given)
+        if prefer is None:
+            return best
+        prefer = np.asarray(prefer)
+        value = self.score(w, np.maximum(prefer, 0), rows)
+        agrees = (given < 0) | self.states.possible[given, np.maximum(prefer, 0)]
+        fits = np.logical_and.reduceat((prefer >= 0) & agrees, self._starts(rows)[:-1])
+        return Assignment(self._pick(fits & (value >= best.value), prefer, best.code, rows), best.value)
+
+    def best_outputs(self, w: Array, k: int, rows: Rows = None) -> Assignment:
+        """See `tacit.oracle.capabilities.RanksOutputs`; O(tokens · K² · k), and O(longest · K · k) memory.
+
+        Where tags have states, the score of a tagging is that of its best path of states.
+        """
+        starts = self._starts(rows)
+        tokens, longest = int(starts[-1]), int(np.diff(starts).max())
+        most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
+        if k > most:
+            raise ValueError(
+                f"the best {k} taggings of {tokens} tokens with {self.n_labels} tags are more than fit into memory; "
+                f"ask for at most {most}, or for fewer sequences at a time"
+            )
+        code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
+        transition = self._transition(w)
+        for out, own, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if self.states.are_tags:
+                best_paths(unary, cuts, transition, code[own], value[out])
+            else:
+                tag_of, n = self.states.tag_of.astype(np.int64), self.n_labels
+                best_taggings(unary, cuts, transition, tag_of, n, code[own], value[out])
+        return Assignment(code, value)
 
     def likeliest(self, w: Array, rows: Rows = None) -> Array:
         """The code of the tags that are expected to be right most often (marginal decoding), in their best states.
@@ -58,6 +129,102 @@ class ChainOracle(ChainMaxima, ChainSums):
         free = np.empty(0, np.int64), np.zeros((0, self.n_labels), dtype=bool)
         viterbi(sure, starts, ways, nothing, column, *free, tags, value)
         return self._viterbi(w, rows, given=states.known(tags)).code
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """The known tags, missing tags and unknown states at random among those that are allowed."""
+        given = self._given(None)
+        return self._completed(rng.random((given.size, self.n_states)), given).code
+
+    def clusters(self, rng: np.random.Generator) -> Array:
+        """A code with the true tags, the tokens of every tag grouped by k-means of their features into its states."""
+        from sklearn.cluster import KMeans
+
+        given = self._given(None)
+        affinity = np.zeros((given.size, self.n_states))
+        for tag in np.flatnonzero(self.states.counts > 1):
+            own = np.flatnonzero(given == self.n_states + tag)
+            count = min(int(self.states.counts[tag]), own.size)
+            if count > 1:
+                groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(self.table[own])
+                affinity[own, self.states.first[tag] + groups] = 1.0
+        return self._completed(affinity, given).code
+
+    def log_partition(self, w: Array, rows: Rows = None) -> Array:
+        """log Σ_y exp s(y) of every sequence."""
+        return self._forward_backward(w, rows, nodes=False, edges=False).log_partition
+
+    def marginals(self, w: Array, rows: Rows = None) -> Marginals:
+        """Log-partition, state and pair probabilities under ``p ∝ exp s``; O(tokens · K²) memory for the pairs. States
+        are tags where each tag has one."""
+        return self._forward_backward(w, rows, nodes=True, edges=True)
+
+    def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(tokens, K): the probability of every tag; where ``is_given``, given the tags of y that are not missing."""
+        return self.states.tag_sums(self.state_posterior(w, rows, is_given))
+
+    def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
+        """(tokens, states): `tag_posterior` of every state."""
+        given = self._given(rows) if is_given else None
+        nodes = np.zeros((int(self._starts(rows)[-1]), self.n_states))
+        transition, log = self._transition(w), np.empty(self._starts(rows).size - 1)
+        nothing = np.zeros((0, self.n_states, self.n_states)), np.zeros(0), np.zeros((self.n_states, self.n_states))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if given is not None:
+                self._clamp(unary, given[tokens])
+            forward_backward(unary, cuts, transition, log[out], nodes[tokens], *nothing)
+        return nodes
+
+    def expectations(
+        self,
+        w: Array,
+        rows: Rows = None,
+        *,
+        free: Any = None,
+        label: Any = None,
+        truth: Any = None,
+        power: float = 1.0,
+    ) -> Expectations:
+        """See `tacit.oracle.capabilities.SumsOutputs`: a label with gaps stands for all of its completions."""
+        n = self._starts(rows).size - 1
+        coefs = [
+            None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
+        ]
+        has_features = any(c is not None and c.any() for c in coefs)
+        k = self.n_states
+        emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
+        labels = None if label is None else self._given(rows, states=False)
+        truths = None if truth is None else self._given(rows)
+        logs: list[Array | None] = []
+        for coef, given in zip(coefs, (None, labels, truths), strict=True):
+            logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, emission, transition))
+        return Expectations(logs[0], logs[1], logs[2], self.flat(emission, transition) if has_features else None)
+
+    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+        starts = self._starts(rows)
+        tags = read_tags(labels, np.diff(starts))
+        found = find_labels(self.classes, tags.values)
+        wrong = np.flatnonzero(tags.missing | (found < 0))
+        if wrong.size:
+            raise ValueError(
+                f"tag {wrong[0]} of these sequences is missing or unknown; only complete outputs have a code"
+            )
+        if self.states.are_tags:
+            return found.astype(self._code_type)
+        given = self.states.known(found, None if hidden is None else read_states(hidden, self.states, found, starts))
+        if not self._is_single(given).all():
+            t = int(np.argmin(self._is_single(given)))
+            raise ValueError(f"token {t} of these sequences has no state; only complete outputs have a code")
+        return given.astype(self._code_type)
+
+    def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, Ragged | None]:
+        code, starts = self._read(code, rows), self._starts(rows)
+        hidden = None if self.states.are_tags else Ragged(code, starts)
+        return Ragged(self.classes[self.states.tag_of[code]], starts), hidden
+
+    def units(self) -> Array:
+        """The number of known tags of every sequence: what a mean loss is taken over."""
+        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
         code = self._read(code, rows)
@@ -78,13 +245,6 @@ class ChainOracle(ChainMaxima, ChainSums):
 
     def with_loss(self, losses: LossTable) -> Self:
         return self._changed(_losses=self._checked(losses))
-
-    @property
-    def operations(self) -> float:
-        """Multiplications of one pass, roughly; fewer where w is so long that blocks should be large."""
-        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
-        work = float(self.offsets[-1]) * self.n_states * (width + self.n_states)
-        return work * min(1.0, LONG_WEIGHTS / self.n_params)
 
     def known_part(self) -> KnownPart | None:
         """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence of its own."""
@@ -134,33 +294,131 @@ class ChainOracle(ChainMaxima, ChainSums):
         sums = self.flat((total * columns - missing[0]).T, total * weights.transition - missing[1])
         return OnlinePass(last, sums, lost, int(mistakes))
 
+    @property
+    def lacks(self) -> tuple[type, ...]:
+        """What is not to be had: single sequences of a `Table` are not visited."""
+        return (KeepsDual, LearnsOnline) if isinstance(self.table, Table) else ()
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        return getattr(self.table, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the sequences from first to last (exclusive), to be sent to where their rows are."""
+        tokens = self._places(slice(first, last))
+        part = self._recut(self._starts(slice(first, last)), table=None)
+        part._labels = None if self._labels is None else self._labels[tokens]
+        part._known_states = None if self._known_states is None else self._known_states[tokens]
+        if self._losses is not None:
+            part._losses = self._losses.cut(tokens, tokens)
+        return part
+
+    def on_rows(self, rows: Table) -> Self:
+        """The same oracle with these rows."""
+        return self._changed(table=TokenTable(rows, self.offsets, self._schema))
+
+    @property
+    def operations(self) -> float:
+        """Multiplications of one pass, roughly; fewer where w is so long that blocks should be large."""
+        width = float(self.table.nnz / self.table.shape[0] if self._sparse else self.table.shape[1])
+        work = float(self.offsets[-1]) * self.n_states * (width + self.n_states)
+        return work * min(1.0, LONG_WEIGHTS / self.n_params)
+
     def digest(self) -> str:
         below = () if self.states.are_tags else (self.states.counts, self._known_states)
         known = self.allowed, self._labels, *(self._losses or (None, None))
         return checksum(self._digested(), self.offsets, *known, *below)
 
-    def units(self) -> Array:
-        """The number of known tags of every sequence: what a mean loss is taken over."""
-        return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
-
-    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
+    def _viterbi(self, w: Array, rows: Rows, losses: LossTable | None = None, given: Array | None = None) -> Assignment:
         starts = self._starts(rows)
-        tags = read_tags(labels, np.diff(starts))
-        found = find_labels(self.classes, tags.values)
-        wrong = np.flatnonzero(tags.missing | (found < 0))
-        if wrong.size:
-            raise ValueError(
-                f"tag {wrong[0]} of these sequences is missing or unknown; only complete outputs have a code"
-            )
-        if self.states.are_tags:
-            return found.astype(self._code_type)
-        given = self.states.known(found, None if hidden is None else read_states(hidden, self.states, found, starts))
-        if not self._is_single(given).all():
-            t = int(np.argmin(self._is_single(given)))
-            raise ValueError(f"token {t} of these sequences has no state; only complete outputs have a code")
-        return given.astype(self._code_type)
+        code, value = np.empty(int(starts[-1]), dtype=np.int64), np.empty(starts.size - 1)
+        transition = self._transition(w)
+        table, column = np.zeros((1, self.n_states)), np.zeros(code.size, dtype=np.int64)
+        if losses is not None:
+            table, column = self.loss_rows(rows)
+        clamp, possible = np.empty(0, dtype=np.int64), self.states.possible
+        for out, tokens, part, cuts in self._blocks(rows):
+            if given is not None:
+                clamp = given[tokens]
+            unary = self._unary(w, part)
+            viterbi(unary, cuts, transition, table, column[tokens], clamp, possible, code[tokens], value[out])
+        return Assignment(code.astype(self._code_type), value)
 
-    def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, Ragged | None]:
-        code, starts = self._read(code, rows), self._starts(rows)
-        hidden = None if self.states.are_tags else Ragged(code, starts)
-        return Ragged(self.classes[self.states.tag_of[code]], starts), hidden
+    def _completed(self, unary: Array, given: Array) -> Assignment:
+        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
+        code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
+        nothing, column = np.zeros((1, self.n_states)), np.zeros(given.size, np.int64)
+        transition = self._transition(np.zeros(self.n_params))
+        viterbi(unary, self.offsets, transition, nothing, column, given, self.states.possible, code, value)
+        return Assignment(code.astype(self._code_type), value)
+
+    def _reject_forbidden(self, labels: Array) -> None:
+        """The truth itself must be allowed, and missing tags must leave a way through."""
+        if self.allowed.all():
+            return
+        known = np.where(labels >= self.n_labels, TARGET, labels)
+        value = self._completed(np.zeros((known.size, self.n_states)), self.states.known(known)).value
+        if not np.isfinite(value).all():
+            i = int(np.argmin(value))
+            tags = known[self.offsets[i] : self.offsets[i + 1]]
+            shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
+            raise ValueError(
+                f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
+            )
+
+    def _add_expected(
+        self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array
+    ) -> Array:
+        """Log-partitions of the taggings that agree with the given tags; expected features are added to the blocks."""
+        if given is not None and self._is_single(given).all():  # one tagging is left of every sequence
+            self._add_features(given, coef, rows, emission, transition)
+            return power * self.score(w, given, rows)
+        ways = power * self._views(w)["transition"]
+        spread = 2 * float(np.ptp(ways)) if self.allowed.all() and given is None else np.inf
+        ways = np.where(self.allowed, ways, -np.inf)
+        log = np.empty(coef.size)
+        has_features = bool(coef.any())
+        nothing = np.zeros((0, self.n_states, self.n_states))
+        for out, tokens, part, cuts in self._blocks(rows):
+            unary = self._unary(w, part)
+            if power != 1.0:
+                unary *= power
+            if given is not None:
+                self._clamp(unary, given[tokens])
+            weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
+            tops = unary.max(axis=1)
+            if spread + 2 * float(np.max(tops - unary.min(axis=1), initial=0.0)) < MAX_SPREAD:
+                nodes = _exponentials(unary, tops[:, None])
+                highest, pairs = float(ways.max()), np.zeros_like(ways)
+                shares = np.exp(ways - highest)
+                scaled_forward_backward(nodes, tops, cuts, shares, highest, log[out], weights, pairs)
+                transition += shares * pairs
+            else:
+                nodes = np.zeros((len(unary) if has_features else 0, self.n_states))
+                forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+                if has_features:
+                    nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
+            if has_features:
+                with lend(self.table, self._places(part)) as table:
+                    emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
+        return log
+
+    def _forward_backward(self, w: Array, rows: Rows, nodes: bool, edges: bool) -> Marginals:
+        starts, k = self._starts(rows), self.n_states
+        log_partition = np.empty(starts.size - 1)
+        single = np.zeros((int(starts[-1]) if nodes else 0, k))
+        pairs = np.zeros((int(starts[-1]) if edges else 0, k, k))
+        nothing = np.zeros(0), np.zeros((k, k))
+        transition = self._transition(w)
+        for out, tokens, part, cuts in self._blocks(rows):
+            forward_backward(
+                self._unary(w, part), cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing
+            )
+        return Marginals(log_partition, single, pairs)
+
+
+def _exponentials(scores: Array, tops: Array) -> Array:
+    """exp(scores − tops), in the memory of the scores."""
+    scores -= tops
+    return np.asarray(np.exp(scores, out=scores))

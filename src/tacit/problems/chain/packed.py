@@ -10,13 +10,15 @@ from scipy import sparse
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.data.table import Table, lend
 from tacit.oracle import LossTable, Schema
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.problems.chain.states import States
+from tacit.problems.chain.tags import States
 from tacit.problems.chain.viterbi import add_pairs, path_scores
-from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
+from tacit.problems.row_sums import sum_rows
 
 EXTRA = ("intercept", "start", "stop")
 """Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
@@ -27,7 +29,7 @@ class PackedChains(PartsOracle):
 
     Parameters
     ----------
-    sequences : token features
+    sequences : token features, those of shards read block by block
     schema : tags and dimensions
     allowed : (K, K) which tag may follow which
     labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when predicting
@@ -42,7 +44,7 @@ class PackedChains(PartsOracle):
 
     def __init__(
         self,
-        sequences: Ragged,
+        sequences: Ragged | Shards,
         schema: Schema,
         *,
         allowed: Array,
@@ -55,7 +57,7 @@ class PackedChains(PartsOracle):
         self.n_states = self.states.n
         self.completes_labels = self.states.are_tags
         self._schema = schema
-        self.table: Any = self._keep(sequences, schema)
+        self.table: Any = extended(sequences, schema)
         super().__init__(schema, sequences.offsets, self.n_states, labels=labels, precision=self.table.dtype)
         self._sparse = sparse.issparse(self.table)
         self._turned: dict[str, tuple[Array, Array]] = {}
@@ -63,13 +65,11 @@ class PackedChains(PartsOracle):
         self._known_states = known_states
         self._losses = None if losses is None else self._checked(losses)
 
-    def _keep(self, sequences: Any, schema: Schema) -> Any:
-        """The token features in the layout that passes read."""
-        return extended(sequences, schema)
-
     def _digested(self) -> Any:
         """The token features as the user gave them."""
         width = self._schema.n_features
+        if isinstance(self.table, TokenTable):
+            return self.table.rows
         return self.table if self._sparse or self.table.shape[1] == width else self.table[:, :width]
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
@@ -93,14 +93,7 @@ class PackedChains(PartsOracle):
         """Add Σ_i coef_i Ψ(x_i, code_i) to the blocks."""
         starts = self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
-        tokens = self._places(rows)
-        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else tokens
-        weights = np.repeat(coef, np.diff(starts))
-        if self._sparse:
-            table = self.table
-            add_sparse_rows(table.data, table.indices, table.indptr, code, places, weights, emission)
-        else:
-            add_rows(self.table, code, places, weights, emission)
+        sum_rows(self.table, code, self._places(rows), np.repeat(coef, np.diff(starts)), emission)
         add_pairs(code, starts, coef, transition)
 
     def parts(self, w: Array) -> tuple[Array, Array]:
@@ -135,10 +128,11 @@ class PackedChains(PartsOracle):
 
     def _unary(self, w: Array, rows: Rows) -> Array:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
+        if isinstance(self.table, Table) and not w.any():  # every fit asks there: no rows are needed
+            return np.zeros((int(self._starts(rows)[-1]), self.n_states))
         weights = self._columns(w)
-        tokens = self._places(rows)
-        table = cut_rows(self.table, tokens) if self._sparse else self.table[tokens]
-        return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
+        with lend(self.table, self._places(rows)) as table:
+            return np.ascontiguousarray(table.astype(self._precision, copy=False) @ weights, dtype=np.float64)
 
     def _columns(self, w: Array) -> Array:
         """(features, K): the weights of tokens, in the precision of the scores.
@@ -186,15 +180,42 @@ class PackedChains(PartsOracle):
         unary[(given[:, None] >= 0) & ~self.states.possible[given]] = -np.inf
 
 
-def extended(sequences: Ragged, schema: Schema) -> Any:
+def extended(sequences: Ragged | Shards, schema: Schema) -> Any:
     """The token table, with the columns of the `EXTRA` blocks that the schema has."""
     values = sequences.values
+    if isinstance(values, Table):
+        return TokenTable(values, sequences.offsets, schema)
     extra = extra_columns(sequences.offsets, schema, np.arange(values.shape[0])).astype(values.dtype)
     if not extra.shape[1]:
         return values
     if sparse.issparse(values):
         return sparse.csr_array(sparse.hstack([values, sparse.csr_array(extra)], format="csr"))
     return np.hstack([values, extra])
+
+
+class TokenTable(Table):
+    """Token features of a `Table`, and behind them the columns of features that every sequence has.
+
+    Parameters
+    ----------
+    rows : the features
+    offsets : where sequences begin
+    schema : says which columns there are
+    """
+
+    def __init__(self, rows: Table, offsets: Array, schema: Schema) -> None:
+        self.rows = rows
+        self.dtype, self.distribute = rows.dtype, rows.distribute
+        self.release, self.prefetch = rows.release, rows.prefetch  # type: ignore[method-assign]
+        self._offsets, self._schema = offsets, schema
+        self.shape = rows.shape[0], rows.shape[1] + extra_columns(offsets, schema, np.arange(0)).shape[1]
+
+    def __getitem__(self, tokens: Any) -> Array:
+        rows = self.rows[tokens]
+        if self.shape[1] == self.rows.shape[1]:
+            return rows
+        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else np.asarray(tokens)
+        return np.hstack([rows, extra_columns(self._offsets, self._schema, places).astype(self.dtype)])
 
 
 def extra_columns(offsets: Array, schema: Schema, tokens: Array) -> Array:

@@ -14,11 +14,9 @@ from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.shards import Shards, read_shards
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
-from tacit.problems.chain.sharded import ShardedChainOracle
-from tacit.problems.chain.states import States, check_states, read_counts, read_states
-from tacit.problems.chain.tags import read_tag_classes, read_tags
+from tacit.problems.chain.tags import States, check_states, read_counts, read_states, read_tag_classes, read_tags
 from tacit.problems.classes.blocks import check_blocks
-from tacit.problems.shared.costs import read_costs
+from tacit.problems.costs import read_costs
 
 
 class Chain(Problem):
@@ -124,8 +122,7 @@ class Chain(Problem):
             if hidden is not None:
                 labels = supervision["labels"]
                 supervision["known_states"] = read_states(hidden, states, labels, sequences.offsets)
-        oracle = ShardedChainOracle if isinstance(sequences, Shards) else ChainOracle
-        return oracle(sequences, schema, allowed=allowed, **supervision)
+        return ChainOracle(sequences, schema, allowed=allowed, **supervision)
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["ant", "bee", "cat"] if self.classes is None else self.classes)

@@ -1,7 +1,8 @@
-"""The best path of every chain, and sums along given ones: ``unary[token, tag]``, cut into sequences by
+"""The best path of every chain, the best few, and sums along given ones: ``unary[token, tag]``, cut into sequences by
 ``starts``, and ``transition[first, second]``.
 
-A score of −inf rules a tag or a pair of tags out. Sequences have at least one token.
+A score of −inf rules a tag or a pair of tags out. Sequences have at least one token. Where several states share a tag,
+taggings are ranked by their best path of states.
 """
 
 from __future__ import annotations
@@ -126,3 +127,152 @@ def add_pairs(code: Array, starts: Array, coef: Array, out: Array) -> None:
     for s in range(starts.size - 1):
         for t in range(starts[s] + 1, starts[s + 1]):
             out[code[t - 1], code[t]] += coef[s]
+
+
+@kernel
+def best_paths(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
+    """The best few paths of every sequence, as many as ``value`` has columns, the best first (Viterbi with lists).
+
+    ``code[token, rank]`` and ``value[sequence, rank]``; −1 and −inf where a sequence has fewer paths. Every tag of a
+    token keeps the best ways to it; those of the next token are merged from them. The best path is that of `viterbi`,
+    ties included, and scores are added up in its order.
+    """
+    k, m = transition.shape[0], value.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    ways = np.empty((longest, k, m))  # scores of the best ways to a tag, −inf past the last
+    came = np.empty((longest, k, m), np.int64)  # the tag before and the rank there, as tag · m + rank
+    taken = np.empty(k, np.int64)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for j in range(k):
+            for r in range(m):
+                ways[0, j, r] = -np.inf
+                came[0, j, r] = -1
+            ways[0, j, 0] = unary[first, j]
+        for t in range(1, size):
+            for j in range(k):
+                for i in range(k):
+                    taken[i] = 0
+                for r in range(m):
+                    tag, best = -1, -np.inf
+                    for i in range(k):
+                        if taken[i] < m:
+                            v = ways[t - 1, i, taken[i]] + transition[i, j]
+                            if v > best:
+                                tag, best = i, v
+                    if tag < 0:
+                        ways[t, j, r] = -np.inf
+                        came[t, j, r] = -1
+                    else:
+                        ways[t, j, r] = unary[first + t, j] + best
+                        came[t, j, r] = tag * m + taken[tag]
+                        taken[tag] += 1
+        for j in range(k):
+            taken[j] = 0
+        for r in range(m):
+            tag, best = -1, -np.inf
+            for j in range(k):
+                if taken[j] < m and ways[size - 1, j, taken[j]] > best:
+                    tag, best = j, ways[size - 1, j, taken[j]]
+            value[s, r] = best
+            if tag < 0:
+                for t in range(size):
+                    code[first + t, r] = -1
+                continue
+            place = tag * m + taken[tag]
+            taken[tag] += 1
+            for t in range(size - 1, -1, -1):
+                code[first + t, r] = place // m
+                place = came[t, place // m, place % m]
+
+
+@kernel
+def best_taggings(
+    unary: Array, starts: Array, transition: Array, tag_of: Array, n_tags: int, code: Array, value: Array
+) -> None:
+    """The best few taggings of every sequence, the best first; the score of one is that of its best path of states.
+
+    ``code[token, rank]`` are tags; −1 and −inf where a sequence has fewer taggings. Every tagging that is found cuts
+    what is left of its part of the search into taggings that agree with it up to some token and differ there. The best
+    of each such part follows from the best ways on from every state, which are found once, and from the best ways along
+    the tags before (Nilsson & Goldberger 2001). O(taggings · tokens · states²).
+    """
+    k, m = transition.shape[0], value.shape[1]
+    longest = 1
+    for s in range(starts.size - 1):
+        if starts[s + 1] - starts[s] > longest:
+            longest = starts[s + 1] - starts[s]
+    on = np.empty((longest, k))  # the best score of what follows a state
+    after = np.empty((longest, k), np.int64)  # and the state that comes next on that way
+    score = np.empty((m, longest))  # the best of the part that leaves tagging r at token t, −inf for none
+    leaves = np.empty((m, longest), np.int64)  # its state at that token
+    barred = np.empty((m, longest, n_tags), np.bool_)  # the tags that it must not have there
+    now, before = np.empty(k), np.empty(k)
+    for s in range(starts.size - 1):
+        first, size = starts[s], starts[s + 1] - starts[s]
+        for j in range(k):
+            on[size - 1, j] = 0.0
+        for t in range(size - 2, -1, -1):
+            for i in range(k):
+                best, come = -np.inf, 0
+                for j in range(k):
+                    v = transition[i, j] + (unary[first + t + 1, j] + on[t + 1, j])
+                    if v > best:
+                        best, come = v, j
+                on[t, i] = best
+                after[t, i] = come
+        for r in range(m):
+            # the best part that is left: where it leaves which tagging; the first one leaves none
+            parent, place, state = -1, 0, -1
+            top = -np.inf
+            if r == 0:
+                for j in range(k):
+                    if unary[first, j] + on[0, j] > top:
+                        top, state = unary[first, j] + on[0, j], j
+            else:
+                for q in range(r):
+                    for t in range(size):
+                        if score[q, t] > top:
+                            top, parent, place, state = score[q, t], q, t, leaves[q, t]
+            value[s, r] = top
+            if state < 0:
+                for t in range(size):
+                    code[first + t, r] = -1
+                    score[r, t] = -np.inf
+                continue
+            for t in range(size):
+                if t < place:
+                    code[first + t, r] = code[first + t, parent]
+                    score[r, t] = -np.inf  # these parts belong to the parent
+                    continue
+                code[first + t, r] = tag_of[state]
+                if t + 1 < size:
+                    state = after[t, state]
+                for y in range(n_tags):
+                    barred[r, t, y] = t == place and parent >= 0 and barred[parent, place, y]
+                barred[r, t, code[first + t, r]] = True
+            if parent >= 0:
+                score[parent, place] = -np.inf  # now cut into parts of this tagging
+            # the best of each part: along its tags up to there, past the barred ones, and on
+            for t in range(size):
+                own = code[first + t, r]
+                best, come = -np.inf, -1
+                for j in range(k):
+                    now[j] = -np.inf
+                    if t == 0:
+                        now[j] = unary[first, j]
+                    elif tag_of[j] == own or t >= place:
+                        for i in range(k):
+                            if before[i] > -np.inf and before[i] + transition[i, j] > now[j]:
+                                now[j] = before[i] + transition[i, j]
+                        now[j] += unary[first + t, j]
+                    if t >= place and not barred[r, t, tag_of[j]] and now[j] + on[t, j] > best:
+                        best, come = now[j] + on[t, j], j
+                if t >= place:
+                    score[r, t] = best
+                    leaves[r, t] = come
+                for j in range(k):
+                    before[j] = now[j] if tag_of[j] == own else -np.inf

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Self
+from functools import cache
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
 
 from tacit.data.arrays import Array, Rows
 from tacit.data.parameters import shorten
+from tacit.data.table import Table, lend
 from tacit.oracle import EnumerableOracle, Schema
+from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.digests import checksum
 from tacit.problems.classes.dual import ClassDual
-from tacit.problems.shared.row_sums import add_rows, add_sparse_rows, cut_rows
+from tacit.problems.row_sums import sum_rows
+
+Listed = TypeVar("Listed", bound=EnumerableOracle)
 
 Blocks = dict[str, tuple[int, ...]]
 """Names and shapes of parts of w."""
@@ -27,12 +32,17 @@ SMALL_PRODUCT = 900_000
 """Below a million multiplications OpenBLAS skips packing, which is a third faster (34 against 49 µs on the digits).
 Tables too small for threads to pay are cut to this size; larger ones gain more from BLAS's own threads."""
 
+MIN_IN_PLACE = 4_000_000
+"""Multiplications from which on a block of a `Table` is multiplied as it is stored. Below a million, BLAS has
+other kernels for rows than for columns, which round differently; a copy of so few rows is cheap."""
+
 
 class ClassBlocks(EnumerableOracle):
     """Scores are ``W @ table.T + b``; see `EnumerableOracle` for the rest of the arguments.
 
     A dense table in memory is kept twice, by rows for `gather` and by columns for `scores` (twice as fast as one
-    copy); a memory-mapped one is read in place, a sparse one is kept as it is.
+    copy); a memory-mapped one is read in place, a sparse one is kept as it is. Of a `Table` blocks are read with the
+    same bits; there are no dual variables for visits of single samples then: `tacit.solvers.FrankWolfe` keeps planes.
     """
 
     def __init__(self, table: Any, schema: Schema, offsets: Array, **supervision: Any) -> None:
@@ -57,7 +67,7 @@ class ClassBlocks(EnumerableOracle):
     def _keep(self, table: Any) -> None:
         """Keep the table in the layouts that passes read."""
         self._columns: Any = None
-        if self._sparse:
+        if self._sparse or isinstance(table, Table):
             self._rows = table
         elif isinstance(table, np.memmap):
             self._rows = np.asarray(table)
@@ -73,18 +83,25 @@ class ClassBlocks(EnumerableOracle):
         if not w.any():  # every descent asks there, and a product of zeros takes as long as any other
             size = states.stop - states.start if isinstance(states, slice) else len(states)
             return np.zeros((self.n_labels, size), self._precision)
-        if self._sparse:
-            scores = np.ascontiguousarray((cut_rows(self._rows, states) @ weights.T).T)
+        if self._columns is not None:
+            scores = weights @ self._columns[:, states].astype(self._precision, copy=False)
         else:
-            scores = weights @ self._columns_of(states).astype(self._precision, copy=False)
+            with lend(self._rows, states) as table:
+                if self._sparse:
+                    scores = np.ascontiguousarray((table @ weights.T).T)
+                else:
+                    scores = weights @ self._turn(table, states).astype(self._precision, copy=False)
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
-        return scores
+        return np.asarray(scores)
 
-    def _columns_of(self, states: Any) -> Array:
-        """The rows of these states as columns."""
-        columns: Array = self._columns[:, states]
-        return columns
+    def _turn(self, rows: Array, states: Any) -> Array:
+        """Rows as columns, laid out so that a product has the bits of one in memory."""
+        is_picked = not isinstance(states, slice)  # NumPy lays picked columns out in the same way
+        is_large = self.n_labels * rows.size >= MIN_IN_PLACE
+        if is_picked or (is_large and layouts_agree(self.n_labels, rows.shape[1], np.dtype(self._precision).str)):
+            return rows.T
+        return np.ascontiguousarray(rows.T)
 
     def existing(self, labels: Array, rows: Rows = None) -> None:
         return None  # every class has every state
@@ -117,6 +134,28 @@ class ClassBlocks(EnumerableOracle):
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ClassDual:
         return ClassDual(self, weights, target, start)
 
+    @property
+    def lacks(self) -> tuple[type, ...]:
+        """What is not to be had: single samples of a `Table` are not visited."""
+        return (KeepsDual,) if isinstance(self._rows, Table) else ()
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        return getattr(self._rows, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the samples from first to last (exclusive), to be sent to where their rows are."""
+        part = cut_samples(self, first, last)
+        part._rows = None
+        return part
+
+    def on_rows(self, table: Table) -> Self:
+        """The same oracle with these rows."""
+        view = copy.copy(self)
+        view._keep(table)
+        return view
+
     def exact(self) -> Self:
         if self._precision == np.float64:
             return self
@@ -131,8 +170,8 @@ class ClassBlocks(EnumerableOracle):
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
         states = self.states(rows)
-        table = cut_rows(self._rows, states) if self._sparse else self._rows[states]
-        parts["weights"][:] = (table.T @ V.T).T if self._sparse else V @ table
+        with lend(self._rows, states) as table:
+            parts["weights"][:] = (table.T @ V.T).T if self._sparse else V @ table
         if self._has_intercept:
             parts["intercept"][:] = V.sum(axis=1)
         return out
@@ -145,18 +184,46 @@ class ClassBlocks(EnumerableOracle):
         """Σ coef Ψ(cell) over any cells, their states counted over all samples."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
-        if self._sparse:
-            table = self._rows
-            add_sparse_rows(table.data, table.indices, table.indptr, labels, absolute, coef, parts["weights"])
-        else:
-            self._add_rows(labels, absolute, coef, parts["weights"])
+        sum_rows(self._rows, labels, absolute, coef, parts["weights"])
         if self._has_intercept:
             parts["intercept"][:] = np.bincount(labels, coef, minlength=self.n_labels)
         return out
 
-    def _add_rows(self, labels: Array, absolute: Array, coef: Array, out: Array) -> None:
-        """Add the rows of a dense table to the blocks of their labels, one after the other."""
-        add_rows(self._rows, labels, absolute, coef, out)
+
+@cache
+def layouts_agree(n_labels: int, width: int, dtype: str) -> bool:
+    """Whether this BLAS rounds a large product in the same way for rows and for columns; tried out, once.
+
+    A fit from memory multiplies columns. Where the two differ, blocks are copied, so that the result is the same.
+    """
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((n_labels, width)).astype(dtype)
+    smallest = MIN_IN_PLACE // (n_labels * width) + 1
+    rows = rng.standard_normal((smallest + 16, width)).astype(dtype)
+    columns = np.ascontiguousarray(rows.T)
+    sizes = range(smallest, smallest + 16, 5)
+    return all(np.array_equal(weights @ columns[:, :size], weights @ rows[:size].T) for size in sizes)
+
+
+def cut_samples(oracle: Listed, first: int, last: int) -> Listed:
+    """A copy that knows of the samples from first to last (exclusive) alone: labels, losses, known hidden values.
+
+    Its blocks are cut, and its codes are stored, as those of all samples. What holds features is not cut.
+    """
+    part: Any = copy.copy(oracle)
+    whole: Any = oracle
+    samples, states = slice(first, last), oracle.states(slice(first, last))
+    part.offsets = oracle.offsets[first : last + 1] - oracle.offsets[first]
+    part._sizes, part.n_samples = whole._sizes[samples], last - first
+    part._labels = None if whole._labels is None else whole._labels[samples]
+    part._hidden = whole._hidden[samples]
+    part._allowed = None if whole._allowed is None else whole._allowed[states]
+    part._hidden_loss = None
+    if whole._losses is not None:
+        part._losses = part._checked(whole._losses.cut(states, samples))
+    part._whole = list(part._cut(slice(0, part.n_samples)))
+    cut: Listed = part
+    return cut
 
 
 def check_blocks(schema: Schema, needed: Blocks, optional: Blocks) -> None:

@@ -11,13 +11,11 @@ from sklearn.utils import ClassifierTags
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.data.parameters import switch
-from tacit.data.table import ShardedTable
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
-from tacit.problems.classes.sharded_blocks import ShardedClassBlocks
-from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.problems.costs import class_losses, read_costs
 
 
 class ClassProblem(Problem):
@@ -141,5 +139,4 @@ class TableProblem(ClassProblem):
             raise ValueError(
                 f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
             )
-        blocks = ShardedClassBlocks if isinstance(table, ShardedTable) else ClassBlocks
-        return blocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))
+        return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

@@ -16,13 +16,13 @@ from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged
+from tacit.data.table import cut_rows
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import label_positions, one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.problems.shared.row_sums import cut_rows
 
 SIGNS = np.array([-1.0, 1.0])
 

@@ -14,7 +14,7 @@ from tacit.data.parameters import number, one_of, shorten
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
-from tacit.problems.shared.costs import class_losses, read_costs
+from tacit.problems.costs import class_losses, read_costs
 from tacit.text.sentences.oracle import SIGNS, Budget, SentencesOracle
 
 MAX_BUDGET_WORDS = 100_000

@@ -237,7 +237,7 @@ class MapShards:
             start, stop = int(self.offsets[first]), int(self.offsets[last])
             sums = np.add.reduceat(self.values[start:stop], self.offsets[first:last] - start, axis=0)
             found[first:last] = sums / self.lengths[first:last, None]
-            self.values.give_back(start, stop)
+            self.values.release(slice(start, stop))
             first = last
         return found
 

@@ -15,7 +15,7 @@ from tacit.oracle.digests import checksum
 from tacit.oracle.enumerable import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
-from tacit.problems.shared.row_sums import add_rows
+from tacit.problems.row_sums import add_rows
 from tacit.vision.regions import kernels
 from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, violations
 from tacit.vision.regions.graphs import RegionGraphs

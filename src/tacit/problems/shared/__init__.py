@@ -1,1 +1,0 @@
-"""What several problems share: costs of mistakes, sums of feature rows, and what they refuse."""

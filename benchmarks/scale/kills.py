@@ -19,7 +19,7 @@ from benchmarks.harness import Page
 from benchmarks.scale.bags import RIGHT, asked, labels
 from benchmarks.scale.workers import cluster_of
 from tacit import LatentSVM, SelfPaced, Shards, StructuredSVM
-from tacit.dask.cluster import Actors
+from tacit.dask.actors import Actors
 from tacit.problems import Candidates
 
 KILLS = 20

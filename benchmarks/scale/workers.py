@@ -18,7 +18,7 @@ import tacit.dask
 from benchmarks.harness import Page
 from benchmarks.scale.bags import RIGHT, asked, labels, part, plain_environment
 from tacit import LatentSVM, Shards, StructuredSVM
-from tacit.dask.oracle import RemoteShards
+from tacit.dask.fitting import RemoteShards
 from tacit.dask.sources import describe, read_sources
 from tacit.problems import Candidates
 from tacit.runtime import parallel
@@ -143,7 +143,7 @@ def draw_weights(n_params: int, count: int) -> Any:
 
 def pass_here(folder: str, n: int, first: int, last: int) -> None:
     """The same rounds in a plain process, over the bags from first to last; says when it is ready, and waits."""
-    from tacit.dask.actor import TaskPart, tangent
+    from tacit.dask.actors import TaskPart, tangent
     from tacit.runtime.blocks import block_cuts
 
     shards = Shards.open(folder)

@@ -38,9 +38,8 @@ from distributed import Client, LocalCluster
 
 import tacit.dask
 from tacit.dask import fitting, sources
-from tacit.dask.actor import Answer, ShardActor, Span, has_own_process
-from tacit.dask.cluster import Actors
-from tacit.dask.oracle import RemoteTable
+from tacit.dask.actors import Actors, Answer, ShardActor, Span, has_own_process
+from tacit.dask.fitting import RemoteTable
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import pkgutil
 
 import pytest
@@ -23,8 +24,21 @@ def test_solver_certifies_the_optimum(solver):
     testing.check_solver(solver)
 
 
-@pytest.mark.parametrize("problem", testing.problems(), ids=repr)
-@pytest.mark.parametrize("learner", testing.learners(), ids=lambda kind: kind.__name__)
+KINDS = {"StructuredSVM", "LatentSVM", "HiddenCRF"}
+"""One learner of each kind: hidden values known, imputed, summed over."""
+
+
+def pairs():
+    """Every learner on the plain form of every problem, every form with one learner of each kind; the rest is long."""
+    problems = testing.problems()
+    plain = {type(problem): problem for problem in reversed(problems)}
+    for learner, problem in itertools.product(testing.learners(), problems):
+        is_short = plain[type(problem)] is problem or learner.__name__ in KINDS
+        name = f"{learner.__name__}-{problem!r}"
+        yield pytest.param(learner, problem, id=name, marks=() if is_short else pytest.mark.long)
+
+
+@pytest.mark.parametrize(("learner", "problem"), list(pairs()))
 def test_learner_behaves(learner, problem):
     testing.check_learner(learner(problem))
 

@@ -29,6 +29,8 @@ _block_operations = BLOCK_OPERATIONS
 MAX_BLOCKS = 64
 """Blocks of rows at the most, as long as they have no more than `MAX_OPERATIONS`."""
 
+_max_blocks = MAX_BLOCKS
+
 MAX_OPERATIONS = 100_000_000
 """Multiplications per block at the most. Workers share a pass by blocks, and hundreds of them are for much data."""
 
@@ -160,21 +162,21 @@ def sharing_of(oracle: Oracle, name: str) -> Sharing:
 
 
 @contextmanager
-def smallest_blocks() -> Iterator[None]:
+def smallest_blocks(most: int = MAX_BLOCKS) -> Iterator[None]:
     """Blocks of one row or a few as long as this lasts: for tests on few samples, which would be one block."""
-    global _block_operations
-    before, _block_operations = _block_operations, 1
+    global _block_operations, _max_blocks
+    before, _block_operations, _max_blocks = (_block_operations, _max_blocks), 1, most
     try:
         yield
     finally:
-        _block_operations = before
+        _block_operations, _max_blocks = before
 
 
 def block_cuts(oracle: Oracle, n_rows: int) -> list[int]:
     """Where the blocks of a call for so many rows begin, and where the last ends. It depends on the data alone."""
     share = n_rows / max(oracle.n_samples, 1)
     total = share * operations(oracle)
-    n_blocks = max(int(min(max(min(total // _block_operations, MAX_BLOCKS), total // MAX_OPERATIONS), n_rows)), 1)
+    n_blocks = max(int(min(max(min(total // _block_operations, _max_blocks), total // MAX_OPERATIONS), n_rows)), 1)
     return [n_rows * block // n_blocks for block in range(n_blocks + 1)]
 
 

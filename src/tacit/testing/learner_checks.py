@@ -23,6 +23,8 @@ from tacit.testing.problem_checks import lower_bounds
 
 N_EXAMPLES = 8
 """Examples of the problem that are joined to one table."""
+N_BLOCKS = 7
+"""Blocks of rows that threads share, of unequal size and more than there are threads."""
 MAX_DRAWS = 1000
 """Random examples or models that are tried before the problem is blamed."""
 
@@ -59,7 +61,7 @@ def check_learner(learner: Learner) -> None:
     assert_that(repr(learner.get_params()) == before, f"{name}: fit changed a parameter of the learner or the problem")
     assert_that(len(model.predict(X)) == len(y), f"{name}: predict must give one label per sample")
     _check_copies(name, model, X)
-    with smallest_blocks():  # so that even these few samples are shared
+    with smallest_blocks(N_BLOCKS):  # so that even these few samples are shared
         alone, *shared = (_with(learner, n_jobs=n_jobs).fit(X, y, **known) for n_jobs in (1, 2, 3))
     for n_jobs, other in enumerate(shared, 2):
         assert_that(

@@ -169,6 +169,15 @@ class CommandRun:
     def exit_code(self) -> int:
         return EXIT_INTERRUPTED if self.status == INTERRUPTED else 0
 
+    @property
+    def command_line(self) -> list[str]:
+        """What the user typed; nothing where Python called the command."""
+        return ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
+
+    def note_status(self, status: Any) -> None:
+        """Take over from a `tacit.Status` whether a fit was interrupted, or ended by its time budget."""
+        self.status = {"interrupted": INTERRUPTED, "stopped": OUT_OF_TIME}.get(status.value, self.status)
+
     def say(self, text: str) -> None:
         """A result, on stdout; with ``--json`` and ``--quiet`` nothing."""
         if not (self.quiet or self.as_json):
@@ -197,7 +206,7 @@ class CommandRun:
                 "command": self.command,
                 "status": self.status,
                 "tacit": __version__,
-                "command_line": ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else None,
+                "command_line": self.command_line or None,
                 "options": self._options,
                 "seed": self.seed,
                 "inputs": described,

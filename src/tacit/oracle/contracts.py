@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
+from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
 
 TARGET = -1
@@ -256,7 +257,8 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
         return None
 
     def check(self) -> None:
-        """Refuse invalid parameters, as far as that can be seen without data."""
+        """Refuse invalid parameters, as far as that can be seen without data: those that specs do not allow."""
+        check_parameters(self)
 
     def check_schema(self, schema: Schema) -> None:
         """Refuse a schema that is not of this problem: `bind` and its kernels rely on its blocks and facts."""

@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.commands import INPUT_FILE, CommandRun, run_options
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, render
+from tacit.report.confusion_chart import confusion_chart
 
 MAX_CONFUSIONS = 15
 """Mistakes that the report lists, the most frequent ones."""
@@ -42,8 +45,6 @@ def tag(
     Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
     picture of the mistakes, and run.json. Files may be gz.
     """
-    from tacit.report import render
-    from tacit.runtime import Status
     from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
 
@@ -63,8 +64,7 @@ def tag(
         run.note(f"learning from {len(known.words)} sentences")
         scores = tagger.evaluate(*known, *(() if tested is None else tested))
         tagger.fit(*known)
-        if tagger.status_ is Status.INTERRUPTED:
-            run.status = INTERRUPTED
+        run.note_status(tagger.status_)
         tagger.save(folder.path("model.tacit"))
         folder.write_text("scores.tsv", _score_lines(scores))
         if others is not None:
@@ -96,11 +96,6 @@ def _score_lines(scores: Any) -> str:
 
 
 def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: str) -> Any:
-    import numpy as np
-
-    from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table
-    from tacit.report.confusion_chart import confusion_chart
-
     n_words, n_tested = sum(map(len, known.words)), int(scores.confusion.sum())
     facts = Facts(
         [

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_positive, number, random_numbers, shorten, whole_number
+from tacit.data.parameters import random_numbers, shorten
 from tacit.data.ragged import Ragged
+from tacit.data.specs import estimator, instance, parameter, positive, whole
 from tacit.learners import LatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.problems import Chain
@@ -53,6 +54,7 @@ class TagScores(NamedTuple):
         return rows
 
 
+@estimator
 class Tagger(Application):
     """Tags of words by an averaged structured SVM on a chain, with features of words and their neighbours.
 
@@ -80,25 +82,19 @@ class Tagger(Application):
     ['D', 'N', 'V']
     """
 
-    def __init__(
-        self,
-        states: int = 1,
-        C: float = 0.1,
-        epochs: int = 10,
-        min_count: int = 1,
-        window: int = 2,
-        time_budget: float | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-    ) -> None:
-        self.states = states
-        self.C = C
-        self.epochs = epochs
-        self.min_count = min_count
-        self.window = window
-        self.time_budget = time_budget
-        self.random_state = random_state
-        self.verbose = verbose
+    learned: ClassVar = {
+        "model_": instance((LatentSVM, StructuredSVM), "a fitted learner"),
+        "features_": instance(WordFeatures, "fitted WordFeatures"),
+    }
+
+    states: int = parameter(1, whole(1, 64))
+    C: float = parameter(0.1, positive)
+    epochs: int = parameter(10, whole())
+    min_count: int = parameter(1, whole())
+    window: int = parameter(2, whole(0, 20))
+    time_budget: float | None = parameter(None, lambda name, value: Deadline(value))
+    random_state: Any = parameter(0)
+    verbose: int = parameter(1)
 
     def fit(self, X: Any, y: Any) -> Tagger:
         """Learn from sentences, lists of words, and their tags; a missing tag is None."""
@@ -153,19 +149,8 @@ class Tagger(Application):
         self.scores_ = measure(judge, X, y, X_test, y_test)
         return self.scores_
 
-    def check_parameters(self) -> None:
-        whole_number("states", self.states, 1, 64)
-        number("C", self.C, "a number above 0", is_positive)
-        whole_number("epochs", self.epochs)
-        whole_number("min_count", self.min_count)
-        whole_number("window", self.window, 0, 20)
-        Deadline(self.time_budget)
-
     def check_learned(self) -> None:
-        if not isinstance(getattr(self, "model_", None), (LatentSVM, StructuredSVM)):
-            raise ValueError("model_ is missing; a fitted Tagger has it")
-        if not isinstance(getattr(self, "features_", None), WordFeatures):
-            raise ValueError("features_ is missing; a fitted Tagger has it")
+        super().check_learned()
         if self.model_.n_features_in_ != self.features_.n_columns_:
             raise ValueError(
                 f"features_ has {shorten(self.features_.n_columns_)} columns, model_ needs {self.model_.n_features_in_}"

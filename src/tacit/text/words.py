@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import entries, is_list_of_text, is_whole, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged, read_ragged
+from tacit.data.specs import check_parameters, estimator, optional, parameter, whole
 
 __all__ = ["FeatureClusters", "HashedSymbols", "RareWords", "WordFeatures"]
 
@@ -34,6 +35,7 @@ class Template(NamedTuple):
     place: int
 
 
+@estimator
 class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Sparse features of words in their sentences, for `tacit.problems.Chain`.
 
@@ -60,14 +62,11 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (2, [0, 2], True)
     """
 
-    def __init__(
-        self, prefixes: int = 3, suffixes: int = 4, window: int = 2, min_count: int = 1, columns: int | None = None
-    ) -> None:
-        self.prefixes = prefixes
-        self.suffixes = suffixes
-        self.window = window
-        self.min_count = min_count
-        self.columns = columns
+    prefixes: int = parameter(3, whole(0, 20))
+    suffixes: int = parameter(4, whole(0, 20))
+    window: int = parameter(2, whole(0, 20))
+    min_count: int = parameter(1, whole())
+    columns: int | None = parameter(None, optional(whole(1, MAX_COLUMNS)))
 
     def fit(self, X: Any, y: Any = None) -> WordFeatures:
         """Number the features of these sentences, each a list of words."""
@@ -76,7 +75,7 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit_transform(self, X: Any, y: Any = None) -> Ragged:
         """`fit`, and the features of the same sentences."""
-        self._check()
+        check_parameters(self)
         words, ids, offsets = number_words(X)
         self.vocabularies_: dict[str, dict[str, int]] = {}
         if self.columns is not None:
@@ -111,7 +110,7 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse what no fit could have made: `tacit.load` calls it on features from a file."""
-        self._check()
+        check_parameters(self)
         if not hasattr(self, "n_columns_"):
             return
         width = whole_number("n_columns_", self.n_columns_, 1, MAX_COLUMNS)
@@ -122,13 +121,6 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             columns = vocabulary.values() if isinstance(vocabulary, dict) else [None]
             if not all(is_whole(column) and 0 <= column < width for column in columns):
                 raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
-
-    def _check(self) -> None:
-        for name in ("prefixes", "suffixes", "window"):
-            whole_number(name, getattr(self, name), 0, 20)
-        whole_number("min_count", self.min_count)
-        if self.columns is not None:
-            whole_number("columns", self.columns, 1, MAX_COLUMNS)
 
     def _templates(self) -> list[Template]:
         kinds = ["word", "lower", "shape"]
@@ -271,11 +263,16 @@ MAX_CLUSTER_ROWS = 50_000
 class Vocabulary(BaseEstimator):  # type: ignore[misc]
     """Base of the vocabularies: their files."""
 
+    def check(self) -> None:
+        """Refuse what no fit could have made: `tacit.load` calls it on a vocabulary from a file."""
+        check_parameters(self)
+
     def learned_attributes(self) -> dict[str, Any]:
         """What goes into a file beside the parameters."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
 
 
+@estimator
 class RareWords(Vocabulary):
     """Frequent words as they are; others by their shape and their last letters, those of rare endings by shape alone.
 
@@ -289,12 +286,11 @@ class RareWords(Vocabulary):
     ['the', '<xx ing>', '<Xxx>']
     """
 
-    def __init__(self, min_count: int = 3, suffix: int = 3) -> None:
-        self.min_count = min_count
-        self.suffix = suffix
+    min_count: int = parameter(3, whole())
+    suffix: int = parameter(3, whole(0, 20))
 
     def fit(self, X: Any, y: Any = None) -> RareWords:
-        self._check_parameters()
+        check_parameters(self)
         words, ids, _ = number_words(X)
         counts = np.bincount(ids, minlength=len(words))
         kept = [word for word, count in zip(words, counts.tolist(), strict=True) if count >= self.min_count]
@@ -320,17 +316,14 @@ class RareWords(Vocabulary):
     def _ending(self, word: str) -> str:
         return f"<{word_shape(word)} {word[-int(self.suffix) :].lower()}>" if self.suffix else f"<{word_shape(word)}>"
 
-    def _check_parameters(self) -> None:
-        whole_number("min_count", self.min_count)
-        whole_number("suffix", self.suffix, 0, 20)
-
     def check(self) -> None:
-        self._check_parameters()
+        super().check()
         symbols = getattr(self, "symbols_", np.array([""]))
         if not is_table(symbols, 1, "U"):
             raise ValueError(f"symbols_ is {shorten(symbols)}, no vector of words")
 
 
+@estimator
 class FeatureClusters(Vocabulary):
     """Feature vectors by the nearest of some centres, which k-means finds: pixels of letters, measurements, ...
 
@@ -345,14 +338,13 @@ class FeatureClusters(Vocabulary):
     True
     """
 
-    def __init__(self, n_clusters: int = 200, random_state: Any = 0) -> None:
-        self.n_clusters = n_clusters
-        self.random_state = random_state
+    n_clusters: int = parameter(200, whole())
+    random_state: Any = parameter(0)
 
     def fit(self, X: Any, y: Any = None) -> FeatureClusters:
         from sklearn.cluster import KMeans
 
-        self._check_parameters()
+        check_parameters(self)
         rows = read_ragged(X, "sequence", "token").values
         rng = random_numbers(self.random_state)
         if rows.shape[0] > MAX_CLUSTER_ROWS:
@@ -372,15 +364,13 @@ class FeatureClusters(Vocabulary):
             )
         return Ragged(pairwise_distances_argmin(table.values, self.centres_), table.offsets)
 
-    def _check_parameters(self) -> None:
-        whole_number("n_clusters", self.n_clusters)
-
     def check(self) -> None:
-        self._check_parameters()
+        super().check()
         if hasattr(self, "centres_") and not is_table(self.centres_, 2, "f"):
             raise ValueError(f"centres_ is {shorten(self.centres_)}, no table of finite numbers")
 
 
+@estimator
 class HashedSymbols(Vocabulary):
     """Words by a hash: nothing is learned, and there are never more symbols than columns; words may share one.
 
@@ -392,8 +382,7 @@ class HashedSymbols(Vocabulary):
     True
     """
 
-    def __init__(self, columns: int = 1000) -> None:
-        self.columns = columns
+    columns: int = parameter(1000, whole(1, MAX_COLUMNS))
 
     def fit(self, X: Any, y: Any = None) -> HashedSymbols:
         self.check()
@@ -403,6 +392,3 @@ class HashedSymbols(Vocabulary):
         words, ids, offsets = number_words(X)
         hashes = [zlib.crc32(word.encode("utf-8", "surrogatepass")) % int(self.columns) for word in words]
         return Ragged(np.array(hashes, dtype=np.int64)[ids], offsets)
-
-    def check(self) -> None:
-        whole_number("columns", self.columns, 1, 1 << 30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +12,11 @@ import click
 import numpy as np
 
 from tacit import load
-from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.commands import INPUT_FILE, CommandRun, run_options
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason
 from tacit.data.reading import find_folder, find_place, named
 from tacit.report import render
-from tacit.runtime import Status
 from tacit.vision.box_files import read_table, write_boxes_coco, write_boxes_csv
 from tacit.vision.boxes import BoxTable, match_rows, place_boxes
 from tacit.vision.locator import Locator
@@ -95,8 +93,7 @@ def locate(
         truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
         run.note(f"{len(photos.files)} photos of {len(set(photos.y.tolist()))} classes")
         locator.fit(photos.files, photos.y, boxes=drawn)
-        if locator.status_ is Status.INTERRUPTED:
-            run.status = INTERRUPTED
+        run.note_status(locator.status_)
         found = locator.found_
         locator.save(folder.path("model.tacit"))
         _write(run, folder, locator, photos, found, truth, drawn)
@@ -137,8 +134,7 @@ def _write(run: CommandRun, folder: Any, locator: Any, photos: Any, found: Any, 
     table = BoxTable(_strings(photos.names), _strings(found.y), found.boxes, photos.sizes)
     write_boxes_coco(folder.path("boxes.json"), table, scores=found.scores)
     write_boxes_csv(folder.path("boxes.csv"), table, scores=found.scores)
-    command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
-    page = locator_page(locator, photos, found, truth=truth, drawn=drawn, command=command, was_cut=run.status)
+    page = locator_page(locator, photos, found, truth=truth, drawn=drawn, command=run.command_line, was_cut=run.status)
     folder.write_text("report.html", render(page))
     facts = {"photos": len(photos.files), "left_out": photos.left_out, "method": locator.method_}
     if truth is not None:

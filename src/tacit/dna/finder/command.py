@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import click
 from tacit.commands import (
     INPUT_FILE,
     INPUT_FILE_OR_FOLDER,
-    INTERRUPTED,
-    OUT_OF_TIME,
     CommandRun,
     draw_to_files,
     run_options,
@@ -90,7 +87,6 @@ def motif(
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
     from tacit.dna.finder.shapes import tell_overlap
-    from tacit.runtime import Status
 
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
@@ -100,10 +96,10 @@ def motif(
         library = [] if known is None else read_motifs(known)
         run.note(f"{data.told}: looking for motifs")
         finder.fit(data.letters, data.labels)
-        run.status = {Status.INTERRUPTED: INTERRUPTED, Status.STOPPED: OUT_OF_TIME}.get(finder.status_, run.status)
+        run.note_status(finder.status_)
         matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
         sites = files.list_sites(finder, data)
-        _write(folder, finder, data, sites, matches)
+        _write(folder, finder, data, sites, matches, run.command_line)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
         run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
     for number, one in enumerate(finder.motifs_):
@@ -122,7 +118,7 @@ def motif(
     run.say(f"open {run.out / 'report.html'}")
 
 
-def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> None:
+def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, command: list[str]) -> None:
     """All files but the record."""
     from tacit.dna.finder import files
     from tacit.dna.finder.page import motif_page
@@ -148,7 +144,6 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any) -> Non
         ]
         folder.write_text("matches.tsv", files.tsv(header, rows))
     finder.save(folder.path("model.tacit"))
-    command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
     folder.write_text("report.html", render(motif_page(finder, data, sites, matches=matches, command=command)))
 
 

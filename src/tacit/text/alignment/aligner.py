@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array
 from tacit.data.parameters import entries, shorten
 from tacit.data.ragged import Ragged
-from tacit.data.specs import estimator, not_negative, parameter, positive, whole
+from tacit.data.specs import estimator, instance, not_negative, parameter, positive, whole
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems import Alignment
@@ -75,15 +75,17 @@ class WordAligner(Application):
     random_state: Any = parameter(0)
     n_jobs: int | None = parameter(None)
     verbose: int = parameter(1)
+    learned: ClassVar = {
+        "model_": instance(LatentSVM, "a fitted LatentSVM"),
+        "tables_": instance(dict, "tables by name"),
+    }
 
     def check_learned(self) -> None:
-        if not isinstance(getattr(self, "model_", None), LatentSVM) or not isinstance(self.model_.problem, Alignment):
-            raise ValueError("model_ is missing; a fitted WordAligner has it")
-        self.model_.check()
+        super().check_learned()
+        if not isinstance(self.model_.problem, Alignment):
+            raise ValueError("model_ must be a fitted learner of Alignment")
         if self.model_.schema_.n_features != len(NAMES):
             raise ValueError(f"model_ has {self.model_.schema_.n_features} features, word pairs have {len(NAMES)}")
-        if not isinstance(getattr(self, "tables_", None), dict):
-            raise ValueError("tables_ is missing; a fitted WordAligner has it")
         self._restored()
 
     def fit(self, source: Any, target: Any, gold: Any = None) -> WordAligner:

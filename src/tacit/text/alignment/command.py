@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
-from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart
-from tacit.runtime import Status
+from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart, render
 
 EXAMPLES = """\b
 Examples:
@@ -66,8 +64,6 @@ def align(
     only the text is learned from: sentences that belong together against sentences paired anew. A gold file has lines
     of i-j (sure) and ipj (possible). The folder of --report gets report.html and run.json.
     """
-    from tacit.report import render
-    from tacit.runtime import Status
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
@@ -81,10 +77,8 @@ def align(
         known = None if gold is None else _fill(read_links(gold), len(sources), gold)
         run.note(f"{len(sources)} sentence pairs: learning")
         aligner.fit(sources, targets, known)
-        if aligner.status_ is Status.INTERRUPTED:
-            run.status = INTERRUPTED
-        command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
-        page = align_page(aligner, sources, targets, known, command=command)
+        run.note_status(aligner.status_)
+        page = align_page(aligner, sources, targets, known, command=run.command_line)
         folder.write_text("report.html", render(page))
         text = format_links(aligner.links_)
         _write_whole(links, text)
@@ -162,7 +156,7 @@ def align_page(
     """The whole page."""
     known = 0 if gold is None else sum(links is not None for links in gold)
     learned = "from the text alone" if not known else f"from {known} sentence pairs with gold links and the text"
-    banner = "Interrupted: this is the best model until then." if aligner.status_ is Status.INTERRUPTED else ""
+    banner = "Interrupted: this is the best model until then." if aligner.status_.value == INTERRUPTED else ""
     return Page(
         "Word alignment",
         f"{len(source)} sentence pairs, learned {learned}",

@@ -12,13 +12,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, is_list, is_not_negative, number, shorten, whole_number
+from tacit.data.parameters import has_length, is_list, number, shorten
+from tacit.data.specs import check_parameters, estimator, not_negative, parameter, positive, whole
 from tacit.text.alignment.links import MAX_WORDS
 
 MAX_ROUNDS = 1000
 """Rounds of EM, at the most: every one is run, and none changes anything after so many."""
 
 
+@estimator
 class IBM1(BaseEstimator):  # type: ignore[misc]
     """Translation probabilities t(target word | source word) by EM (Brown et al. 1993).
 
@@ -39,17 +41,15 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     array([0, 1])
     """
 
-    def __init__(self, diagonal: float = 6.0, null: float = 0.1, alpha: float = 0.01, n_iter: int = 10) -> None:
-        self.diagonal = diagonal
-        self.null = null
-        self.alpha = alpha
-        self.n_iter = n_iter
+    diagonal: float = parameter(6.0, not_negative)
+    null: float = parameter(
+        0.1, lambda name, value: number(name, value, "a share from 0, below 1", lambda share: 0 <= share < 1)
+    )
+    alpha: float = parameter(0.01, positive)
+    n_iter: int = parameter(10, whole(1, MAX_ROUNDS))
 
     def check(self) -> None:
-        number("diagonal", self.diagonal, "a number from 0", is_not_negative)
-        number("null", self.null, "a share from 0, below 1", lambda share: 0 <= share < 1)
-        number("alpha", self.alpha, "a number above 0", lambda alpha: alpha > 0)
-        whole_number("n_iter", self.n_iter, 1, MAX_ROUNDS)
+        check_parameters(self)
 
     def fit(self, source: Any, target: Any) -> IBM1:
         """Learn from sentence pairs: two lists of sentences, of which one translates the other."""

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_list, is_not_negative, number, shorten
+from tacit.data.parameters import is_list, shorten
 from tacit.data.ragged import Ragged
+from tacit.data.specs import estimator, not_negative, parameter
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
 from tacit.text.alignment.links import Links
@@ -17,6 +18,7 @@ from tacit.text.alignment.oracle import CLASSES, AlignmentOracle
 from tacit.text.alignment.tables import as_entries, pack_tables, read_known, read_tables
 
 
+@estimator
 class Alignment(Problem):
     """Which words of two sentences belong together; ``s(1, h) = Σ_{(i,j) ∈ h} w·f_ij / √(I·J) + b``, ``s(−1) = 0``.
 
@@ -50,14 +52,10 @@ class Alignment(Problem):
 
     reads_once = True
 
-    def __init__(self, wrong_link: float = 0.25) -> None:
-        self.wrong_link = wrong_link
+    wrong_link: float = parameter(0.25, not_negative)
 
     def read(self, X: Any) -> Ragged:
         return read_tables(X)
-
-    def check(self) -> None:
-        number("wrong_link", self.wrong_link, "a number from 0", is_not_negative)
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)

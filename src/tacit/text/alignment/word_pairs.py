@@ -19,6 +19,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import random_numbers, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.specs import check_parameters, estimator, parameter, whole
 from tacit.text.alignment.ibm1 import (
     IBM1,
     Cells,
@@ -60,6 +61,7 @@ NAMES = (*LEXICAL, *SPELLING, "spelling if rare", *PLACES)
 _VOCABULARIES = ("source_types_", "target_types_", "source_stems_", "target_stems_")
 
 
+@estimator
 class WordPairs(BaseEstimator):  # type: ignore[misc]
     """Tables of word pairs, as `tacit.problems.Alignment` takes them.
 
@@ -79,14 +81,13 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
     (2, True)
     """
 
-    def __init__(self, folds: int = 10, diagonal: float = 6.0, n_iter: int = 6, random_state: Any = 0) -> None:
-        self.folds = folds
-        self.diagonal = diagonal
-        self.n_iter = n_iter
-        self.random_state = random_state
+    folds: int = parameter(10, whole(0))
+    diagonal: float = parameter(6.0)
+    n_iter: int = parameter(6)
+    random_state: Any = parameter(0)
 
     def check(self) -> None:
-        whole_number("folds", self.folds, 0)
+        check_parameters(self)
         self._model().check()
 
     def fit(self, source: Any, target: Any) -> WordPairs:

@@ -10,9 +10,9 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, INTERRUPTED, RECORD, CommandRun, run_options
+from tacit.commands import INPUT_FILE, RECORD, CommandRun, run_options
 from tacit.data.arrays import Array
-from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table
+from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
     from tacit.text import Document
@@ -68,8 +68,6 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     numbers are not read, and may all differ. Writes one CoNLL-2012 file for each of them, of the same name, with the
     clusters that were found, and report.html, model.tacit and run.json.
     """
-    from tacit.report import render
-    from tacit.runtime import Status
     from tacit.text import read_conll, write_conll
     from tacit.text.coreference.resolver import CoreferenceResolver
 
@@ -83,7 +81,7 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
         asked = {path.name: [_without_numbers(text) for text in read_conll(path)] for path in predict}
         run.note(f"{len(texts)} documents to learn from")
         resolver.fit(texts)
-        run.status = INTERRUPTED if resolver.status_ is Status.INTERRUPTED else run.status
+        run.note_status(resolver.status_)
         found = {}
         for name, parts in asked.items():
             clusters = resolver.predict(parts)

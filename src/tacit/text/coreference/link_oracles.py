@@ -57,14 +57,7 @@ class LeftOracle(LinkOracle):
         return self.unpadded(out)
 
     def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
+        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`: a softmax per mention."""
         n = self.documents(rows).size

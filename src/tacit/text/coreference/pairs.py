@@ -23,11 +23,7 @@ OwnFeatures = Callable[[Document, Array, Array], Any]
 
 
 def mention_pairs(
-    documents: Any,
-    *,
-    candidates: int = 60,
-    own: OwnFeatures | Sequence[Any] | None = None,
-    text: bool = True,
+    documents: Any, *, candidates: int = 60, own: OwnFeatures | Sequence[Any] | None = None, text: bool = True
 ) -> MentionPairs:
     """The pairs of mentions that may be linked, with their features: what `tacit.problems.Coreference` learns from.
 

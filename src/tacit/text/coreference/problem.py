@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_list, number, one_of, whole_number
+from tacit.data.parameters import is_list
 from tacit.data.ragged import Ragged
+from tacit.data.specs import between, choice, estimator, parameter, whole
 from tacit.oracle import Example, Problem, Schema
 from tacit.text.coreference.link_oracles import ForestOracle, LeftOracle
 from tacit.text.coreference.oracle import pack, read_clusters, read_links
@@ -19,6 +20,7 @@ from tacit.text.documents import Document, first_occurrence, read_documents
 LINKS = ("left", "forest")
 
 
+@estimator
 class Coreference(Problem):
     """Clusters of mentions, explained by hidden links: ``s(y, h) = Σ_{(i, j) ∈ h} w·x_ij`` (Yu & Joachims 2009).
 
@@ -52,21 +54,15 @@ class Coreference(Problem):
 
     reads_once = True
 
-    def __init__(self, links: str = "left", r: float = 0.5, candidates: int = 60) -> None:
-        self.links = links
-        self.r = r
-        self.candidates = candidates
+    links: str = parameter("left", choice("left", "forest"))
+    r: float = parameter(0.5, between("a number from 0 to 1", 0, 1))
+    candidates: int = parameter(60, whole())
 
     def read(self, X: Any) -> Ragged:
         if isinstance(X, MentionPairs) or not _holds_documents(X):
             return read_pairs(X)
         self.check()
         return read_pairs(mention_pairs(read_documents(X), candidates=int(self.candidates)))
-
-    def check(self) -> None:
-        one_of("links", self.links, LINKS)
-        number("r", self.r, "a number from 0 to 1", lambda r: 0 <= r <= 1)
-        whole_number("candidates", self.candidates)
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)

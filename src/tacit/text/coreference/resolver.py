@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_positive, number, one_of, random_numbers, whole_number
+from tacit.data.parameters import random_numbers, shorten
+from tacit.data.specs import choice, estimator, instance, parameter, positive, whole
 from tacit.learners import HiddenCRF, LatentPerceptron
 from tacit.learners.application import Application
 from tacit.problems import Coreference
@@ -18,7 +19,6 @@ from tacit.text import Document, coreference_scores, mention_pairs
 from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, PairTemplates, text_templates
 from tacit.text.documents import read_documents
 
-LEARNERS = ("crf", "perceptron")
 MIN_TESTED = 5
 """Documents from which on a part of them is held out first, to tell how good the model is."""
 
@@ -39,6 +39,7 @@ class Link(NamedTuple):
     reasons: list[tuple[str, float]]
 
 
+@estimator
 class CoreferenceResolver(Application):
     """Find which mentions of a text belong together, having seen texts for which that is known.
 
@@ -67,41 +68,29 @@ class CoreferenceResolver(Application):
     [0, 1, 0, 1]
     """
 
-    def __init__(
-        self,
-        learner: str = "crf",
-        epochs: int = 6,
-        C: float = 15.0,
-        candidates: int = 60,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.learner = learner
-        self.epochs = epochs
-        self.C = C
-        self.candidates = candidates
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    learned: ClassVar = {
+        "model_": instance((LatentPerceptron, HiddenCRF), "a fitted learner of Coreference"),
+        "held_out_": instance(dict, "numbers by name"),
+        "status_": instance(Status, "why training stopped"),
+    }
 
-    def check_parameters(self) -> None:
-        one_of("learner", self.learner, LEARNERS)
-        whole_number("epochs", self.epochs)
-        whole_number("candidates", self.candidates)
-        number("C", self.C, "a positive number", is_positive)
+    learner: str = parameter("crf", choice("crf", "perceptron"))
+    epochs: int = parameter(6, whole())
+    C: float = parameter(15.0, positive)
+    candidates: int = parameter(60, whole())
+    random_state: Any = parameter(0)
+    n_jobs: int | None = parameter(None)
+    verbose: int = parameter(1)
 
     def check_learned(self) -> None:
-        model = getattr(self, "model_", None)
-        if not isinstance(model, LatentPerceptron | HiddenCRF) or not isinstance(model.problem, Coreference):
+        super().check_learned()
+        if not isinstance(self.model_.problem, Coreference):
             raise ValueError("model_ must be a fitted learner of Coreference")
         names, sizes = text_templates()
-        if list(model.schema_.blocks.items()) != [(name, (n,)) for name, n in zip(names, sizes, strict=True)]:
+        if list(self.model_.schema_.blocks.items()) != [(name, (n,)) for name, n in zip(names, sizes, strict=True)]:
             raise ValueError("model_ was learned from other features than this version of tacit has; train it again")
-        held_out = getattr(self, "held_out_", None)
-        is_scores = isinstance(held_out, dict) and all(isinstance(v, float | int) for v in held_out.values())
-        if not is_scores or not isinstance(getattr(self, "status_", None), Status):
-            raise ValueError("held_out_ are numbers by name, and status_ says why training stopped")
+        if not all(isinstance(value, float | int) for value in self.held_out_.values()):
+            raise ValueError(f"held_out_ must be numbers by name, got held_out_={shorten(self.held_out_)}")
 
     def fit(self, documents: Any, clusters: Any = None) -> CoreferenceResolver:
         """Learn from documents.

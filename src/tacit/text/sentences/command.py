@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
-from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table
-from tacit.runtime import Status
+from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
     from tacit.text.sentences.finder import Decision, DocumentFile
@@ -51,8 +49,6 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     gzipped. Lines without a label are not learned from, but get reasons too. Writes report.html, reasons.jsonl (what is
     predicted for each document, and the chosen sentences with their scores), model.tacit and run.json.
     """
-    from tacit.report import render
-    from tacit.runtime import Status
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
     finder = ReasonFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
@@ -64,13 +60,11 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
             raise ValueError(f"{documents}: no line has a label, so there is nothing to learn from")
         run.note(f"{len(data.documents)} documents: learning")
         finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
-        if finder.status_ is Status.INTERRUPTED:
-            run.status = INTERRUPTED
+        run.note_status(finder.status_)
         found = finder.reasons(data.documents)
         folder.write_text("reasons.jsonl", "".join(_line(data, i, decision) for i, decision in enumerate(found)))
         finder.save(folder.path("model.tacit"))
-        command = ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
-        folder.write_text("report.html", render(reasons_page(finder, data, found, command=command)))
+        folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
     if finder.held_out_ is not None:
         told = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
@@ -105,7 +99,7 @@ MAX_TABLE_ROWS = 500
 def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, command: Sequence[str] = ()) -> Page:
     """The whole page."""
     known = sum(label is not None for label in data.labels)
-    banner = "Interrupted: this is the best model until then." if finder.status_ is Status.INTERRUPTED else ""
+    banner = "Interrupted: this is the best model until then." if finder.status_.value == INTERRUPTED else ""
     facts: list[tuple[str, Any]] = [
         ("documents", len(data.documents)),
         ("with a label", known),

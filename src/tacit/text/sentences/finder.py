@@ -7,7 +7,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -17,8 +17,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
 from tacit.data.labels import read_classes, read_labels
-from tacit.data.parameters import has_length, is_list, is_positive, number, one_of, shorten, switch, whole_number
+from tacit.data.parameters import has_length, is_list, shorten, switch
 from tacit.data.ragged import Ragged
+from tacit.data.specs import (
+    check_parameters,
+    choice,
+    estimator,
+    instance,
+    parameter,
+    positive,
+    some_share,
+    switch,
+    whole,
+)
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.penalties import Prior
@@ -31,6 +42,7 @@ FOLDS = 5
 """For the accuracy on documents held out."""
 
 
+@estimator
 class ReasonFinder(Application):
     """Learn labels of documents, and which sentences they come from.
 
@@ -61,39 +73,27 @@ class ReasonFinder(Application):
     [1]
     """
 
-    def __init__(
-        self,
-        share: float = 0.3,
-        budget: str = "sentences",
-        C: float = 100.0,
-        min_documents: int = 2,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.share = share
-        self.budget = budget
-        self.C = C
-        self.min_documents = min_documents
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    learned: ClassVar = {
+        "model_": instance(LatentSVM, "a fitted LatentSVM"),
+        "words_": instance(list, "a list of words"),
+    }
 
-    def check_parameters(self) -> None:
-        number("share", self.share, "above 0 and at most 1", lambda share: 0 < share <= 1)
-        one_of("budget", self.budget, ("sentences", "words"))
-        number("C", self.C, "a positive number", is_positive)
-        whole_number("min_documents", self.min_documents)
+    share: float = parameter(0.3, some_share)
+    budget: str = parameter("sentences", choice("sentences", "words"))
+    C: float = parameter(100.0, positive)
+    min_documents: int = parameter(2, whole())
+    random_state: Any = parameter(0)
+    n_jobs: int | None = parameter(None)
+    verbose: int = parameter(1)
 
     def check_learned(self) -> None:
-        if not isinstance(getattr(self, "model_", None), LatentSVM) or not isinstance(self.model_.problem, Sentences):
-            raise ValueError("model_ is missing; a fitted ReasonFinder has it")
-        self.model_.check()
-        words = getattr(self, "words_", None)
-        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"words_ lists the words, got {shorten(words)}")
-        if self.model_.schema_.n_features != len(words):
-            raise ValueError(f"model_ has {self.model_.schema_.n_features} features for {len(words)} words")
+        super().check_learned()
+        if not isinstance(self.model_.problem, Sentences):
+            raise ValueError("model_ must be a fitted learner of Sentences")
+        if not all(isinstance(word, str) for word in self.words_):
+            raise ValueError(f"words_ must be a list of words, got words_={shorten(self.words_)}")
+        if self.model_.schema_.n_features != len(self.words_):
+            raise ValueError(f"model_ has {self.model_.schema_.n_features} features for {len(self.words_)} words")
         if self.model_.problem.budget != self.budget:
             raise ValueError(f"model_ counts {self.model_.problem.budget}, budget is {shorten(self.budget)}")
 
@@ -180,6 +180,7 @@ MAX_LETTERS = 50
 """Letters of a word that is counted; what is longer is no word."""
 
 
+@estimator
 class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which words occur in a document and in each of its sentences, as rows of length 1.
 
@@ -196,14 +197,13 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Ragged(2 samples, 2–3 rows each; 5 × 8 sparse float64)
     """
 
-    def __init__(self, min_documents: int = 2, with_lengths: bool = False) -> None:
-        self.min_documents = min_documents
-        self.with_lengths = with_lengths
+    min_documents: int = parameter(2, whole())
+    with_lengths: bool = parameter(False, switch)
 
     def fit(self, X: Any, y: Any = None) -> SentenceVectors:
         """Learn which words there are."""
-        least = whole_number("min_documents", self.min_documents)
-        switch("with_lengths", self.with_lengths)
+        check_parameters(self)
+        least = int(self.min_documents)
         counts: Counter[str] = Counter()
         documents = read_documents(X)
         for sentences in documents:

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
-from tacit.data.parameters import number, one_of, shorten
+from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged, read_ragged
+from tacit.data.specs import choice, estimator, parameter, some_share
 from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.costs import class_losses, read_costs
@@ -21,6 +22,7 @@ MAX_BUDGET_WORDS = 100_000
 """Words of a document's budget, at the most: the search takes as many steps per sentence."""
 
 
+@estimator
 class Sentences(Problem):
     """A document, of which some sentences say what its label is about (Yessenalina, Yue & Cardie 2010).
 
@@ -51,19 +53,13 @@ class Sentences(Problem):
 
     reads_once = True
 
-    def __init__(self, share: float = 0.3, budget: str = "sentences", loss: Any = "0/1", classes: Any = None) -> None:
-        self.share = share
-        self.budget = budget
-        self.loss = loss
-        self.classes = classes
+    share: float = parameter(0.3, some_share)
+    budget: str = parameter("sentences", choice("sentences", "words"))
+    loss: Any = parameter("0/1")
+    classes: Any = parameter(None, lambda name, value: check_listed(value))
 
     def read(self, X: Any) -> Ragged:
         return read_ragged(X, "document", "sentence")
-
-    def check(self) -> None:
-        number("share", self.share, "above 0 and at most 1", lambda share: 0 < share <= 1)
-        one_of("budget", self.budget, ("sentences", "words"))
-        check_listed(self.classes)
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, is_list, number, shorten
-from tacit.data.specs import check_parameters, estimator, not_negative, parameter, positive, whole
+from tacit.data.parameters import has_length, is_list, shorten
+from tacit.data.specs import between, check_parameters, estimator, not_negative, parameter, positive, whole
 from tacit.text.alignment.links import MAX_WORDS
 
 MAX_ROUNDS = 1000
@@ -42,9 +43,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     """
 
     diagonal: float = parameter(6.0, not_negative)
-    null: float = parameter(
-        0.1, lambda name, value: number(name, value, "a share from 0, below 1", lambda share: 0 <= share < 1)
-    )
+    null: float = parameter(0.1, between("a share from 0, below 1", 0, math.nextafter(1, 0)))
     alpha: float = parameter(0.01, positive)
     n_iter: int = parameter(10, whole(1, MAX_ROUNDS))
 

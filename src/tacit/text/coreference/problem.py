@@ -17,8 +17,6 @@ from tacit.text.coreference.oracle import pack, read_clusters, read_links
 from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, mention_pairs, read_pairs
 from tacit.text.documents import Document, first_occurrence, read_documents
 
-LINKS = ("left", "forest")
-
 
 @estimator
 class Coreference(Problem):

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
 from tacit.data.labels import read_classes, read_labels
-from tacit.data.parameters import has_length, is_list, shorten, switch
+from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import (
     check_parameters,

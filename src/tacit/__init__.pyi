@@ -22,8 +22,8 @@ from tacit.learners import LatentPerceptron as LatentPerceptron
 from tacit.learners import LatentSVM as LatentSVM
 from tacit.learners import MinEntropySVM as MinEntropySVM
 from tacit.learners import StructuredSVM as StructuredSVM
-from tacit.learners.group_norm_path import group_norm_path as group_norm_path
-from tacit.learners.pacing import SelfPaced as SelfPaced
+from tacit.learners.descents.pacing import SelfPaced as SelfPaced
+from tacit.learners.path import group_norm_path as group_norm_path
 from tacit.learners.path import path as path
 from tacit.oracle import AnyOf as AnyOf
 from tacit.runtime import storage as storage

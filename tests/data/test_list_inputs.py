@@ -19,7 +19,7 @@ from tacit import (
 from tacit.apps import MotifFinder, WordAligner
 from tacit.data.parameters import entries, has_length
 from tacit.datasets import BoxTable, join_boxes, write_two_columns
-from tacit.learners.folds import one_each
+from tacit.learners.path import one_each
 from tacit.problems import Alignment, Candidates, Chain, Motif, Multiclass, PerSample, Sentences, Transforms, rotations
 from tacit.problems.per_sample.user_functions import is_scalar, key_of
 from tacit.ranking import Relevances, Triplets

@@ -7,8 +7,8 @@ import pytest
 
 from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, SelfPaced, load
 from tacit.datasets import planted_motif
-from tacit.learners.descent import Descent
-from tacit.learners.dissimilarity import Dissimilarity
+from tacit.learners.descents.descent import Descent
+from tacit.learners.dissimilarity_svm import Dissimilarity
 from tacit.oracle import CapabilityError, hidden_loss
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, PerSample, Transforms, rotations

@@ -12,7 +12,7 @@ from sklearn.model_selection import GridSearchCV
 
 import tacit
 from tacit import LatentSVM, MinEntropySVM, Ragged, SelfPaced, StructuredSVM
-from tacit.learners.entropy_margins import EntropyMargins
+from tacit.learners.descents.entropy import EntropyMargins
 from tacit.oracle import CapabilityError
 from tacit.oracle.renyi import renyi_cells, renyi_weights
 from tacit.problems import Candidates, Chain, Motif, Multiclass

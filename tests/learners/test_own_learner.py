@@ -9,8 +9,8 @@ import pytest
 
 import tacit
 from tacit import Ragged, testing
-from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.learner import Learner, Traits
+from tacit.learners.preparation import bind_samples, open_checkpoint, read_weights
 from tacit.learners.rules import SummedHidden
 from tacit.oracle import CapabilityError, Oracle, require
 from tacit.oracle.capabilities import SumsOutputs

@@ -16,7 +16,7 @@ from tacit.data.arrays import Array
 from tacit.datasets.digits import DrawnDigits, drawn_digits
 from tacit.datasets.dna_sequences import Planted, planted_motif
 from tacit.learners import LatentSVM, StructuredSVM
-from tacit.learners.pacing import SelfPaced
+from tacit.learners.descents.pacing import SelfPaced
 from tacit.problems import Motif, Multiclass, Transforms, rotations
 
 C = 100

@@ -10,8 +10,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import one_of
+from tacit.learners.descents.multistart import Method
 from tacit.learners.learner import Traits
-from tacit.learners.multistart import Method
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
 from tacit.oracle import Oracle, Problem, has_long_codes

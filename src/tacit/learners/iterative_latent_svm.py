@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
+import numpy as np
+
+from tacit.data.arrays import Array
+from tacit.learners.descents.descent import Descent, LatentState
+from tacit.learners.descents.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.learners.latent_svm import LatentSVM
-from tacit.learners.rounds import Rounds
 from tacit.oracle import measures_hidden, require
 from tacit.oracle.capabilities import MeasuresHidden
+from tacit.oracle.digests import checksum
+from tacit.runtime.blocks import cache_answers
 
 
 class IterativeLatentSVM(LatentSVM):
@@ -43,3 +50,77 @@ class IterativeLatentSVM(LatentSVM):
 
     def _descent(self, oracle: Any, prepared: Any) -> Rounds:
         return super()._descent(oracle, prepared).turned_into(Rounds)
+
+
+@dataclass(frozen=True)
+class RoundState(LatentState):
+    """Where a start is, with the outputs that the loss of its round is measured against, and the best round so far."""
+
+    reference: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))  # empty in the first round
+    seen: Words = field(default_factory=lambda: np.empty(0, "U8"))  # checksums of all hidden values so far
+    best_w: OptionalWeights = field(default_factory=lambda: np.empty(0))
+    best_target: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))
+    best_objective: float = np.inf
+    best_gap: float = np.inf
+
+
+@dataclass(frozen=True)
+class Rounds(Descent):
+    """Descents, one per round: when one has converged, the next measures its loss against what that one imputed.
+
+    The loss of the first round counts the label alone where the hidden value is not known, unless the start begins with
+    weights: those of a model of the known part, or of an earlier fit.
+    """
+
+    present: dict[str, Descent] = field(default_factory=dict)  # that of the present round, by its reference
+
+    state: ClassVar[Any] = RoundState
+
+    def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> RoundState:
+        """The first state. With weights to begin with, the first round is measured against what they impute: a loss
+        of labels alone would throw away what these weights know of the hidden values."""
+        first: RoundState = super().begin(target, w, seed=seed, start=start)
+        if w is None or not w.any() or not measures_hidden(self.oracle):
+            return first
+        return replace(first, reference=target, seen=np.array([checksum(target)]))
+
+    def step(self, now: RoundState) -> RoundState:
+        """One iteration of the present round; where that is its last, the next round begins, or the start ends."""
+        moved = self._against(now.reference).step(now) if now.reference.size else super().step(now)
+        return self._next_round(moved) if moved.is_done and measures_hidden(self.oracle) else moved
+
+    def better(self, best: Any, now: Any) -> Any:
+        """The best round so far; in the first round the best state, measured against its own hidden values.
+
+        The objective of the first round counts labels alone, so it cannot be compared with those that follow.
+        """
+        if not measures_hidden(self.oracle):
+            return super().better(best, now)
+        if not np.isfinite(now.best_objective):
+            own = self._against(now.target).objective(now.w, now.target)
+            return super().better(best, replace(now, objective=own, gap=np.inf))
+        return _back_at_best(now)
+
+    def _next_round(self, now: RoundState) -> RoundState:
+        """The end of a round: keep it if it is the best; begin another unless its hidden values occurred before."""
+        objective = self._against(now.target).objective(now.w, now.target)
+        if objective < now.best_objective:
+            now = replace(now, best_w=now.w, best_target=now.target, best_objective=objective, best_gap=now.gap)
+        digest = checksum(now.target)
+        if digest in now.seen:
+            return _back_at_best(now)
+        seen = np.append(now.seen, digest)
+        return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
+
+    def _against(self, code: Array) -> Descent:
+        """The descent of a round, its oracle the same object as long as the round lasts."""
+        digest = checksum(code)
+        if digest not in self.present:
+            self.present.clear()
+            oracle = cache_answers(self.oracle.measured_against(code))
+            self.present[digest] = self.turned_into(Descent, oracle=oracle)
+        return self.present[digest]
+
+
+def _back_at_best(now: RoundState) -> RoundState:
+    return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)

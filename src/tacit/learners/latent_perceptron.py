@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import is_not_negative, number, random_numbers, shorten, switch, whole_number
-from tacit.learners.fitted_attributes import check_fitted
-from tacit.learners.learner import Learner, Traits, read_weights
-from tacit.learners.multistart import MAX_STARTS, Method, MultiStart, Weights, run_starts
-from tacit.learners.preparation import bind_samples, open_checkpoint
+from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights, run_starts
+from tacit.learners.descents.starts import propose
+from tacit.learners.learner import Learner, Traits
+from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.learners.starts import propose
 from tacit.oracle import Oracle, Problem, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic

@@ -16,9 +16,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing, kind_of_label
-from tacit.data.parameters import is_list, numbers, switch, whole_number
+from tacit.data.parameters import is_list, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
+from tacit.learners.preparation import check_fitted, read_weights
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
 from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
@@ -245,8 +246,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse invalid parameters and learned attributes: `tacit.load` calls it on a model from a file."""
-        from tacit.learners.fitted_attributes import check_fitted
-
         check_fitted(self)
 
     def frozen(self, **params: Any) -> Any:
@@ -370,24 +369,3 @@ def _units(oracle: Oracle) -> Array:
     if not units.any():
         raise ValueError("no tag of y is known: there is nothing to score")
     return units
-
-
-def read_weights(sample_weight: Any, n: int) -> Array:
-    """One weight per sample, finite and not negative, scaled so that the largest is one; None means equal weights.
-
-    >>> read_weights([1, 4], 2)
-    array([0.25, 1.  ])
-    """
-    weights = numbers("sample_weight", 1.0 if sample_weight is None else sample_weight)
-    if weights.ndim == 0:
-        weights = np.full(n, float(weights))
-    if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got shape {weights.shape}")
-    if weights.shape != (n,):
-        raise ValueError(f"sample_weight has {weights.size} entries for {n} samples; give one each")
-    wrong = np.flatnonzero(~np.isfinite(weights) | (weights < 0))
-    if wrong.size:
-        raise ValueError(f"sample_weight[{wrong[0]}] is {weights[wrong[0]]}; weights are finite and not negative")
-    if not weights.any():
-        raise ValueError("all sample weights are zero: nothing is left to learn from or to score")
-    return np.asarray(weights / weights.max())

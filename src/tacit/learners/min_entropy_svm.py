@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -14,15 +15,15 @@ from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import number, numbers, one_of, shorten
-from tacit.learners.entropy_margins import EntropyMargins
-from tacit.learners.entropy_methods import ConvexConcave, KinkedDescent, Paced, RivalDescent, TrustRegion
-from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
+from tacit.learners.descents.descent import Descent, LatentState
+from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, Paced, TrustRegion
+from tacit.learners.descents.multistart import Method
+from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.learner import Traits, overflows
-from tacit.learners.multistart import Method
-from tacit.learners.pacing import SelfPaced
+from tacit.learners.path import check_size, count_labels, one_each, plain_labels, splits
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
-from tacit.oracle import Oracle, Problem, require
+from tacit.oracle import TARGET, Assignment, Oracle, Plane, Problem, Task, require, take_code
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
 from tacit.penalties import Quadratic
 from tacit.solvers import Bundle
@@ -290,3 +291,58 @@ def choose_entropy(
         for i, C in enumerate(Cs)
         for j, alpha in enumerate(alphas)
     ]
+
+
+@dataclass(frozen=True)
+class RivalTask(Task):
+    """A task whose slack is ``max(0, max over outputs of other labels of [ℓ + score] − score of the target)``.
+
+    It is the convex task of algorithm 5 of Kumar (2013): outputs with the true label do not compete, except the target.
+    """
+
+    def augmented(self, w: Array, rows: Any = None) -> Assignment:
+        target = take_code(self.oracle, self.target, rows)
+        found = self.oracle.augmented(w, rows, rivals=True)
+        own = self.oracle.score(w, target, rows)
+        is_active = found.value > own
+        return Assignment(np.where(is_active, found.code, target), np.where(is_active, found.value, own))
+
+    def plane(self, code: Array, rows: Any = None) -> Plane:
+        """As in `Task`; codes of the true label are targets of earlier tasks, and stand for this task's own."""
+        oracle: Any = self.oracle
+        target = take_code(oracle, self.target, rows)
+        labels = oracle.split(np.where(code < 0, target, code), rows)[0]
+        is_own = labels == oracle.split(target, rows)[0]
+        return super().plane(np.where(is_own, TARGET, code), rows)
+
+
+@dataclass(frozen=True)
+class RivalDescent(Descent):
+    """CCCP at α = ∞: the latent SVM's descent, its convex tasks being `RivalTask`; algorithm 5 of Kumar (2013)."""
+
+    line_type: ClassVar[Any] = SmoothStep
+
+    def begin_at(self, w: Array) -> LatentState:
+        """The first state, at weights."""
+        state: LatentState = self.begin(self.oracle.impute(w).code, w)
+        return state
+
+    def better(self, best: Any, now: Any) -> Any:
+        return now
+
+    def line(self, now: LatentState, seconds: float) -> Any:
+        samples_in = int(now.is_in.sum())
+        return SmoothStep(now.iteration, seconds, now.objective, np.inf, now.iteration, samples_in)
+
+    def line_arrays(self, now: LatentState) -> dict[str, Array]:
+        return {}
+
+    def restore_line(self, numbers: Any, arrays: Any, now: LatentState) -> Any:
+        return SmoothStep(**numbers)
+
+    def slack(self, w: Array, target: Array) -> Array:
+        task = RivalTask(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
+        return task.slack(w)[0]
+
+    def _task(self, target: Array, weights: Array) -> Task:
+        return RivalTask(self.oracle, weights, target, self.penalty, self.rescaling)

@@ -1,17 +1,21 @@
-"""The same learner for many values of C, each fit started from the result of the last one."""
+"""The same learner for many values of C, each fit started from the result of the last one; folds to choose by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import numbers, shorten
-from tacit.learners.folds import check_size, count_labels, one_each, plain_labels, splits
+from tacit.data.labels import kind_of_label
+from tacit.data.parameters import has_length, is_list, numbers, shorten, whole_number
+from tacit.data.ragged import Ragged
+from tacit.learners.group_norm_svm import GroupNormSVM
 from tacit.learners.learner import Learner
 from tacit.runtime import Status
 
@@ -84,6 +88,65 @@ def path(
     ([1.0, 10.0, 100.0], True)
     """
     return Path(*fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv))
+
+
+class GroupNormPath(Path):
+    """Fitted models, one per value of C: what `tacit.group_norm_path` returns; see `tacit.learners.path.Path`."""
+
+    @property
+    def n_states(self) -> Array:
+        """(m,) how many groups, such as pairs of label and hidden state, each model uses."""
+        return np.array([np.count_nonzero(model.group_norms_) for model in self.models])
+
+    def prediction_seconds(self, X: Any, repeats: int = 5) -> Array:
+        """(m,) seconds of CPU that the pruned models take to predict X: the least of some repetitions."""
+        repeats = whole_number("repeats", repeats)
+        return np.array([_least_seconds(model.prune(), X, repeats) for model in self.models])
+
+    def sparsest(self, within: float = 0.002) -> Any:
+        """The model with the fewest states whose mean score over the folds is at most ``within`` below the best."""
+        if self.scores is None:
+            raise ValueError("no scores to choose by: call tacit.group_norm_path(..., cv=5)")
+        mean = self.scores.mean(axis=1)
+        near = np.flatnonzero(mean >= mean.max() - within)
+        return self.models[min(near, key=lambda place: (self.n_states[place], -mean[place]))]
+
+
+def group_norm_path(
+    estimator: GroupNormSVM,
+    X: Any,
+    y: Any,
+    Cs: Any,
+    *,
+    hidden: Any = None,
+    sample_weight: Any = None,
+    cv: Any = None,
+) -> GroupNormPath:
+    """Fit a `GroupNormSVM` for many values of C, from the largest down: states leave one after the other.
+
+    Each fit starts from the weights of the last one, and makes ``n_init`` − 1 other starts. `tacit.plot.states_path`
+    draws accuracy and prediction time against the number of states.
+
+    Parameters
+    ----------
+    estimator : a `GroupNormSVM`; it is copied, never changed
+    X, y, hidden, sample_weight : as in its ``fit``
+    Cs : the values of C
+    cv : folds to choose C by, a number or a splitter of scikit-learn; None for no folds
+
+    >>> from tacit.datasets import drawn_digits
+    >>> from tacit.problems import Transforms, rotations
+    >>> X, y, _ = drawn_digits(300)
+    >>> X, y = X[(y == 2) | (y == 7)], y[(y == 2) | (y == 7)]
+    >>> problem = Transforms(rotations(-60, 60, 5), n_components=8, blocks="class and state")
+    >>> models = group_norm_path(GroupNormSVM(problem), X, y, [0.1, 10.0])
+    >>> bool(models.n_states[0] < models.n_states[1] <= 10)
+    True
+    """
+    if not isinstance(estimator, GroupNormSVM):
+        raise TypeError(f"group_norm_path needs a GroupNormSVM, got {shorten(estimator)}; for others use tacit.path")
+    parts = fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv, largest_first=True)
+    return GroupNormPath(*parts)
 
 
 def fit_path(
@@ -159,3 +222,58 @@ def _read(estimator: Any, Cs: Any) -> Array:
     if wrong.size:
         raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")
     return values
+
+
+def _least_seconds(model: Any, X: Any, repeats: int) -> float:
+    seconds = []
+    for _ in range(repeats + 1):  # the first warms up
+        began = time.process_time()
+        model.predict(X)
+        seconds.append(time.process_time() - began)
+    return min(seconds[1:])
+
+
+def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
+    """Which samples train and which test, fold by fold."""
+    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+    if isinstance(cv, str | bytes):  # which have a method split
+        raise ValueError(told)
+    if isinstance(cv, Iterable) and not hasattr(cv, "split"):
+        cv = list(cv) if is_list(cv) else [cv]
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
+            raise ValueError(told)
+    try:
+        folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
+        return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
+    except (TypeError, IndexError) as error:
+        raise ValueError(told) from error
+
+
+def count_labels(y: Any) -> int:
+    """How many samples are to be dealt into folds."""
+    if not has_length(y):
+        raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
+    return len(y)
+
+
+def check_size(X: Any, n: int) -> None:
+    """Refuse samples that folds of n cannot be cut from."""
+    is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
+    size = X.shape[0] if getattr(X, "shape", ()) else len(X) if is_listed else -1
+    if size != n:
+        raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+
+
+def one_each(name: str, values: Any, n: int) -> Any:
+    """The values, if there is one for each of n samples."""
+    if not has_length(values) or isinstance(values, Set | dict) or len(values) != n:  # a set has no order
+        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
+    return values
+
+
+def plain_labels(y: Any) -> Array | None:
+    """The labels if each is a single number or string, so that folds can be stratified; else None."""
+    if isinstance(y, Ragged):
+        return None
+    values = list(y)
+    return np.array(values) if all(kind_of_label(value) for value in values) else None

@@ -14,9 +14,7 @@ from scipy.special import softmax
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
 from tacit.data.ragged import Ragged
-from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
-from tacit.learners.learner import Learner, have_nan, overflows
-from tacit.learners.multistart import (
+from tacit.learners.descents.multistart import (
     MAX_STARTS,
     DescentState,
     Ended,
@@ -27,8 +25,9 @@ from tacit.learners.multistart import (
     run_starts,
     warn_unless_converged,
 )
-from tacit.learners.preparation import bind_samples, open_checkpoint, sample_weights
-from tacit.learners.starts import find_beginning, given_weights
+from tacit.learners.descents.starts import find_beginning, given_weights
+from tacit.learners.learner import Learner, have_nan, overflows
+from tacit.learners.preparation import MARGIN_ATTRIBUTES, bind_samples, check_fitted, open_checkpoint, sample_weights
 from tacit.oracle import (
     KnownHidden,
     capability,

@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.parameters import random_numbers
-from tacit.learners.fitted_attributes import MARGIN_ATTRIBUTES, check_fitted
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import check_margin, prepare, require_hidden
+from tacit.learners.preparation import MARGIN_ATTRIBUTES, check_fitted, check_margin, prepare, require_hidden
 from tacit.oracle import Problem, Task
 from tacit.penalties import Penalty
 from tacit.runtime import parallel

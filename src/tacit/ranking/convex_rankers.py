@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_positive, number, shorten, whole_number
-from tacit.learners.fitted_attributes import check_history
-from tacit.learners.preparation import check_long_run
+from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import Task
 from tacit.ranking.oracle import Training, ranking_task
 from tacit.ranking.ranker import Ranker, check_query_width, check_table, read_training, spread

@@ -12,8 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import is_not_negative, is_positive, number, random_numbers, shorten, whole_number
-from tacit.learners.fitted_attributes import check_history
-from tacit.learners.preparation import check_long_run
+from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
 from tacit.ranking.mixture import Descent, Mixture, MixtureStep, Position, softmax, start_gates

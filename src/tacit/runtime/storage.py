@@ -43,7 +43,7 @@ _HOMES = (
     "tacit.problems",
     "tacit.problems.rotation",
     "tacit.solvers",
-    "tacit.learners.pacing",
+    "tacit.learners.descents.pacing",
     "tacit.learners.latent_svm",
     "tacit.learners.min_entropy_svm",
     "tacit.learners.smooth_learner",

@@ -27,7 +27,8 @@ from tacit.data.parameters import (
 )
 from tacit.data.ragged import Ragged
 from tacit.learners.application import Application
-from tacit.learners.learner import read_weights, without_history
+from tacit.learners.learner import without_history
+from tacit.learners.preparation import read_weights
 from tacit.runtime import storage
 from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import EMStep, check_steps

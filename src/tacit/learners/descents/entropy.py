@@ -1,21 +1,51 @@
-"""How min-entropy models are minimised beside L-BFGS: trust region, CCCP, and self-paced learning."""
+"""The objective of min-entropy models, and how it is minimised.
+
+By L-BFGS that leaves kinks, by trust regions, by CCCP for finite α ≠ 1, and self-paced. At α = ∞ it is the descent of
+latent SVMs, in `tacit.learners.min_entropy_svm`.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.data.arrays import Array
-from tacit.learners.descent import Descent, LatentState
-from tacit.learners.entropy_margins import ConvexModel, EntropyMargins, LinearModel
-from tacit.learners.multistart import Mask, Method
-from tacit.learners.pacing import SelfPaced
+from tacit.data.arrays import Array, Rows
+from tacit.data.kernels import kernel
+from tacit.learners.descents.multistart import Mask, Method
+from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.smooth_learner import QuasiNewton, QuasiNewtonState, SmoothState, SmoothStep
-from tacit.oracle import TARGET, Assignment, Plane, Task, take_code
+from tacit.oracle.cell_sums import choose_rivals
+from tacit.oracle.renyi import renyi_cells, renyi_weights
 from tacit.solvers.ball_bundle import minimise_in_ball
 from tacit.solvers.quasi_newton import begin, step
+
+
+@dataclass(frozen=True)
+class EntropyMargins:
+    """``½‖w‖² + Σ_i c_i ξ_i`` with ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``.
+
+    The margin is against other labels alone: ξ_i ≥ 0 is a constraint of its own (Kumar 2013, eq. 3.9).
+    """
+
+    oracle: Any
+    weights: Array
+    alpha: float
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        found = self.oracle.renyi_slacks(w, self.weights, self.alpha)
+        return 0.5 * float(w @ w) + float((self.weights * found.value).sum()), w + found.features
+
+    def slack(self, w: Array) -> Array:
+        """ξ_i(w) of every sample."""
+        value: Array = self.oracle.renyi_slacks(w, np.zeros(self.weights.size), self.alpha).value
+        return value
+
+    def of(self, oracle: Any, weights: Array) -> EntropyMargins:
+        """The same objective of other samples, or with other hidden values known."""
+        return EntropyMargins(oracle, weights, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -253,56 +283,144 @@ WARMUP_STEPS = 10
 """Steps of L-BFGS that stand for one iteration of the warm-up of a pace."""
 
 
-@dataclass(frozen=True)
-class RivalTask(Task):
-    """A task whose slack is ``max(0, max over outputs of other labels of [ℓ + score] − score of the target)``.
+class TangentModel:
+    """The risk Σ c_i ξ_i with some parts replaced by their tangents at ``w``: convex, and exact at ``w``.
 
-    It is the convex task of algorithm 5 of Kumar (2013): outputs with the true label do not compete, except the target.
+    The weights of all cells are kept: memory grows with their number.
     """
 
-    def augmented(self, w: Array, rows: Any = None) -> Assignment:
-        target = take_code(self.oracle, self.target, rows)
-        found = self.oracle.augmented(w, rows, rivals=True)
-        own = self.oracle.score(w, target, rows)
-        is_active = found.value > own
-        return Assignment(np.where(is_active, found.code, target), np.where(is_active, found.value, own))
+    of_ruled_out = 0.0
+    """The constant of labels that a sample cannot have."""
 
-    def plane(self, code: Array, rows: Any = None) -> Plane:
-        """As in `Task`; codes of the true label are targets of earlier tasks, and stand for this task's own."""
-        oracle: Any = self.oracle
-        target = take_code(oracle, self.target, rows)
-        labels = oracle.split(np.where(code < 0, target, code), rows)[0]
-        is_own = labels == oracle.split(target, rows)[0]
-        return super().plane(np.where(is_own, TARGET, code), rows)
+    def __init__(self, margins: EntropyMargins, w: Array) -> None:
+        oracle = margins.oracle
+        self.margins = margins
+        self.labels, self.losses = oracle.known_labels(), oracle.label_losses(None, oracle.offsets)
+        n_labels = self.losses.shape[1]
+        self.tangents = np.empty((n_labels, int(oracle.offsets[-1])))
+        self.constants = np.empty((oracle.n_samples, n_labels))
+        oracle.visit_cells(w, self._begin)
+
+    def _begin(self, scores: Array, starts: Array, rows: Rows) -> None:
+        oracle = self.margins.oracle
+        scores = oracle.rule_out(scores, rows, starts)
+        values, V = self._replaced(scores, starts, rows)
+        linear = np.empty(values.shape)
+        _sum_weighted(scores, starts, V, linear)
+        self.tangents[:, oracle.states(rows)] = V
+        self.constants[rows] = np.where(np.isfinite(values), values - linear, self.of_ruled_out)
+
+    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+        """The values of what is replaced, by sample and label, and the weights of their gradients by cell."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class RivalDescent(Descent):
-    """CCCP at α = ∞: the latent SVM's descent, its convex tasks being `RivalTask`; algorithm 5 of Kumar (2013)."""
+class LinearModel(TangentModel):
+    """The risk with every R_α(y) replaced by its tangent."""
 
-    line_type: ClassVar[Any] = SmoothStep
+    of_ruled_out = -np.inf
 
-    def begin_at(self, w: Array) -> LatentState:
-        """The first state, at weights."""
-        state: LatentState = self.begin(self.oracle.impute(w).code, w)
-        return state
+    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+        found = renyi_cells(scores, starts, self.margins.alpha)
+        return found.values, renyi_weights(found, starts, np.ones(found.values.shape))
 
-    def better(self, best: Any, now: Any) -> Any:
-        return now
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """The modelled risk and a subgradient."""
+        slack = np.empty(self.labels.size)
 
-    def line(self, now: LatentState, seconds: float) -> Any:
-        samples_in = int(now.is_in.sum())
-        return SmoothStep(now.iteration, seconds, now.objective, np.inf, now.iteration, samples_in)
+        def visit(scores: Array, starts: Array, rows: Rows) -> Array:
+            V = np.ascontiguousarray(self.tangents[:, self.margins.oracle.states(rows)])
+            linear = np.empty((starts.size - 1, V.shape[0]))
+            _sum_weighted(scores, starts, V, linear)
+            weights = self.margins.weights[rows]
+            values = linear + self.constants[rows]
+            slack[rows], _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], weights)
+            return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
 
-    def line_arrays(self, now: LatentState) -> dict[str, Array]:
-        return {}
+        slope = self.margins.oracle.visit_cells(w, visit)
+        return float((self.margins.weights * slack).sum()), slope
 
-    def restore_line(self, numbers: Any, arrays: Any, now: LatentState) -> Any:
-        return SmoothStep(**numbers)
 
-    def slack(self, w: Array, target: Array) -> Array:
-        task = RivalTask(self.oracle.exact(), self.weights, target, self.penalty, self.rescaling)
-        return task.slack(w)[0]
+class ConvexModel(TangentModel):
+    """The risk with only its concave parts replaced: it lies above the risk.
 
-    def _task(self, target: Array, weights: Array) -> Task:
-        return RivalTask(self.oracle, weights, target, self.penalty, self.rescaling)
+    ``R_α = P − N`` with ``P = log Σ exp(p s) / |α − 1|`` and ``N = log Σ exp(q s) / |α − 1|``, both convex; p, q are
+    α, 1 for α > 1 and 1, α below. A rival label keeps P and has N replaced, the true one the other way round. At α = 1
+    and α = ∞ there is no such difference.
+    """
+
+    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+        return self._sum_powers(scores, starts, self._powers(self.labels[rows], scores.shape[0], is_tangent=True))
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """The modelled risk and a subgradient."""
+        slack = np.empty(self.labels.size)
+
+        def visit(scores: Array, starts: Array, rows: Rows) -> Array:
+            oracle, labels = self.margins.oracle, self.labels[rows]
+            scores = oracle.rule_out(scores, rows, starts)
+            T = np.ascontiguousarray(self.tangents[:, oracle.states(rows)])
+            linear = np.empty((starts.size - 1, T.shape[0]))
+            _sum_weighted(scores, starts, T, linear)
+            values, V = self._sum_powers(scores, starts, self._powers(labels, T.shape[0]))
+            values = values - linear - self.constants[rows]
+            places = np.arange(labels.size)
+            values[places, labels] *= -1  # of the true label, N − tangent of P: what is subtracted
+            weights = self.margins.weights[rows]
+            slack[rows], _, coef = choose_rivals(values, self.losses[rows], labels, weights)
+            coef[places, labels] *= -1
+            return np.asarray((V - T) * np.repeat(coef, np.diff(starts), axis=0).T)
+
+        slope = self.margins.oracle.visit_cells(w, visit)
+        return float((self.margins.weights * slack).sum()), slope
+
+    def _powers(self, labels: Array, n_labels: int, is_tangent: bool = False) -> Array:
+        """(n, labels): p for rivals and q for the true label; the other way round for what tangents replace."""
+        alpha = self.margins.alpha
+        rival, own = (alpha, 1.0) if (alpha > 1) != is_tangent else (1.0, alpha)
+        powers = np.full((labels.size, n_labels), rival)
+        powers[np.arange(labels.size), labels] = own
+        return powers
+
+    def _sum_powers(self, scores: Array, starts: Array, powers: Array) -> tuple[Array, Array]:
+        """log Σ exp(power · s) / |α − 1| by sample and label, and the weights of its gradient by cell."""
+        values, weights = np.empty(powers.shape), np.zeros(scores.shape)
+        _log_sums(scores, starts, powers, abs(self.margins.alpha - 1), values, weights)
+        return values, weights
+
+
+@kernel
+def _log_sums(scores: Array, starts: Array, powers: Array, share: float, values: Array, weights: Array) -> None:
+    """``log Σ exp(powers[i, label] · s) / share`` by sample and label, and the weights of its gradient by cell."""
+    base = starts[0]
+    for k in range(scores.shape[0]):
+        row, into = scores[k], weights[k]
+        for i in range(starts.size - 1):
+            power = powers[i, k]
+            first, last = starts[i] - base, starts[i + 1] - base
+            top = -np.inf
+            for j in range(first, last):
+                top = row[j] if row[j] > top else top
+            values[i, k] = -np.inf
+            if top == -np.inf:
+                continue
+            total = 0.0
+            for j in range(first, last):
+                into[j] = math.exp(power * (row[j] - top))
+                total += into[j]
+            for j in range(first, last):
+                into[j] *= power / (total * share)
+            values[i, k] = (power * top + math.log(total)) / share
+
+
+@kernel
+def _sum_weighted(scores: Array, starts: Array, V: Array, out: Array) -> None:
+    """``out[i, label] = Σ_h V · score`` over the states of sample i; cells of weight 0 do not count, −inf or not."""
+    base = starts[0]
+    for k in range(scores.shape[0]):
+        for i in range(starts.size - 1):
+            total = 0.0
+            for j in range(starts[i] - base, starts[i + 1] - base):
+                if V[k, j] != 0.0:
+                    total += V[k, j] * scores[k, j]
+            out[i, k] = total

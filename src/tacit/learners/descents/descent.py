@@ -14,8 +14,8 @@ import numpy as np
 from tacit.data.arrays import Array, narrow
 from tacit.data.parameters import is_not_negative, number
 from tacit.data.ragged import Ragged
-from tacit.learners.multistart import Codes, DescentState, Mask, Method, OptionalWeights, Planes, Weights
-from tacit.learners.pacing import SelfPaced
+from tacit.learners.descents.multistart import Codes, DescentState, Mask, Method, OptionalWeights, Planes, Weights
+from tacit.learners.descents.pacing import SelfPaced
 from tacit.oracle import Task, capability, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.penalties import Penalty

@@ -9,15 +9,18 @@ THREADS ?= 1 2
 TESTS ?= tests/testing/test_common_checks.py tests/solvers tests/oracle tests/learners/test_latent_svm.py \
 	tests/spectral tests/test_docs.py
 
-.PHONY: demo test test-processors lint docs bench clean fuzz
+.PHONY: demo test test-long test-processors lint docs bench clean fuzz
 
 demo: .venv/installed  ## run the main job on embedded data and show its result
 	$(BIN)/tacit demo
 
 # one thread each: the two workers have the cores already
-test: export OPENBLAS_NUM_THREADS ?= 1
-test: .venv/installed  ## all tests and doctests; warnings are errors
+test test-long: export OPENBLAS_NUM_THREADS ?= 1
+test: .venv/installed  ## tests and doctests, a few minutes; warnings are errors
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-long: .venv/installed  ## what takes longer: all pairs, killed processes, clusters, browsers, 12,000 bad inputs
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m long
 
 test-processors: .venv/installed  ## the tests that rounding could upset, as on other processors
 	@set -e; for processor in $(PROCESSORS); do for threads in $(THREADS); do \

@@ -10,7 +10,12 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt-get install chromium")
+
+def needs_chromium(test):
+    """Mark a test that opens a browser: it is long, and skipped where there is none."""
+    reason = "no Chromium on this machine: apt-get install chromium"
+    return pytest.mark.long(pytest.mark.skipif(CHROMIUM is None, reason=reason)(test))
+
 
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),

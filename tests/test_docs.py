@@ -20,10 +20,15 @@ DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+^```text\n(?P<shown>.*?)^```$)?", flags=re.S | re.M)
 ROOMS = ("datasets", "oracle", "plot", "problems", "ranking", "solvers", "spectral", "testing", "text")
+LONG_PAGES = {"motifs", "latent_svm"}
+"""Pages whose Python takes more than five seconds."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, id=page.stem, marks=[pytest.mark.long] if page.stem in LONG_PAGES else []) for page in PAGES],
+)
 def test_the_python_of_a_page_runs_and_prints_what_it_shows(page, monkeypatch, tmp_path):
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes can be pickled

@@ -29,6 +29,7 @@ def run(request, tmp_path_factory):
     return request.param.stem, here, there, done.stdout
 
 
+@pytest.mark.long
 def test_an_example_runs_from_anywhere_and_writes_where_it_is_told(run):
     _, here, there, printed = run
     assert plt.imread(there / "picture.png").std() > 0.05
@@ -44,6 +45,7 @@ def test_an_example_uses_public_names_only(example):
             assert [alias.name for alias in node.names if alias.name not in public] == []
 
 
+@pytest.mark.long
 def test_short_words_finds_the_vowels(run):
     name, _, _, printed = run
     if name != "short_words":

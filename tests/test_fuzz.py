@@ -1,4 +1,4 @@
-"""A short run of the fuzz harness (`make fuzz` is the long one), and that it covers everything and judges well."""
+"""Two runs of the fuzz harness (`make fuzz` is the longest), and that it covers everything and judges well."""
 
 import importlib
 import inspect
@@ -13,8 +13,8 @@ from tests.fuzz.draws import Draw
 from tests.fuzz.targets import COVERED, TARGETS
 from tests.fuzz.verdicts import CLEAN, CLEAR, RAW, judge
 
-INPUTS = 400
-"""Of the short run: about ten for each target."""
+INPUTS = {"short": 400, "long": 12_000}
+"""About ten and three hundred for each target."""
 
 ROOMS = ("boxes", "datasets", "learners", "problems", "ranking", "solvers", "spectral", "text")
 HOMES = ("tacit", *(f"tacit.{room}" for room in ROOMS))
@@ -26,11 +26,12 @@ NOT_CALLED_BY_USERS = {
 """Records and protocols: what comes out, and what nobody builds from input."""
 
 
-def test_nothing_raw_comes_of_bad_input():
-    report = run(cases(list(TARGETS), 1_000_000, INPUTS))
+@pytest.mark.parametrize("length", ["short", pytest.param("long", marks=pytest.mark.long)])
+def test_nothing_raw_comes_of_bad_input(length):
+    report = run(cases(list(TARGETS), 1_000_000, INPUTS[length]))
     assert report.raw == []
-    assert report.counts[CLEAN] > INPUTS // 10  # some get through: what lies behind the checks is reached
-    assert report.total == INPUTS
+    assert report.counts[CLEAN] > INPUTS[length] // 10  # some get through: what lies behind the checks is reached
+    assert report.total == INPUTS[length]
 
 
 def test_an_input_that_once_ended_in_a_raw_error_ends_in_words():
@@ -70,6 +71,7 @@ def _raise(error):
     raise error
 
 
+@pytest.mark.long
 def test_a_process_that_dies_costs_one_case():
     report = run([("turns", -1), ("turns", 1)])  # there is no such seed: drawing from it ends the process
     assert report.total == 2

@@ -343,6 +343,7 @@ def test_what_cannot_be_sharded_says_so_before_any_work(client):
         tacit.dask.fit(latent(), np.ones((3, 2)), [0, 1, 0], client=client)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_workers_change_no_bit(tmp_path, workers):
     bags, y = make_bags()

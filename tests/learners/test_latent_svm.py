@@ -276,6 +276,7 @@ Path(result).write_text(f"{mark.hexdigest()} {model.objective_} {[len(run.histor
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["bags", "motif"])
 def test_a_killed_fit_resumes_to_the_same_result(tmp_path, start_process, kind):
     """kill -9 a random moment after a state was written, again and again, then let it end."""

@@ -414,7 +414,7 @@ def eager(monkeypatch):
     monkeypatch.setattr(processes, "LEAST_WORK", 0.0)
 
 
-@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize("listed", [pytest.param(False, marks=pytest.mark.long), True])
 def test_processes_give_the_same_result_bit_by_bit(digits, eager, listed):
     X, y = digits[0][:60], digits[1][:60]
     problem = PerSample(
@@ -428,6 +428,7 @@ def test_processes_give_the_same_result_bit_by_bit(digits, eager, listed):
     assert one.objective_ == two.objective_
 
 
+@pytest.mark.long
 def test_processes_give_the_same_predictions(digits, eager):
     X, y = digits[0][:60], digits[1][:60]
     model = StructuredSVM(PerSample(joint_feature, argmax, augmented=augmented), C=1).fit(X, y)
@@ -435,6 +436,7 @@ def test_processes_give_the_same_predictions(digits, eager):
     assert np.array_equal(model.set_params(n_jobs=2).predict(digits[0][60:110]), expected)
 
 
+@pytest.mark.long
 def test_processes_agree_on_rows_and_hidden_values():
     X, y, _ = signals()
     problem = PerSample(
@@ -484,6 +486,7 @@ def test_functions_that_cannot_be_sent_stay_here(eager):
     assert model.status_ is Status.CONVERGED
 
 
+@pytest.mark.long
 def test_a_lost_worker_costs_a_warning(eager):
     here = os.getpid()
 

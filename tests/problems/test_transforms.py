@@ -165,6 +165,7 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
     assert np.array_equal(load(tmp_path / "own", problem=own).predict(images), model.predict(images))
 
 
+@pytest.mark.long
 def test_the_demonstration_turns_digits_back(tmp_path):
     plt.close("all")
     text = turned_digits(tmp_path)

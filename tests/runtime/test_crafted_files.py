@@ -360,7 +360,7 @@ def stopped(kind, path):
     with pytest.warns(ConvergenceWarning):
         learner.fit(data, labels)
     learner, data, labels = make(checkpoint=path, resume=True)
-    return lambda: learner.set_params(max_iter=100).fit(data, labels)
+    return lambda: learner.set_params(max_iter=8).fit(data, labels)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -139,6 +139,7 @@ def test_a_real_signal_in_the_middle_of_a_step(data):
         assert model.objective_ <= 100
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_a_killed_run_resumes_to_the_same_result(tmp_path, start_process):
     """Killed at three random moments, and resumed: the result of an uninterrupted run."""

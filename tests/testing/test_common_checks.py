@@ -14,14 +14,21 @@ from tacit.learners.learner import Learner
 from tacit.oracle import Problem
 
 
+def seeds(short, long):
+    """How many random examples are drawn in the short and in the long run."""
+    return pytest.mark.parametrize("seeds", [short, pytest.param(long, marks=pytest.mark.long)])
+
+
+@seeds(10, long=25)
 @pytest.mark.parametrize("problem", testing.problems(), ids=repr)
-def test_problem_equals_its_enumeration(problem):
-    testing.check_problem(problem, seeds=25)
+def test_problem_equals_its_enumeration(problem, seeds):
+    testing.check_problem(problem, seeds)
 
 
+@seeds(1, long=3)
 @pytest.mark.parametrize("solver", testing.solvers(), ids=repr)
-def test_solver_certifies_the_optimum(solver):
-    testing.check_solver(solver)
+def test_solver_certifies_the_optimum(solver, seeds):
+    testing.check_solver(solver, seeds)
 
 
 KINDS = {"StructuredSVM", "LatentSVM", "HiddenCRF"}

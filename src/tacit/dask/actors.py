@@ -21,8 +21,8 @@ from tacit.dask.sources import Source, walk
 from tacit.data.arrays import Array
 from tacit.data.table import MAX_RESIDENT, Table
 from tacit.oracle import Oracle
-from tacit.oracle.capabilities import SumsDifferences, capability
-from tacit.oracle.contracts import take_code
+from tacit.oracle.capabilities import SumsDifferences
+from tacit.oracle.contracts import capability, take_code
 from tacit.problems.views import Moments, sum_moments
 from tacit.runtime.threads import one_blas_thread
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.dask.actors import Actors, Answer, Question, Span, TaskPart, moments_of
 from tacit.dask.sources import Description, Source, describe, read_sources
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, combine_crc32
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shard_folder import Manifest
@@ -23,7 +23,6 @@ from tacit.data.table import Table
 from tacit.learners.learner import Learner
 from tacit.oracle import Assignment, CapabilityError, Oracle, code_offsets
 from tacit.oracle.capabilities import LivesOnWorkers
-from tacit.oracle.digests import combine_crc32
 from tacit.oracle.sharing import Batch, add_in_order, join_arrays
 from tacit.problems.views import Moments
 from tacit.runtime.blocks import BlockOracle, RowBlocks, block_cuts

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, check_offsets, first_non_finite
+from tacit.data.arrays import Array, check_offsets, combine_crc32, first_non_finite
 from tacit.data.parameters import shorten
 from tacit.data.shard_folder import Piece, as_rows, kind_of, open_part, read_manifest
 from tacit.data.shards import Shards
 from tacit.data.table import MappedArray, Table
-from tacit.oracle.digests import combine_crc32
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.descent import Descent, Iteration, LatentState
@@ -20,7 +20,6 @@ from tacit.learners.iterative_latent_svm import Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import Problem, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, MeasuresHidden, MovesPosteriors, SplitsCodes, SumsOutputs
-from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty
 from tacit.runtime.blocks import cache_answers
 from tacit.solvers import Solver

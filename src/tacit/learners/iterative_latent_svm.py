@@ -7,13 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, checksum
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import measures_hidden, require
 from tacit.oracle.capabilities import MeasuresHidden
-from tacit.oracle.digests import checksum
 from tacit.runtime.blocks import cache_answers
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import number, random_numbers, shorten, switch, whole_number
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import (
@@ -36,7 +36,6 @@ from tacit.oracle import (
     require,
 )
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, WeighsSamples
-from tacit.oracle.digests import checksum
 from tacit.penalties import Penalty, without_bounds
 from tacit.runtime import Status, parallel
 from tacit.runtime.blocks import cache_answers

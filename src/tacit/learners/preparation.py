@@ -28,7 +28,8 @@ from tacit.data.parameters import (
 )
 from tacit.data.ragged import Ragged
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, completes_labels, has_long_codes, require
-from tacit.oracle.capabilities import ChecksItself, Need
+from tacit.oracle.capabilities import ChecksItself
+from tacit.oracle.contracts import Need
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.runtime import Status
 from tacit.runtime.checkpoint import Checkpoint

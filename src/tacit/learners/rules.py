@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.oracle import Oracle, capability, has_hidden_states, has_long_codes
-from tacit.oracle.capabilities import Need, ScoresEntropy, ScoresLabels, SumsParts
+from tacit.oracle.capabilities import ScoresEntropy, ScoresLabels, SumsParts
+from tacit.oracle.contracts import Need
 
 
 class Rule(Protocol):

@@ -37,7 +37,8 @@ from tacit.oracle import (
     hidden_values,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs, Need
+from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs
+from tacit.oracle.contracts import Need
 from tacit.runtime import Status, parallel
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 

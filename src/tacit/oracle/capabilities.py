@@ -9,27 +9,21 @@ in ``lacks``. The decorators of `tacit.oracle.sharing` say how a method is share
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
-from inspect import get_annotations
-from typing import Any, NamedTuple, Protocol, TypeVar, cast, overload
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.oracle.contracts import (
     Assignment,
-    CapabilityError,
     Oracle,
+    capability,
     completes_labels,
     has_long_codes,
     loss_needs_hidden,
+    member_names,
 )
 from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
-
-P = TypeVar("P")
-
-Need = type | Callable[..., Any]
-"""A protocol, or one method of a protocol, such as ``Oracle.augmented``."""
 
 
 class Expectations(NamedTuple):
@@ -102,22 +96,6 @@ class GivesPosteriors(Oracle, Protocol):
         """(states of the rows, n_labels): P(y, h | x_i) ∝ exp(power·s(y, h)) of every cell."""
 
 
-def join_expected_losses(parts: Sequence[tuple[Array, Array | None]]) -> tuple[Array, Array | None]:
-    sums = [features for _, features in parts if features is not None]
-    return join_arrays([losses for losses, _ in parts]), add_in_order(sums) if sums else None
-
-
-class ExpectsLosses(Oracle, Protocol):
-    """The loss that a random output would have."""
-
-    @batch(join_expected_losses, per_row=("coef",))
-    def expected_losses(
-        self, w: Array, rows: Rows = None, *, coef: Array | None = None, power: float = 1.0
-    ) -> tuple[Array, Array | None]:
-        """E[ℓ_i] of every row under ``p ∝ exp(power·s)`` over all outputs, and the gradient of ``Σ coef_i E[ℓ_i]``;
-        None for that where there is no ``coef``."""
-
-
 class Slacks(NamedTuple):
     """What `ScoresEntropy.renyi_slacks` returns: ξ_i and its rival label per row, and ``Σ_i coef_i ∂ξ_i``."""
 
@@ -137,10 +115,6 @@ class ScoresEntropy(Oracle, Protocol):
     @batch(join_arrays)
     def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
         """(rows, n_labels): R_α(y), −inf for a label without any hidden value. 0 < α ≤ ∞."""
-
-    @batch(join_arrays)
-    def renyi_weights(self, w: Array, alpha: float, rows: Rows = None) -> Array:
-        """(states of the rows, n_labels): the weights c(h) of the gradients of R_α(y), which is Σ_h c(h) Ψ(y, h)."""
 
     @batch(join_slacks, per_row=("coef",))
     def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
@@ -206,6 +180,19 @@ class VisitsCells(ListsOutputs, Protocol):
 
     def label_losses(self, rows: Rows, starts: Array) -> Array:
         """(n, labels): the loss of every label; where it depends on the hidden value, the highest."""
+
+
+class ScoresCells(ListsOutputs, Protocol):
+    """The linear maps behind the scores of cells: what dual variables on cells are moved by."""
+
+    def scores(self, w: Array, rows: Rows = None) -> Array:
+        """(n_labels, states of the rows): the score of every cell."""
+
+    def adjoint(self, V: Array, rows: Rows = None) -> Array:
+        """Σ over cells of V[label, state] Ψ(cell)."""
+
+    def loss_rows(self) -> tuple[Array, Array]:
+        """The loss by state: ``table[column[state], label]``."""
 
 
 class SumsParts(Oracle, Protocol):
@@ -343,7 +330,7 @@ class KeepsDual(Oracle, Protocol):
     """Dual variables on outputs, which `tacit.solvers.FrankWolfe` moves sample by sample."""
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> Any:
-        """A `tacit.oracle.dual.Dual` of the task with these c_i and targets, at ``start`` where that fits."""
+        """A `tacit.oracle.task.Dual` of the task with these c_i and targets, at ``start`` where that fits."""
 
 
 class OnlinePass(NamedTuple):
@@ -462,14 +449,6 @@ class LivesOnWorkers(Oracle, Protocol):
         """The same oracle with these rows."""
 
 
-class AdvisesUsers(Oracle, Protocol):
-    """An oracle that knows what a user can do where it lacks something."""
-
-    @property
-    def remedy(self) -> str:
-        """What to give or use instead."""
-
-
 class CountsOperations(Oracle, Protocol):
     """An oracle that knows what a pass costs."""
 
@@ -478,70 +457,10 @@ class CountsOperations(Oracle, Protocol):
         """Multiplications per pass over all samples, roughly: they decide into how many blocks the rows are cut."""
 
 
-def capability(oracle: object, protocol: type[P]) -> P | None:
-    """The oracle, typed as the protocol, if it offers all that the protocol adds to `tacit.oracle.Oracle`; else None.
-
-    >>> from tacit import problems, testing
-    >>> oracle = testing.example_task(problems.Multiclass()).oracle
-    >>> capability(oracle, SumsOutputs) is oracle, capability(oracle, MovesJointly) is None
-    (True, True)
-    """
-    return None if missing_methods(oracle, [protocol]) else cast(P, oracle)
-
-
-@overload
-def require(user: str, problem: object, oracle: object, needs: type[P], instead: str = "") -> P: ...
-
-
-@overload
-def require(user: str, problem: object, oracle: object, needs: Iterable[Need], instead: str = "") -> Oracle: ...
-
-
-def require(user: str, problem: object, oracle: Any, needs: Any, instead: str = "") -> Any:
-    """The oracle, if it offers what is needed; else a `CapabilityError` that names user, problem and what is missing.
-
-    ``needs`` is a protocol, and the oracle is then typed as that, or a list of protocols and of single methods of them.
-
-    >>> require("MinEntropySVM", "Coreference", object(), ScoresLabels, instead="use LatentSVM")
-    Traceback (most recent call last):
-    ...
-    tacit.oracle.contracts.CapabilityError: MinEntropySVM needs `label_scores` and `best_under`, which Coreference \
-does not offer; use LatentSVM
-    """
-    missing = " and ".join(
-        f"`{name}`" for name in missing_methods(oracle, [needs] if isinstance(needs, type) else needs)
-    )
-    if missing:
-        name = problem if isinstance(problem, str) else type(problem).__name__
-        adviser = capability(oracle, AdvisesUsers)
-        instead = instead or (
-            f"add {missing} to the oracle that {name}.bind returns" if adviser is None else adviser.remedy
-        )
-        raise CapabilityError(f"{user} needs {missing}, which {name} does not offer; {instead}")
-    return oracle
-
-
-def missing_methods(oracle: object, needs: Iterable[Need]) -> list[str]:
-    """The names of what an oracle does not offer, each once."""
-    lacked = {name for need in getattr(oracle, "lacks", ()) for name in _names(need)}
-    wanted = dict.fromkeys(name for need in needs for name in _names(need))
-    return [name for name in wanted if name in lacked or not hasattr(oracle, name)]
-
-
-@cache
-def _names(need: Need) -> tuple[str, ...]:
-    """The names of a method, or of all that a protocol adds to those of every oracle."""
-    if not isinstance(need, type):
-        return (need.__name__,)
-    kinds = [kind for kind in need.__mro__ if kind is need or kind not in (*Oracle.__mro__, need)]
-    found = (name for kind in kinds for name in (*vars(kind), *get_annotations(kind)))
-    return tuple(dict.fromkeys(name for name in found if not name.startswith("_")))
-
-
 _PROTOCOLS = [kind for kind in list(vars().values()) if isinstance(kind, type) and Oracle in kind.__mro__]
 
 DECLARED: Mapping[str, Sharing] = {
-    name: getattr(getattr(kind, name, None), "sharing", None) for kind in _PROTOCOLS for name in _names(kind)
+    name: getattr(getattr(kind, name, None), "sharing", None) for kind in _PROTOCOLS for name in member_names(kind)
 }
 """How every member of the protocols above and of `Oracle` is shared."""
 

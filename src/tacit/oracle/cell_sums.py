@@ -1,17 +1,19 @@
-"""Sums over cells (label, state): log-partitions, posteriors, expected losses, Rényi scores, block by block."""
+"""Sums over cells (label, state): log-partitions, posteriors, Rényi scores, losses measured against posteriors."""
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows
 from tacit.oracle import cells
 from tacit.oracle.capabilities import Expectations, Slacks, Visit
-from tacit.oracle.losses import LossTable
+from tacit.oracle.cells import take_rows
+from tacit.oracle.losses import LossTable, PairLoss, Reference
 from tacit.oracle.renyi import renyi_cells, renyi_weights, rule_out
 
 NOTHING = np.empty(0, dtype=bool)
@@ -27,7 +29,11 @@ class CellSums(ABC):
     n_params: int
     n_labels: int
     offsets: Array
+    _labels: Array | None
     _hidden: Array
+    _hidden_loss: PairLoss | None
+    _losses: LossTable | None
+    _sizes: Array
 
     @abstractmethod
     def adjoint(self, V: Array, rows: Rows = None) -> Array: ...
@@ -49,6 +55,12 @@ class CellSums(ABC):
 
     @abstractmethod
     def _allowed_states(self, rows: Rows) -> Array: ...
+
+    @abstractmethod
+    def _measured(self, reference: Reference) -> LossTable: ...
+
+    @abstractmethod
+    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]: ...
 
     @abstractmethod
     def _loss_table(self) -> LossTable: ...
@@ -82,7 +94,7 @@ class CellSums(ABC):
         features = np.zeros(self.n_params) if has_features else None
         needs_label = label is not None or truth is not None
         labels = self._known_labels(rows) if needs_label else np.zeros(n, np.int64)
-        known = _take(self._hidden, rows)
+        known = take_rows(self._hidden, rows)
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
             V = np.zeros_like(scores)
@@ -111,7 +123,7 @@ class CellSums(ABC):
         """See `tacit.oracle.capabilities.GivesPosteriors`."""
         is_true = labels is None
         labels = self._known_labels(rows) if labels is None else np.asarray(labels, dtype=np.int64)
-        known = _take(self._hidden, rows) if is_true else np.full(labels.size, -1)
+        known = take_rows(self._hidden, rows) if is_true else np.full(labels.size, -1)
         parts = [np.empty(0)]
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
@@ -134,25 +146,15 @@ class CellSums(ABC):
             parts.append(V.T)
         return np.concatenate(parts)
 
-    def expected_losses(
-        self, w: Array, rows: Rows = None, *, coef: Array | None = None, power: float = 1.0
-    ) -> tuple[Array, Array | None]:
-        """See `tacit.oracle.capabilities.ExpectsLosses`."""
-        expected = np.empty(self._count(rows))
-        total = None if coef is None else np.zeros(self.n_params)
+    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
+        """See `tacit.oracle.capabilities.ScoresLabels`."""
+        value = np.empty((self._count(rows), self.n_labels))
         for out, part, starts in self._blocks(rows):
             scores = self._scored(w, part, starts)
-            P, log = np.empty(scores.shape), np.empty(starts.size - 1)
-            cells.subtract_highest(scores, starts, power, log, P)
-            np.exp(P, out=P)
-            cells.weigh_cells(starts, np.ones(starts.size - 1), log, P)
-            losses = self._cell_losses(part, starts)
-            firsts = starts[:-1] - starts[0]
-            expected[out] = np.add.reduceat((P * losses).sum(axis=0), firsts)
-            if coef is not None and total is not None:
-                away = losses - np.repeat(expected[out], np.diff(starts))
-                total += self.adjoint(P * away * np.repeat(power * coef[out], np.diff(starts)), part)
-        return expected, total
+            cells.best_by_label(scores, starts, value[out])
+            if np.isfinite(power):
+                cells.sum_by_label(scores, starts, power, value[out])
+        return value
 
     def renyi_scores(self, w: Array, alpha: float, rows: Rows = None) -> Array:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
@@ -160,14 +162,6 @@ class CellSums(ABC):
         for out, part, starts in self._blocks(rows):
             values[out] = renyi_cells(self._scored(w, part, starts), starts, alpha).values
         return values
-
-    def renyi_weights(self, w: Array, alpha: float, rows: Rows = None) -> Array:
-        """See `tacit.oracle.capabilities.ScoresEntropy`."""
-        parts = [np.empty((0, self.n_labels))]
-        for _, part, starts in self._blocks(rows):
-            found = renyi_cells(self._scored(w, part, starts), starts, alpha)
-            parts.append(renyi_weights(found, starts, np.ones(found.values.shape)).T)
-        return np.concatenate(parts)
 
     def renyi_slacks(self, w: Array, coef: Array, alpha: float, rows: Rows = None) -> Slacks:
         """See `tacit.oracle.capabilities.ScoresEntropy`."""
@@ -182,13 +176,56 @@ class CellSums(ABC):
                 features += self.adjoint(renyi_weights(found, starts, choice[2]), part)
         return Slacks(values, rivals, features)
 
+    def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
+        """The same data, the loss measured against the hidden values of these outputs, or averaged over a
+        distribution of them (see `hidden_posterior`); what is known stays known."""
+        if self._hidden_loss is None:
+            return self
+        if (code is None) == (posterior is None):
+            raise ValueError("a loss is measured against a code or against a posterior: give one of the two")
+        states = self._hidden if code is None else self.split(code)[1]
+        if posterior is not None and np.shape(posterior) != (self.offsets[-1],):
+            raise ValueError(f"a posterior of shape {np.shape(posterior)} for {self.offsets[-1]} states")
+        view = copy.copy(self)
+        view._losses = self._measured(Reference(states, None, posterior))
+        return view
+
+    def losses_of(self, code: Array) -> Array:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        loss, labels = self._pair_loss()
+        return loss.of_outputs(self.n_labels, self.offsets, labels, self.split(code))
+
+    def spread(self, posterior: Array) -> tuple[Array, Array]:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        loss, labels = self._pair_loss()
+        slope = loss.spread(self.n_labels, self.offsets, labels, posterior)
+        return 0.5 * np.add.reduceat(posterior * slope, self.offsets[:-1]), slope
+
+    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
+        """See `tacit.oracle.capabilities.MovesPosteriors`."""
+        labels, sizes = self._known_labels(None), self._sizes
+        mean = np.add.reduceat(posterior * values, self.offsets[:-1])
+        weights = np.repeat(coef, sizes) * posterior * (values - np.repeat(mean, sizes))
+        total = np.zeros(self.n_params)
+        for out, part, starts in self._blocks(None):
+            own = weights[starts[0] : starts[-1]]
+            V = np.zeros((self.n_labels, own.size))
+            V[np.repeat(labels[out], np.diff(starts)), np.arange(own.size)] = own
+            total += self.adjoint(V, part)
+        return total
+
+    def _pair_loss(self) -> tuple[PairLoss, Array]:
+        if self._hidden_loss is None or self._labels is None:
+            raise ValueError("the loss does not depend on the hidden value, or these samples were bound without y")
+        return self._hidden_loss, self._known_labels(None)
+
     def possible_scores(self, w: Array, rows: Rows, starts: Array) -> Array:
         """The scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
         return self.rule_out(self._scored(w, rows, starts), rows, starts)
 
     def rule_out(self, scores: Array, rows: Rows, starts: Array) -> Array:
         """These scores of a block, −inf for cells of the true label whose state is known not to be the true one."""
-        given, allowed = _take(self._hidden, rows), self._allowed_states(rows)
+        given, allowed = take_rows(self._hidden, rows), self._allowed_states(rows)
         if allowed.size or (given >= 0).any():
             rule_out(scores, starts, self._known_labels(rows), given, allowed)
         return scores
@@ -197,15 +234,9 @@ class CellSums(ABC):
         """(n, labels): the loss of every label; where it depends on the hidden value, the highest."""
         table, column = self._loss_table()
         if column is not None:
-            return np.ascontiguousarray(table[:, _take(column, rows)].T)
+            return np.ascontiguousarray(table[:, take_rows(column, rows)].T)
         own = table[:, self.states(rows)]
         return np.maximum.reduceat(own, starts[:-1] - starts[0], axis=1).T
-
-    def _cell_losses(self, rows: Rows, starts: Array) -> Array:
-        table, column = self._loss_table()
-        if column is None:
-            return np.asarray(table[:, self.states(rows)])
-        return np.repeat(table[:, _take(column, rows)], np.diff(starts), axis=1)
 
 
 def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> tuple[Array, Array, Array]:
@@ -232,7 +263,3 @@ def choose_rivals(scores: Array, losses: Array, labels: Array, coef: Array) -> t
     weights = ties * (coef / np.maximum(ties.sum(axis=1), 1))[:, None]
     weights[places, labels] = np.where(is_active, -coef, 0.0)
     return np.maximum(slack, 0.0), rivals, weights
-
-
-def _take(values: Array, rows: Rows) -> Array:
-    return values if rows is None else values[rows]

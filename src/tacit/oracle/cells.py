@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, Rows
 from tacit.data.kernels import kernel
+from tacit.data.parameters import even_table, shorten
 
 
 @kernel
@@ -268,3 +270,25 @@ def weigh_states(
         for j in range(first, last):
             if allowed.size == 0 or allowed[j]:
                 into[j] += coef[i] * math.exp(power * (row[j] - top)) / total
+
+
+def one_coef_each(coef: Any, n: int) -> Array:
+    """One coefficient for each of n samples, as kernels read them."""
+    each: Array = np.ascontiguousarray(coef, dtype=np.float64)
+    if each.shape != (n,):
+        raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
+    return each
+
+
+def label_positions(labels: Any, n: int, n_labels: int) -> Array:
+    """The positions of the labels of n samples among the classes, as kernels read them."""
+    places = even_table("labels", labels)
+    is_whole = places.dtype.kind in "iu" and places.shape == (n,)
+    if not is_whole or not ((places >= 0) & (places < n_labels)).all():
+        raise ValueError(f"labels are {n} positions among {n_labels} classes, got {shorten(labels)}")
+    return places.astype(np.int64)
+
+
+def take_rows(values: Array, rows: Rows) -> Array:
+    """The entries of these samples."""
+    return values if rows is None else values[rows]

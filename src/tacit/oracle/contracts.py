@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn, Protocol, Self
+from functools import cache
+from inspect import get_annotations
+from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +17,11 @@ from tacit.data.arrays import Array, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
+
+P = TypeVar("P")
+
+Need = type | Callable[..., Any]
+"""A protocol, or one method of a protocol, such as ``Oracle.augmented``."""
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -182,6 +189,80 @@ def take_code(oracle: Oracle, code: Array, rows: Rows) -> Array:
     return np.asarray(code[places_of(offsets, rows)])
 
 
+def capability(oracle: object, protocol: type[P]) -> P | None:
+    """The oracle, typed as the protocol, if it offers all that the protocol adds to `tacit.oracle.Oracle`; else None.
+
+    >>> from tacit import problems, testing
+    >>> from tacit.oracle.capabilities import MovesJointly, SumsOutputs
+    >>> oracle = testing.example_task(problems.Multiclass()).oracle
+    >>> capability(oracle, SumsOutputs) is oracle, capability(oracle, MovesJointly) is None
+    (True, True)
+    """
+    return None if missing_methods(oracle, [protocol]) else cast(P, oracle)
+
+
+@overload
+def require(user: str, problem: object, oracle: object, needs: type[P], instead: str = "") -> P: ...
+
+
+@overload
+def require(user: str, problem: object, oracle: object, needs: Iterable[Need], instead: str = "") -> Oracle: ...
+
+
+def require(user: str, problem: object, oracle: Any, needs: Any, instead: str = "") -> Any:
+    """The oracle, if it offers what is needed; else a `CapabilityError` that names user, problem and what is missing.
+
+    ``needs`` is a protocol, and the oracle is then typed as that, or a list of protocols and of single methods of them.
+
+    >>> from tacit.oracle.capabilities import ScoresLabels
+    >>> require("MinEntropySVM", "Coreference", object(), ScoresLabels, instead="use LatentSVM")
+    Traceback (most recent call last):
+    ...
+    tacit.oracle.contracts.CapabilityError: MinEntropySVM needs `label_scores` and `best_under`, which Coreference \
+does not offer; use LatentSVM
+    """
+    missing = " and ".join(
+        f"`{name}`" for name in missing_methods(oracle, [needs] if isinstance(needs, type) else needs)
+    )
+    if missing:
+        name = problem if isinstance(problem, str) else type(problem).__name__
+        adviser = capability(oracle, AdvisesUsers)
+        instead = instead or (
+            f"add {missing} to the oracle that {name}.bind returns" if adviser is None else adviser.remedy
+        )
+        raise CapabilityError(f"{user} needs {missing}, which {name} does not offer; {instead}")
+    return oracle
+
+
+def missing_methods(oracle: object, needs: Iterable[Need]) -> list[str]:
+    """The names of what an oracle does not offer, each once."""
+    lacked = {name for need in getattr(oracle, "lacks", ()) for name in member_names(need)}
+    wanted = dict.fromkeys(name for need in needs for name in member_names(need))
+    return [name for name in wanted if name in lacked or not hasattr(oracle, name)]
+
+
+@cache
+def member_names(need: Need) -> tuple[str, ...]:
+    """The names of a method, or of all that a protocol adds to those of every oracle."""
+    if not isinstance(need, type):
+        return (need.__name__,)
+    kinds = [kind for kind in need.__mro__ if kind is need or kind not in (*Oracle.__mro__, need)]
+    found = (name for kind in kinds for name in (*vars(kind), *get_annotations(kind)))
+    return tuple(dict.fromkeys(name for name in found if not name.startswith("_")))
+
+
+class CapabilityError(TypeError):
+    """A learner or solver needs a method that the problem's oracle does not offer."""
+
+
+class AdvisesUsers(Oracle, Protocol):
+    """An oracle that knows what a user can do where it lacks something."""
+
+    @property
+    def remedy(self) -> str:
+        """What to give or use instead."""
+
+
 def code_offsets(oracle: Oracle) -> Array | None:
     """`Oracle.code_offsets`; None, for one integer per sample, where the oracle does not say."""
     offsets: Array | None = getattr(oracle, "code_offsets", None)
@@ -286,7 +367,3 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     def variants(cls) -> list[Self]:
         """The settings that the common tests run through."""
         return [cls()]
-
-
-class CapabilityError(TypeError):
-    """A learner or solver needs a method that the problem's oracle does not offer."""

@@ -12,15 +12,15 @@ import numpy as np
 
 from tacit.data.arrays import Array, Rows, places_of, smallest_integers, span, states_of
 from tacit.data.labels import find_labels, reject_unknown
-from tacit.data.parameters import even_table, shorten
+from tacit.data.parameters import shorten
 from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cell_sums import NOTHING, CellSums
+from tacit.oracle.cells import label_positions, one_coef_each, take_rows
 from tacit.oracle.contracts import TARGET, Assignment, Oracle
-from tacit.oracle.dual import CellDual
-from tacit.oracle.hidden_loss import PairLoss, Reference
 from tacit.oracle.known_hidden import KnownHidden, check_hidden
-from tacit.oracle.losses import LossTable, checked_losses
+from tacit.oracle.losses import LossTable, PairLoss, Reference, checked_losses
+from tacit.oracle.task import CellDual
 
 
 class _Block(NamedTuple):
@@ -107,49 +107,6 @@ class EnumerableOracle(CellSums):
             view._losses = self._measured(Reference(view._hidden, view._allowed))
         return view
 
-    def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
-        """The same data, the loss measured against the hidden values of these outputs, or averaged over a
-        distribution of them (see `hidden_posterior`); what is known stays known."""
-        if self._hidden_loss is None:
-            return self
-        if (code is None) == (posterior is None):
-            raise ValueError("a loss is measured against a code or against a posterior: give one of the two")
-        states = self._hidden if code is None else self.split(code)[1]
-        if posterior is not None and np.shape(posterior) != (self.offsets[-1],):
-            raise ValueError(f"a posterior of shape {np.shape(posterior)} for {self.offsets[-1]} states")
-        view = copy.copy(self)
-        view._losses = self._measured(Reference(states, None, posterior))
-        return view
-
-    def losses_of(self, code: Array) -> Array:
-        """See `tacit.oracle.capabilities.MovesPosteriors`."""
-        loss, labels = self._pair_loss()
-        return loss.of_outputs(self.n_labels, self.offsets, labels, self.split(code))
-
-    def spread(self, posterior: Array) -> tuple[Array, Array]:
-        """See `tacit.oracle.capabilities.MovesPosteriors`."""
-        loss, labels = self._pair_loss()
-        slope = loss.spread(self.n_labels, self.offsets, labels, posterior)
-        return 0.5 * np.add.reduceat(posterior * slope, self.offsets[:-1]), slope
-
-    def posterior_slope(self, posterior: Array, values: Array, coef: Array) -> Array:
-        """See `tacit.oracle.capabilities.MovesPosteriors`."""
-        labels, sizes = self._known_labels(None), self._sizes
-        mean = np.add.reduceat(posterior * values, self.offsets[:-1])
-        weights = np.repeat(coef, sizes) * posterior * (values - np.repeat(mean, sizes))
-        total = np.zeros(self.n_params)
-        for out, part, starts in self._blocks(None):
-            own = weights[starts[0] : starts[-1]]
-            V = np.zeros((self.n_labels, own.size))
-            V[np.repeat(labels[out], np.diff(starts)), np.arange(own.size)] = own
-            total += self.adjoint(V, part)
-        return total
-
-    def _pair_loss(self) -> tuple[PairLoss, Array]:
-        if self._hidden_loss is None or self._labels is None:
-            raise ValueError("the loss does not depend on the hidden value, or these samples were bound without y")
-        return self._hidden_loss, self._known_labels(None)
-
     def _measured(self, reference: Reference) -> LossTable:
         if self._labels is None or self._hidden_loss is None:
             raise ValueError("a loss on the hidden value is measured against labels: bind with y")
@@ -198,7 +155,7 @@ class EnumerableOracle(CellSums):
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         n = labels.size
-        known = _take(self._hidden, rows)
+        known = take_rows(self._hidden, rows)
         preferred = np.full(n, -1) if prefer is None else self._preferred_states(prefer, labels, rows)
         state, value = np.empty(n, np.int64), np.empty(n)
         for out, part, starts in self._blocks(rows):
@@ -292,16 +249,6 @@ class EnumerableOracle(CellSums):
             value[out] = scores[label[out], starts[:-1] - starts[0] + state[out]]
         return value
 
-    def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
-        """See `tacit.oracle.capabilities.ScoresLabels`."""
-        value = np.empty((self._count(rows), self.n_labels))
-        for out, part, starts in self._blocks(rows):
-            scores = self._scored(w, part, starts)
-            cells.best_by_label(scores, starts, value[out])
-            if np.isfinite(power):
-                cells.sum_by_label(scores, starts, power, value[out])
-        return value
-
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         """See `tacit.oracle.capabilities.ScoresLabels`."""
         open_ = np.full(self._count(rows), -1)
@@ -316,8 +263,8 @@ class EnumerableOracle(CellSums):
         label, state = self.split(code, rows)
         table, column = self._loss_table()
         if column is not None:
-            return np.asarray(table.take(label * table.shape[1] + _take(column, rows)))
-        return np.asarray(table[label, _take(self.offsets[:-1], rows) + state])
+            return np.asarray(table.take(label * table.shape[1] + take_rows(column, rows)))
+        return np.asarray(table[label, take_rows(self.offsets[:-1], rows) + state])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         label, state = self.split(code, rows)
@@ -333,7 +280,7 @@ class EnumerableOracle(CellSums):
         labels = np.asarray(labels)
         found = find_labels(self.classes, labels)
         reject_unknown(found, self.classes, labels)
-        sizes = _take(np.diff(self.offsets), rows)
+        sizes = take_rows(np.diff(self.offsets), rows)
         state = np.zeros(found.size, np.int64)
         if self.has_hidden and hidden is not None:
             state = check_hidden(hidden, sizes)
@@ -394,13 +341,13 @@ class EnumerableOracle(CellSums):
         n = self._count(rows)
         label, state, value = np.empty(n, np.int64), np.zeros(n, np.int64), np.empty(n)
         if not self.has_hidden and losses.column is not None and anchor is None and not rivals:
-            columns = _take(losses.column, rows)
+            columns = take_rows(losses.column, rows)
             for out, part, starts in self._blocks(rows):
                 cells.best_labels(self._scored(w, part, starts), losses.table, columns[out], label[out], value[out])
             return Assignment(self._join(label, state), value)
         left_out = self._known_labels(rows) if rivals else np.full(n, -1)
         table, column = losses
-        columns = left_out if column is None else _take(column, rows)
+        columns = left_out if column is None else take_rows(column, rows)
         anchors = value if anchor is None else anchor
         for out, part, starts in self._blocks(rows):
             cells.best_cells(
@@ -448,7 +395,7 @@ class EnumerableOracle(CellSums):
     def _known_labels(self, rows: Rows) -> Array:
         if self._labels is None:
             raise ValueError("these samples were bound without labels: bind(X, y, ...) with y to impute or compare")
-        labels = _take(self._labels, rows)
+        labels = take_rows(self._labels, rows)
         unseen = np.flatnonzero(labels >= self.n_labels)
         if unseen.size:
             i = np.arange(self.n_samples)[slice(None) if rows is None else rows][unseen[0]]
@@ -467,7 +414,7 @@ class EnumerableOracle(CellSums):
     def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         """Labels (positions among the classes) and states of a code of these rows, checked: kernels index by them."""
         code = np.asarray(code, dtype=np.int64)
-        sizes = _take(self._sizes, rows)
+        sizes = take_rows(self._sizes, rows)
         if code.shape != sizes.shape:
             raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
         label, state = np.empty(code.size, np.int64), np.empty(code.size, np.int64)
@@ -494,24 +441,3 @@ class EnumerableOracle(CellSums):
         code = np.empty(label.size, self._code_type)
         cells.join_codes(label, state, self.n_labels, code)
         return code
-
-
-def one_coef_each(coef: Any, n: int) -> Array:
-    """One coefficient for each of n samples, as kernels read them."""
-    each: Array = np.ascontiguousarray(coef, dtype=np.float64)
-    if each.shape != (n,):
-        raise ValueError(f"coefficients of shape {each.shape} for {n} samples; give one each")
-    return each
-
-
-def label_positions(labels: Any, n: int, n_labels: int) -> Array:
-    """The positions of the labels of n samples among the classes, as kernels read them."""
-    places = even_table("labels", labels)
-    is_whole = places.dtype.kind in "iu" and places.shape == (n,)
-    if not is_whole or not ((places >= 0) & (places < n_labels)).all():
-        raise ValueError(f"labels are {n} positions among {n_labels} classes, got {shorten(labels)}")
-    return places.astype(np.int64)
-
-
-def _take(values: Array, rows: Rows) -> Array:
-    return values if rows is None else values[rows]

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.oracle import Plane, Task, take_code
-from tacit.oracle.dual import Dual
+from tacit.oracle.task import Dual
 from tacit.solvers.bundle import overflow_error
 
 MAX_NUMBERS = 1 << 24

@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from tacit.data.arrays import Array
 from tacit.data.parameters import switch, whole_number
 from tacit.oracle import TARGET, Oracle, Plane, Task
-from tacit.oracle.capabilities import KeepsDual, capability
-from tacit.oracle.dual import Dual
+from tacit.oracle.capabilities import KeepsDual
+from tacit.oracle.contracts import capability
+from tacit.oracle.task import Dual
 from tacit.runtime.archive import StorageError
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.block_planes import BlockPlanes

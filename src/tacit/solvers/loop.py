@@ -16,7 +16,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, whole_number
 from tacit.oracle import Task
-from tacit.oracle.capabilities import Need
+from tacit.oracle.contracts import Need
 from tacit.runtime import Progress, Status, run
 from tacit.runtime.checkpoint import Checkpoint
 

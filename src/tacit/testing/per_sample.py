@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.oracle import Example, Oracle
-from tacit.oracle.capabilities import missing_methods
+from tacit.oracle.contracts import missing_methods
 from tacit.problems import PerSample
 from tacit.problems.per_sample.function_calls import unknown
 from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of

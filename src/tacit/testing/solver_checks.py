@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tacit.oracle.capabilities import missing_methods
+from tacit.oracle.contracts import missing_methods
 from tacit.solvers import Solver, Status, minimise
 from tacit.testing.discovery import problems
 from tacit.testing.enumeration import Enumeration, assert_that, example_task

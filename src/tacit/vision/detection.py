@@ -14,13 +14,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.decomposition import PCA
 
-from tacit.data.arrays import Array, Rows, is_table, span, states_of
+from tacit.data.arrays import Array, Rows, checksum, is_table, span, states_of
 from tacit.data.labels import read_classes
 from tacit.data.parameters import one_of, shorten, switch, whole_number
 from tacit.oracle import EnumerableOracle, Example, LossTable, PairLoss, Schema
-from tacit.oracle.digests import checksum
-from tacit.oracle.hidden_loss import Reference
 from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.losses import Reference
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.classes.problem import ClassProblem
 from tacit.problems.row_sums import add_rows

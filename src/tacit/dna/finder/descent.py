@@ -13,7 +13,8 @@ from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.motif.sites import MotifSites
 from tacit.learners import LatentSVM
-from tacit.oracle.capabilities import ScoresLabels, require
+from tacit.oracle.capabilities import ScoresLabels
+from tacit.oracle.contracts import require
 from tacit.runtime import Status, parallel
 from tacit.runtime.loop import Deadline
 

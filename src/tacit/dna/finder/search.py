@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import is_positive, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.finder.descent import Descended, descend, polish
@@ -18,7 +18,6 @@ from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sit
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.words import enriched_words, unexplained_words
 from tacit.oracle import Schema
-from tacit.oracle.digests import checksum
 from tacit.runtime import Progress, Status
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 from tacit.runtime.loop import Deadline

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
@@ -18,8 +18,7 @@ from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import orient, turn
 from tacit.dna.words import Pieces, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.cells import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden
 
 

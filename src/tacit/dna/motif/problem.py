@@ -19,7 +19,7 @@ from tacit.dna.motif.oracle import Layout, MotifOracle
 from tacit.dna.motif.sharded import ShardedMotifOracle, flips
 from tacit.dna.sequences import check_letters, check_shard_letters, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
-from tacit.oracle.hidden_loss import by_kind
+from tacit.oracle.losses import by_kind
 from tacit.problems.costs import class_losses, read_costs
 
 LONGEST_WORD = 8

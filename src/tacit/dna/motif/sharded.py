@@ -7,14 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, states_of
+from tacit.data.arrays import Array, Rows, checksum, states_of
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.dna.letters import letter_codes
 from tacit.dna.motif.oracle import MotifOracle
 from tacit.dna.sequences import orient
 from tacit.oracle import CapabilityError
-from tacit.oracle.digests import checksum
 from tacit.problems.classes.blocks import cut_samples
 
 LETTERS_AT_A_TIME = 1 << 22

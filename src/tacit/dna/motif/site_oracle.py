@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
@@ -19,8 +19,7 @@ from tacit.dna.sequences import orient
 from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import checked_losses
 

@@ -15,14 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array
+from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Weights
 from tacit.oracle import capability, has_hidden_states, require
 from tacit.oracle.capabilities import ClustersParts, LearnsOnline, ProposesStarts
-from tacit.oracle.digests import checksum
 
 INIT_SCALE = 0.1
 """Standard deviation of the first weights, in units of the mean c_i: less than what one sample moves."""

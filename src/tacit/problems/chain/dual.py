@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.oracle.dual import VISIT_STEPS, Dual, Mean
+from tacit.oracle.task import VISIT_STEPS, Dual, Mean
 from tacit.problems.chain.visits import Model, Sequences, Taggings, visit_chains
 from tacit.problems.classes.dual import flat_rows
 

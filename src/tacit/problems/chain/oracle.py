@@ -8,14 +8,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table, lend
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations, KeepsDual, KnownPart, LearnsOnline, OnlinePass
-from tacit.oracle.digests import checksum
 from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.dual import ChainDual
 from tacit.problems.chain.forward_backward import forward_backward, scaled_forward_backward

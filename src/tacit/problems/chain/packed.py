@@ -13,7 +13,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table, lend
 from tacit.oracle import LossTable, Schema
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.chain.tags import States

@@ -14,12 +14,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.parameters import shorten
 from tacit.data.table import Table, lend
 from tacit.oracle import EnumerableOracle, Schema
 from tacit.oracle.capabilities import KeepsDual
-from tacit.oracle.digests import checksum
 from tacit.problems.classes.dual import ClassDual
 from tacit.problems.row_sums import sum_rows
 

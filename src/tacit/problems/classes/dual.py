@@ -10,7 +10,7 @@ from scipy import sparse
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
-from tacit.oracle.dual import VISIT_STEPS, CellDual
+from tacit.oracle.task import VISIT_STEPS, CellDual
 
 if TYPE_CHECKING:
     from tacit.problems.classes.blocks import ClassBlocks

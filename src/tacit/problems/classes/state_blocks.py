@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.kernels import kernel
 from tacit.data.parameters import shorten
 from tacit.oracle import EnumerableOracle, Schema
-from tacit.oracle.digests import checksum
 
 NO_INTERCEPT = np.zeros((0, 0))
 

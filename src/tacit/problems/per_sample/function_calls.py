@@ -9,7 +9,7 @@ import numpy as np
 from tacit.data.arrays import Array, Rows, span
 from tacit.data.labels import is_missing
 from tacit.oracle import TARGET, Assignment
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.cells import one_coef_each
 from tacit.problems.per_sample.output_table import OutputTable
 from tacit.problems.per_sample.user_functions import (
     Cost,

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, Self
 import joblib
 import numpy as np
 
-from tacit.data.arrays import Array, Rows
+from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
-from tacit.oracle.digests import checksum
-from tacit.oracle.hidden_loss import CalledLoss
 from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
+from tacit.oracle.losses import CalledLoss
 from tacit.problems.per_sample.function_calls import (
     Bound,
     FunctionCalls,

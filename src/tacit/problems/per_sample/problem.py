@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, is_whole, number, shorten, switch
 from tacit.oracle import Example, Oracle, Problem, Schema
-from tacit.oracle.capabilities import missing_methods
+from tacit.oracle.contracts import missing_methods
 from tacit.problems.per_sample.called_oracle import CalledOracle
 from tacit.problems.per_sample.function_calls import Bound, name_of
 from tacit.problems.per_sample.listed_oracle import ListedOracle

@@ -11,14 +11,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tacit.data.arrays import Array, Rows, places_of, states_of
+from tacit.data.arrays import Array, Rows, checksum, places_of, states_of
 from tacit.data.labels import is_missing
 from tacit.data.parameters import is_list, is_not_negative, is_whole, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.alignment.links import read_pairs
 from tacit.text.alignment.tables import KnownLinks, PairTables, read_known

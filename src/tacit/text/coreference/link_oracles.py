@@ -9,7 +9,7 @@ import numpy as np
 from tacit.data.arrays import Array, Rows, locate
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import Expectations
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.cells import one_coef_each
 from tacit.oracle.sharing import Batch, join_arrays
 from tacit.text.coreference import kernels
 from tacit.text.coreference.oracle import RIGHT, LinkOracle, Packed, document_of, owners

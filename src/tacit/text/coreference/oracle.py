@@ -8,11 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate, span
+from tacit.data.arrays import Array, Rows, checksum, locate, span
 from tacit.data.parameters import is_list, is_whole, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Schema
-from tacit.oracle.digests import checksum
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.coreference.kernels import find_slots, number_clusters
 from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs

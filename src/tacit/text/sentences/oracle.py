@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows, states_of
+from tacit.data.arrays import Array, Rows, checksum, states_of
 from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
@@ -19,8 +19,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.table import cut_rows
 from tacit.oracle import Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 

@@ -6,13 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, places_of, starts_of
+from tacit.data.arrays import Array, Rows, checksum, places_of, starts_of
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import KnownPart
-from tacit.oracle.digests import checksum
-from tacit.oracle.enumerable import one_coef_each
+from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.row_sums import add_rows

@@ -14,7 +14,7 @@ from tacit.data.arrays import Array, Rows, places_of, smallest_integers, span, s
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.oracle import cells
-from tacit.oracle.capabilities import KnownPart
+from tacit.oracle.capabilities import KnownPart, ScoresCells
 from tacit.oracle.cell_sums import NOTHING, CellSums
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
 from tacit.oracle.contracts import TARGET, Assignment, Oracle
@@ -306,7 +306,7 @@ class EnumerableOracle(CellSums):
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> CellDual:
         """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
-        return CellDual(self, weights, target, start)
+        return CellDual(cast(ScoresCells, self), weights, target, start)
 
     def loss_rows(self) -> tuple[Array, Array]:
         """The loss by state: ``table[column[state], label]``."""

@@ -9,7 +9,7 @@ from tacit import DissimilaritySVM, IterativeLatentSVM, LatentSVM, Ragged, SelfP
 from tacit.datasets import planted_motif
 from tacit.learners.descents.descent import Descent
 from tacit.learners.dissimilarity_svm import Dissimilarity
-from tacit.oracle import CapabilityError, hidden_loss
+from tacit.oracle import CapabilityError, losses
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Motif, PerSample, Transforms, rotations
 from tacit.solvers import Bundle
@@ -70,8 +70,8 @@ def test_tables_made_a_few_at_a_time_are_those_that_are_kept(placed, monkeypatch
     X, y, hidden = placed
     kept = bound(Candidates(loss="overlap"), X, y)
     moved = X.with_boxes([GRID + 0.1 * i for i in range(45)])  # as many kinds as samples, the same losses
-    monkeypatch.setattr(hidden_loss, "MAX_PAIRS", 1)
-    monkeypatch.setattr(hidden_loss, "PAIRS_AT_A_TIME", 2000)
+    monkeypatch.setattr(losses, "MAX_PAIRS", 1)
+    monkeypatch.setattr(losses, "PAIRS_AT_A_TIME", 2000)
     made = bound(Candidates(loss="overlap"), moved, y)
     assert made._hidden_loss.make is not None
     assert made._hidden_loss.flat.size == 0

@@ -13,7 +13,7 @@ from tacit.data.arrays import Array
 from tacit.data.boxes import overlap
 from tacit.data.labels import read_labels
 from tacit.data.lines import one_line
-from tacit.data.parameters import has_length, is_list, number, numbers, one_of, shorten, whole_number
+from tacit.data.parameters import even_table, has_length, is_list, number, numbers, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES, named
 from tacit.vision.photos import image_size
@@ -126,7 +126,7 @@ def pick_boxes(bags: Ragged, hidden: Any) -> Array:
     >>> pick_boxes(bags, [1])
     array([[2., 0., 6., 4.]])
     """
-    candidates, places = _boxes_of(bags), _as_vector(hidden)
+    candidates, places = _boxes_of(bags), even_table("hidden", hidden)
     if places.shape != (len(bags),) or places.dtype.kind not in "iu":
         raise ValueError(
             f"hidden values of shape {places.shape} and {places.dtype} for {len(bags)} bags; one whole number per bag "
@@ -254,13 +254,6 @@ def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
     hits = np.cumsum(right[order])[last]
     precision = np.maximum.accumulate((hits / (last + 1))[::-1])[::-1]
     return float(np.sum(np.diff(hits / n_objects, prepend=0.0) * precision))
-
-
-def _as_vector(hidden: Any) -> Array:
-    try:
-        return np.asarray(hidden)
-    except ValueError:  # entries of several lengths
-        return np.empty(())
 
 
 def _boxes_of(bags: Any) -> Array:

@@ -183,17 +183,22 @@ def _grids(height: int, width: int, setting: _Setting, name: str) -> list[_Grid]
     return grids
 
 
+def oriented_gradients(grey: Array) -> tuple[Array, Array]:
+    """The length of the gradient at every pixel, and its orientation, from 0; rounding may lead one beyond the last."""
+    across, down = np.zeros_like(grey), np.zeros_like(grey)
+    across[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
+    down[1:-1] = grey[2:] - grey[:-2]
+    bins = (np.rad2deg(np.arctan2(down, across)) % 180 // (180 / ORIENTATIONS)).astype(np.int8)
+    return np.hypot(across, down), bins
+
+
 def _running_sums(grey: Array) -> Iterator[tuple[Array, float]]:
     """For each orientation, sums of gradients over all rectangles that begin at the corner, and what 1 stands for.
 
     Sums are whole numbers, of units so small that they cost no precision, hence exact: a patch has the same
     description wherever it is.
     """
-    across, down = np.zeros_like(grey), np.zeros_like(grey)
-    across[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
-    down[1:-1] = grey[2:] - grey[:-2]
-    size = np.hypot(across, down)
-    bins = (np.rad2deg(np.arctan2(down, across)) % 180 // (180 / ORIENTATIONS)).astype(np.int8)
+    size, bins = oriented_gradients(grey)
     exponent = math.ceil(math.log2(max(float(size.max()), 1.5))) + math.ceil(math.log2(size.size + 1)) - 62
     units = np.round(np.ldexp(size, -exponent)).astype(np.int64)
     running = np.zeros((grey.shape[0] + 1, grey.shape[1] + 1), dtype=np.int64)

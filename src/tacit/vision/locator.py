@@ -22,7 +22,7 @@ from tacit.runtime import Status
 from tacit.vision.boxes import FoundBoxes
 from tacit.vision.detection import Detection
 from tacit.vision.detectors import LABEL_WINDOWS, LATENT_C, Recipe, choose_detector
-from tacit.vision.maps import handmade_maps
+from tacit.vision.maps.handmade import handmade_maps
 from tacit.vision.maps.network import read_features
 from tacit.vision.maps.photo_maps import MapShards, window_maps
 from tacit.vision.maps.window_maps import (
@@ -118,7 +118,7 @@ class Locator(Application):
             whole_number("parts", self.parts, 1, 8)
         if self.n_jobs is not None:
             whole_number("n_jobs", self.n_jobs, 1, 1024)
-        if not isinstance(self.features, str) or self.features != "handmade":
+        if not self._is_handmade:
             read_features(self.features)
 
     def check(self) -> None:
@@ -199,7 +199,7 @@ class Locator(Application):
     def _choose_parts(self) -> int:
         if self.parts is not None:
             return int(self.parts)
-        return HANDMADE_PARTS if isinstance(self.features, str) and self.features == "handmade" else 1
+        return HANDMADE_PARTS if self._is_handmade else 1
 
     def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)
@@ -288,14 +288,16 @@ class Locator(Application):
         parts = whole_number("parts_", getattr(self, "parts_", 1), 1, 8)
         return Detection(parts=parts, n_components=kept, types=int(self.types), shared=True, fit_intercept=False)
 
+    @property
+    def _is_handmade(self) -> bool:
+        return isinstance(self.features, str) and self.features == "handmade"
+
     def _fit_maps(self, photos: Any) -> WindowMaps | MapShards:
-        if isinstance(photos, WindowMaps | MapShards):
-            self.words_, self.network_ = None, None
-            return photos
         self.words_, self.network_ = None, None
-        if isinstance(self.features, str) and self.features == "handmade":
-            maker = handmade_maps(int(self.random_state))
-            maker.fit(_pixels(photos))
+        if isinstance(photos, WindowMaps | MapShards):
+            return photos
+        if self._is_handmade:
+            maker = handmade_maps(int(self.random_state)).fit(_pixels(photos))
             self.words_ = maker.maps[-1].centres_
         else:
             maker = read_features(self.features)
@@ -308,22 +310,19 @@ class Locator(Application):
 
     def _maps(self, photos: Any) -> WindowMaps | MapShards:
         """The maps of new photos, by the same features."""
-        return self._placed(self._described_again(photos))
-
-    def _described_again(self, photos: Any) -> WindowMaps | MapShards:
         if isinstance(photos, WindowMaps | MapShards):
-            return photos
+            return self._placed(photos)
         if self.words_ is not None:
             maker = handmade_maps(int(self.random_state))
             maker.maps[-1].centres_ = self.words_
-            return self._described(photos, maker)
-        maker = read_features(self.features)
-        if self.network_ is not None and maker.digest() != self.network_:
-            raise ValueError(
-                f"the network {shorten(str(self.features))} is not the one that this model was fitted with; give that "
-                "one, or fit again"
-            )
-        return self._described(photos, maker)
+        else:
+            maker = read_features(self.features)
+            if self.network_ is not None and maker.digest() != self.network_:
+                raise ValueError(
+                    f"the network {shorten(str(self.features))} is not the one that this model was fitted with; give "
+                    "that one, or fit again"
+                )
+        return self._placed(self._described(photos, maker))
 
     def _described(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
         settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}

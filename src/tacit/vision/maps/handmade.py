@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import switch, whole_number
-from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS
+from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS, oriented_gradients
 from tacit.vision.maps.pooling import plan_pooling, pool
 from tacit.vision.photos import as_grey, scale_image
 
@@ -85,12 +85,8 @@ class GradientMap(HistogramMap):
         switch("normalised", self.normalised)
 
     def __call__(self, pixels: Array) -> Array:
-        grey = as_grey(pixels)
-        across, down = np.zeros_like(grey), np.zeros_like(grey)
-        across[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
-        down[1:-1] = grey[2:] - grey[:-2]
-        bins = (np.rad2deg(np.arctan2(down, across)) % 180 // (180 / ORIENTATIONS)).astype(np.int64)
-        sums = self.sum_cells(np.minimum(bins, ORIENTATIONS - 1), np.hypot(across, down), ORIENTATIONS)
+        size, bins = oriented_gradients(as_grey(pixels))
+        sums = self.sum_cells(np.minimum(bins, ORIENTATIONS - 1), size, ORIENTATIONS)
         return _scale_by_blocks(sums) if self.normalised else sums
 
 

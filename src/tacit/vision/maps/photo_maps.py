@@ -21,7 +21,7 @@ from tacit.data.shards import Shards
 from tacit.data.table import MappedArray
 from tacit.runtime.archive import StorageError
 from tacit.vision.maps.network import read_features
-from tacit.vision.maps.window_maps import WindowMaps, place_windows
+from tacit.vision.maps.window_maps import WindowMaps, place_all, place_windows
 from tacit.vision.photos import (
     MAX_PIXELS,
     cache_folder,
@@ -85,7 +85,7 @@ class MappedImage(NamedTuple):
 
 
 def map_photos(
-    images: Any, features: Any, cache: Any, max_pixels: int, n_jobs: int | None, verbose: int
+    images: Any, features: Any, cache: Any = None, max_pixels: int = MAX_PIXELS, n_jobs: Any = None, verbose: int = 1
 ) -> Iterator[MappedImage]:
     """The maps of images, one after the other; all as in `window_maps`."""
     maker = read_features(features)
@@ -146,24 +146,18 @@ class MapShards:
         self._placing: dict[str, Any] = {}
 
     @staticmethod
-    def write(
-        folder: str | os.PathLike[str],
-        images: Any,
-        features: Any,
-        *,
-        cache: str | os.PathLike[str] | None = None,
-        max_pixels: int = MAX_PIXELS,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> MapShards:
-        """Describe images and write their maps to a new folder, some hundred at a time; as `tacit.window_maps`."""
-        maker = read_features(features)
+    def write(folder: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
+        """Describe images and write their maps to a new folder, some hundred at a time.
+
+        ``settings`` are cache, max_pixels, n_jobs and verbose of `tacit.window_maps`.
+        """
+        photos = map_photos(images, features, **settings)
         path = new_folder(folder)
         shapes: list[tuple[float, ...]] = []
 
         def parts() -> Iterator[Ragged]:
             block: list[MappedImage] = []
-            for one in map_photos(images, maker, cache, max_pixels, n_jobs, verbose):
+            for one in photos:
                 block.append(one)
                 shapes.append((*one.map.shape[:2], *one.size, one.stride))
                 if len(block) == PHOTOS_PER_SHARD:
@@ -219,9 +213,8 @@ class MapShards:
 
     def with_values(self, values: Any) -> WindowMaps:
         """Maps of other numbers, one row per cell, in memory, with their windows."""
-        placed = [place_windows(int(w), int(h), **self._placing) for w, h in self.sizes]
-        ends = np.cumsum([0] + [len(own) for own in placed])
-        return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, np.concatenate(placed), ends)
+        windows, ends = place_all(self.sizes, self._placing)
+        return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, windows, ends)
 
     def in_memory(self) -> WindowMaps:
         """All of it in memory."""

@@ -80,6 +80,12 @@ def place_windows(
     return np.asarray(np.minimum(boxes, [width, height, width, height]))
 
 
+def place_all(sizes: Array, placing: dict[str, Any]) -> tuple[Array, Array]:
+    """The windows of images of these sizes, (m, 4), and where those of each begin."""
+    placed = [place_windows(int(w), int(h), **placing) for w, h in sizes]
+    return np.concatenate(placed), np.cumsum([0] + [len(own) for own in placed])
+
+
 def _shares(name: str, values: Any) -> list[float]:
     given = numbers(name, values, "positive numbers")
     if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
@@ -234,9 +240,9 @@ class WindowMaps(Ragged):
 
     def with_windows(self, **placing: Any) -> WindowMaps:
         """The same maps with other windows, placed by `place_windows`."""
-        placed = [place_windows(int(w), int(h), **placing) for w, h in self.sizes]
-        ends = np.cumsum([0] + [len(own) for own in placed])
-        return WindowMaps(self.values, self.offsets, self.grids, self.sizes, self.strides, np.concatenate(placed), ends)
+        return WindowMaps(
+            self.values, self.offsets, self.grids, self.sizes, self.strides, *place_all(self.sizes, placing)
+        )
 
     def with_values(self, values: Any) -> Self:
         """The same windows on maps of other numbers, one row per cell."""

@@ -6,21 +6,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, is_positive, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners import IterativeLatentSVM
 from tacit.vision.regions.features import (
-    KERNELS,
+    FAR,
     OWN_FEATURES,
     REGION_FEATURES,
     REGION_SCALES,
+    geodesic_distances,
+    likeness_kernels,
     spots,
     spread_by_colour,
-    squared_distances,
     to_unit,
 )
 from tacit.vision.regions.graphs import RegionGraph, RegionGraphs, read_image_boxes
@@ -48,8 +47,6 @@ NEAR_BOX = 0.3
 """Deviation of the distance, in halves of a box, at which what is outside still counts as its surroundings."""
 LEAST_LIKENESS = 1e-3
 """Added to likenesses before their ratio is taken: two regions that are like nothing have a ratio of 1."""
-_FAR = 4.0
-"""Of regions that no way joins, in differences of colour: more than from black to white."""
 
 
 class BoxedRegions(NamedTuple):
@@ -331,46 +328,34 @@ def _likeness(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Arr
     """How alike a region is to what is outside of the box and to the middle of the box: by colour and texture, and by
     ways through neighbours (Wei et al. 2012; Yang et al. 2013, with the box in place of the border of the image)."""
     own = np.asarray(graph.values[:, :OWN_FEATURES], dtype=np.float64)
-    colour, texture = own[:, :3], own[:, 6:]
+    colour = own[:, :3]
     outside = _shares(graph.areas * ~inside)
     middle = _shares(graph.areas * inside * np.exp(-2 * (x**2 + y**2)))
     gap = np.maximum(np.abs(x) - 1, 0) ** 2 + np.maximum(np.abs(y) - 1, 0) ** 2
     around = _shares(outside * np.exp(-0.5 * gap / NEAR_BOX**2))
     witnesses = np.column_stack([middle, _shares(graph.areas * inside), outside, around])
-    squares = {"colour": squared_distances(colour), "texture": squared_distances(texture)}
-    squares["colour and texture"] = squares["colour"] + squares["texture"]
+    alike, distance = likeness_kernels(own)
     columns = []
-    for what, width in KERNELS:
-        kernel = np.exp(-0.5 * squares[what] / width**2)
-        np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
+    for kernel in alike:
         to_middle, to_box, to_outside, to_around = np.log(kernel @ witnesses + LEAST_LIKENESS).T
         columns += [to_middle - to_outside, to_box - to_outside, to_outside, to_middle - to_around]
-    distance = np.sqrt(squares["colour"])
     is_out = np.flatnonzero(~inside)
     nearest = np.sort(distance[:, is_out], axis=1)[:, : max(1, is_out.size // 8)]
-    nearest = nearest if is_out.size else np.full((len(x), 1), _FAR)
+    nearest = nearest if is_out.size else np.full((len(x), 1), FAR)
     columns += [nearest.mean(axis=1), nearest[:, 0], distance @ outside, distance @ middle]
     for mean in (outside @ colour, middle @ colour):
         columns += [np.linalg.norm(colour - mean, axis=1), *(colour - mean).T]
-    return [np.column_stack(columns), _ways(colour, distance, graph.edges, inside, middle, outside, np.hypot(x, y))]
+    return [np.column_stack(columns), _connections(distance, graph.edges, inside, middle, outside, np.hypot(x, y))]
 
 
-def _ways(
-    colour: Array, distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array
-) -> Array:
+def _connections(distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array) -> Array:
     """Lengths of ways to the outside and to the middle, and how far both spread over the graph."""
-    shape = (len(colour), len(colour))
-    steps = np.maximum(distance[edges[:, 0], edges[:, 1]] - 0.05, 0) + 1e-4  # small differences are noise
-    lengths = csgraph.shortest_path(
-        sparse.csr_array((steps, (edges[:, 0], edges[:, 1])), shape=shape), method="D", directed=False
-    )
-    lengths = np.where(np.isfinite(lengths), lengths, _FAR)
-    spread = spread_by_colour(distance, edges)
+    ways = geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
     seeds = np.column_stack([~inside, inside & (radius < 0.5), outside, middle]).astype(np.float64)
-    reached = spread @ seeds
+    reached = spread_by_colour(distance, edges) @ seeds
     ratio = np.log((reached[:, 3] + 1e-6) / (reached[:, 2] + 1e-6))
-    to_outside = lengths[:, ~inside].min(axis=1, initial=_FAR)
-    return np.column_stack([to_outside, lengths @ middle, *(to_unit(column) for column in reached.T), ratio])
+    to_outside = ways[:, ~inside].min(axis=1, initial=FAR)
+    return np.column_stack([to_outside, ways @ middle, *(to_unit(column) for column in reached.T), ratio])
 
 
 def _shares(weights: Array) -> Array:

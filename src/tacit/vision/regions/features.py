@@ -22,6 +22,9 @@ COARSE_SCALES = (100, 300)
 KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
 """Of how alike two regions are: by which numbers, and the distance at which likeness has fallen to exp(−½)."""
 
+FAR = 4.0
+"""Of regions that no way joins, in differences of colour: more than from black to white."""
+
 _OWN = (
     *(f"mean {c}" for c in "Lab"),
     *(f"spread of {c}" for c in "Lab"),
@@ -236,39 +239,32 @@ def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: A
     Background is alike to what is on the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014),
     objects are compact and unlike their surroundings (Perazzi et al. 2012).
     """
-    colour, texture = own[:, :3], own[:, 6 : 8 + TEXTURES]
+    colour = own[:, :3]
     x, y = place[:, 0], place[:, 1]
     shares = areas / areas.sum()
     centre = shares * np.exp(-2 * (x**2 + y**2))
     centre, border = centre / centre.sum(), on_border / on_border.sum()
-    squares = {"colour": squared_distances(colour), "texture": squared_distances(texture)}
-    squares["colour and texture"] = squares["colour"] + squares["texture"]
-    columns, alike = [], []
-    for what, width in KERNELS:
-        kernel = np.exp(-0.5 * squares[what] / width**2)
-        np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
-        columns.append(np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)))
-        alike.append(kernel)
+    alike, distance = likeness_kernels(own)
+    columns = [np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)) for kernel in alike]
     columns += [kernel @ shares for kernel in alike[:2]]
     weights = alike[1] * shares + np.diag(shares)
     weights /= weights.sum(axis=1, keepdims=True)
     at_x, at_y = weights @ x, weights @ y
     spread = np.sqrt(np.maximum(weights @ (x**2 + y**2) - at_x**2 - at_y**2, 0))
     columns += [at_x, at_y, weights @ np.hypot(x, y), spread, weights @ (on_border > 0)]
-    columns += _ways(colour, shares, centre, on_border, edges)
+    columns += _connections(colour, shares, centre, on_border, edges)
     near = np.exp(-2 * ((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)) * shares
-    distance = np.sqrt(squares["colour"])
     columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ shares]
-    return np.column_stack([*columns, *_ranks(colour, edges, regions)])
+    return np.column_stack([*columns, *_ranks(distance, edges, regions)])
 
 
-def _ranks(colour: Array, edges: Array, regions: Array) -> list[Array]:
+def _ranks(distance: Array, edges: Array, regions: Array) -> list[Array]:
     """Manifold ranking (Yang et al. 2013): how far every side of the image spreads over the graph, what it leaves over,
     and how far that spreads in turn."""
-    n = len(colour)
+    n = len(distance)
     if n == 1 or not len(edges):
         return [np.ones(n)] * 4 + [np.zeros(n)] * 2
-    spread = spread_by_colour(np.sqrt(squared_distances(colour)), edges)
+    spread = spread_by_colour(distance, edges)
     sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
     ranks = [to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
     foreground = np.prod([1 - rank for rank in ranks], axis=0)
@@ -327,22 +323,39 @@ def _coarse(
     return np.asarray((sums @ found[segments]) / areas[:, None])
 
 
-def squared_distances(rows: Array) -> Array:
+def likeness_kernels(own: Array) -> tuple[list[Array], Array]:
+    """(n, n) each: how alike two regions are by each of `KERNELS`, 0 for one and itself; and distances of colours.
+
+    ``own`` holds the features of regions by themselves (`OWN_FEATURES`).
+    """
+    squares = {"colour": _squared_distances(own[:, :3]), "texture": _squared_distances(own[:, 6:])}
+    squares["colour and texture"] = squares["colour"] + squares["texture"]
+    kernels = [np.exp(-0.5 * squares[what] / width**2) for what, width in KERNELS]
+    for kernel in kernels:
+        np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
+    return kernels, np.sqrt(squares["colour"])
+
+
+def _squared_distances(rows: Array) -> Array:
     """Squared distances between all rows."""
     norms = (rows**2).sum(axis=1)
     return np.asarray(np.maximum(norms[:, None] + norms - 2 * rows @ rows.T, 0))
 
 
-def _ways(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:
+def geodesic_distances(steps: Array, edges: Array, n: int) -> Array:
+    """(n, n) lengths of shortest ways through neighbours, whose colours differ by ``steps``; `FAR` where there is none."""
+    lengths = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
+    graph = sparse.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(n, n))
+    ways = csgraph.shortest_path(graph, method="D", directed=False)
+    return np.where(np.isfinite(ways), ways, FAR)
+
+
+def _connections(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:
     """Lengths of ways through neighbours, in differences of colour: to the border and the centre of the image; and how
     much border there is in what a region is connected to, for its size."""
     n = len(colour)
     steps = np.linalg.norm(colour[edges[:, 0]] - colour[edges[:, 1]], axis=1)
-    steps = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
-    ways = csgraph.shortest_path(
-        sparse.csr_array((steps, (edges[:, 0], edges[:, 1])), shape=(n, n)), method="D", directed=False
-    )
-    ways = np.where(np.isfinite(ways), ways, 4.0)
+    ways = geodesic_distances(steps, edges, n)
     closeness = np.exp(-0.5 * (ways / 0.3) ** 2)
     connected = np.log((closeness @ on_border + 1) / np.sqrt(closeness @ (shares * n)))
     return [ways[:, on_border > 0].min(axis=1), ways @ centre, connected]

@@ -343,7 +343,7 @@ def _squared_distances(rows: Array) -> Array:
 
 
 def geodesic_distances(steps: Array, edges: Array, n: int) -> Array:
-    """(n, n) lengths of shortest ways through neighbours, whose colours differ by ``steps``; `FAR` where there is none."""
+    """(n, n) lengths of shortest ways through neighbours, whose colours differ by ``steps``; `FAR` if there is none."""
     lengths = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
     graph = sparse.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(n, n))
     ways = csgraph.shortest_path(graph, method="D", directed=False)

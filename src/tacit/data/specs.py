@@ -9,8 +9,9 @@ listed in ``learned``. `check_parameters` runs before a fit, before a model is w
 >>> from sklearn.base import BaseEstimator
 >>> @estimator
 ... class Finder(BaseEstimator):
-...     C: float = parameter(1.0, positive)
-...     width: int | str = parameter("auto", either("auto", whole(1, 99)))
+...     C: float = parameter(positive, default=1.0)
+...     width: int | str = parameter(either("auto", whole(1, 99)), default="auto")
+...     verbose: int = 1
 >>> Finder(width=12)
 Finder(width=12)
 >>> check_parameters(Finder(width=0))
@@ -34,9 +35,9 @@ Spec = Callable[[str, Any], Any]
 K = TypeVar("K", bound=type)
 
 
-def parameter(default: Any = MISSING, spec: Spec | None = None, *, kw_only: bool = False) -> Any:
-    """A parameter of an `estimator`: its default, if it has one, and what it may be."""
-    return field(default=default, kw_only=kw_only, metadata={"spec": spec})
+def parameter(spec: Spec, *, default: Any = MISSING) -> Any:
+    """A parameter of an `estimator`: what it may be, and its default if it has one."""
+    return field(default=default, metadata={"spec": spec})
 
 
 @dataclass_transform(eq_default=False, field_specifiers=(parameter,))
@@ -46,7 +47,7 @@ def estimator(kind: K) -> K:
     Names that end in an underscore are learned, those that begin with one are internal: neither is a parameter.
     """
     own = vars(kind).get("__annotations__", {})
-    kind.__annotations__ = {name: own[name] for name in own if not (name.startswith("_") or name.endswith("_"))}
+    kind.__annotations__ = {name: own[name] for name in own if name == "_" or "_" not in (name[0], name[-1])}
     dataclass(eq=False, repr=False)(kind)
     kind.__annotations__ = own
     return kind

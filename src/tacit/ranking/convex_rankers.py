@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_positive, number, shorten, whole_number
+from tacit.data.specs import estimator, parameter, positive, switch, whole
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import Task
 from tacit.ranking.oracle import Training, ranking_task
@@ -23,6 +25,7 @@ from tacit.solvers import Bundle, Solution, Solver, Step, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
 
 
+@estimator
 class GlobalRanker(Ranker):
     """One weight vector for all queries: ``R(q, a) = z·k_{q,a}``, by the hinge loss on triplets (Joachims 2002).
 
@@ -63,32 +66,18 @@ class GlobalRanker(Ranker):
     (True, True)
     """
 
-    def __init__(
-        self,
-        relevances: Relevances | None = None,
-        C: float = 100.0,
-        *,
-        standardise: bool = True,
-        solver: Solver | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[Step], Any]] | None = None,
-    ) -> None:
-        self.relevances = relevances
-        self.C = C
-        self.standardise = standardise
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callbacks = callbacks
+    relevances: Relevances | None = None
+    C: float = parameter(positive, default=100.0)
+    _: KW_ONLY
+    standardise: bool = parameter(switch, default=True)
+    solver: Solver | None = None
+    tol: float = 1e-3
+    max_iter: int = 1000
+    checkpoint: Any = None
+    resume: bool = False
+    n_jobs: int | None = None
+    verbose: int = 1
+    callbacks: Iterable[Callable[[Step], Any]] | None = None
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -156,6 +145,7 @@ class GlobalRanker(Ranker):
         whole_number("n_triplets_", self.n_triplets_, 0)
 
 
+@estimator
 class TransductiveRanker(Ranker):
     """A weight vector for each query that is asked, learned when it is asked from its nearest training queries.
 
@@ -183,26 +173,15 @@ class TransductiveRanker(Ranker):
     (10, 2)
     """
 
-    def __init__(
-        self,
-        relevances: Relevances | None = None,
-        C: float = 100.0,
-        *,
-        n_neighbors: int = 50,
-        standardise: bool = True,
-        solver: Solver | None = None,
-        tol: float = 1e-2,
-        max_iter: int = 1000,
-        verbose: int = 1,
-    ) -> None:
-        self.relevances = relevances
-        self.C = C
-        self.n_neighbors = n_neighbors
-        self.standardise = standardise
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.verbose = verbose
+    relevances: Relevances | None = None
+    C: float = parameter(positive, default=100.0)
+    _: KW_ONLY
+    n_neighbors: int = parameter(whole(), default=50)
+    standardise: bool = parameter(switch, default=True)
+    solver: Solver | None = None
+    tol: float = 1e-2
+    max_iter: int = 1000
+    verbose: int = 1
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -254,7 +233,6 @@ class TransductiveRanker(Ranker):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_solving(self)
-        whole_number("n_neighbors", self.n_neighbors)
 
     def _check_facts(self) -> None:
         check_table("coef_", self.coef_, (self.n_relevances_,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, is_positive, number, random_numbers, shorten, whole_number
+from tacit.data.parameters import is_not_negative, number, random_numbers, shorten, whole_number
+from tacit.data.specs import either, estimator, inner_share, parameter, positive, switch, whole
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
@@ -32,6 +34,7 @@ from tacit.runtime import Progress, Status, run
 from tacit.runtime.checkpoint import Checkpoint
 
 
+@estimator
 class MixtureRanker(Ranker):
     """Hidden classes of queries: ``R(q, a) = Σ_g P(g|q) z_g·k_{q,a}`` with ``P(g|q) = softmax_g(w_g·x_q)``.
 
@@ -77,40 +80,22 @@ class MixtureRanker(Ranker):
     True
     """
 
-    def __init__(
-        self,
-        n_classes: int | str = 2,
-        relevances: Relevances | None = None,
-        C: float = 100.0,
-        *,
-        gate_penalty: float = 0.1,
-        standardise: bool = True,
-        n_init: int = 4,
-        max_classes: int = 6,
-        validation: float = 0.25,
-        tol: float = 1e-3,
-        max_iter: int = 50,
-        checkpoint: Any = None,
-        resume: bool = False,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None,
-    ) -> None:
-        self.n_classes = n_classes
-        self.relevances = relevances
-        self.C = C
-        self.gate_penalty = gate_penalty
-        self.standardise = standardise
-        self.n_init = n_init
-        self.max_classes = max_classes
-        self.validation = validation
-        self.tol = tol
-        self.max_iter = max_iter
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    n_classes: int | str = parameter(either("auto", whole(1, 1000)), default=2)
+    relevances: Relevances | None = None
+    C: float = parameter(positive, default=100.0)
+    _: KW_ONLY
+    gate_penalty: float = parameter(positive, default=0.1)
+    standardise: bool = parameter(switch, default=True)
+    n_init: int = parameter(whole(1, 1000), default=4)
+    max_classes: int = parameter(whole(1, 1000), default=6)
+    validation: float = parameter(inner_share, default=0.25)
+    tol: float = parameter(positive, default=1e-3)
+    max_iter: int = 50
+    checkpoint: Any = None
+    resume: bool = False
+    random_state: Any = 0
+    verbose: int = 1
+    callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -237,13 +222,6 @@ class MixtureRanker(Ranker):
     def check_parameters(self) -> None:
         super().check_parameters()
         check_long_run(self)
-        if not (isinstance(self.n_classes, str) and self.n_classes == "auto"):
-            whole_number("n_classes", self.n_classes, 1, 1000, remedy="or 'auto'")
-        for name in ("n_init", "max_classes"):
-            whole_number(name, getattr(self, name), 1, 1000)
-        number("gate_penalty", self.gate_penalty, "a positive number", is_positive)
-        number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
-        number("tol", self.tol, "a positive number", is_positive)
         random_numbers(self.random_state)
 
     def _check_facts(self) -> None:

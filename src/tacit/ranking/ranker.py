@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_positive, number, numbers, shorten, switch, whole_number
+from tacit.data.parameters import numbers, shorten, whole_number
 from tacit.learners.application import Application
 from tacit.ranking.counting import keep_best, score_rows
 from tacit.ranking.judgements import read_group_offsets, read_itself
@@ -138,8 +138,7 @@ class Ranker(Application, ABC):
         """Refuse what else was learned, if it cannot be."""
 
     def check_parameters(self) -> None:
-        number("C", self.C, "a positive number", is_positive)
-        switch("standardise", self.standardise)
+        super().check_parameters()
         check_jobs(self.n_jobs)
         if self.relevances is not None and not isinstance(self.relevances, Relevances):
             raise TypeError(f"relevances must be None or Relevances(...), got {shorten(self.relevances)}")

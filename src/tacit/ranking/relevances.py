@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import KW_ONLY
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from sklearn.metrics import pairwise
 
 from tacit.data.arrays import Array, first_non_finite
 from tacit.data.kernels import kernel
-from tacit.data.parameters import file_path, is_hashable, is_positive, number, numbers, one_of, shorten, whole_number
+from tacit.data.parameters import file_path, is_hashable, numbers, one_of, shorten
+from tacit.data.specs import check_parameters, estimator, optional, parameter, positive, whole
 from tacit.oracle import checksum
 
 Tables = dict[str, Array]
@@ -30,6 +32,7 @@ MAX_NOTHING = 1e-300
 """Norms and sums below this count as zero: two empty histograms are alike, an empty and another one are not."""
 
 
+@estimator
 class Relevances(BaseEstimator):  # type: ignore[misc]
     """Elementary relevance functions ``k_{q,a} ∈ R^m``: every similarity of every family of features is one.
 
@@ -54,26 +57,16 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
            [-1.,  0., -2.,  1.]])
     """
 
-    def __init__(
-        self,
-        families: Any = None,
-        similarities: Any = ("cosine", "l1", "l2"),
-        *,
-        gamma: float | None = None,
-        budget: int = 256_000_000,
-        cache: Any = None,
-    ) -> None:
-        self.families = families
-        self.similarities = similarities
-        self.gamma = gamma
-        self.budget = budget
-        self.cache = cache
+    families: Any = None
+    similarities: Any = ("cosine", "l1", "l2")
+    _: KW_ONLY
+    gamma: float | None = parameter(optional(positive), default=None)
+    budget: int = parameter(whole(1000), default=256_000_000)
+    cache: Any = None
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        if self.gamma is not None:
-            number("gamma", self.gamma, "a positive number, or None", is_positive)
-        whole_number("budget", self.budget, 1_000)
+        check_parameters(self)
         if self.cache is not None:
             file_path("cache", self.cache)
         by_family = self.similarities.values() if isinstance(self.similarities, Mapping) else [self.similarities]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import switch, whole_number
+from tacit.data.specs import check_parameters, estimator, optional, parameter, switch, whole
 from tacit.oracle import TARGET, Oracle, Plane, Task
 from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.contracts import capability
@@ -32,6 +32,7 @@ MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
 
 
+@estimator
 class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     """Block-coordinate Frank–Wolfe with exact line search and duality gap (Lacoste-Julien et al. 2013).
 
@@ -63,13 +64,10 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
 
     needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
 
-    def __init__(
-        self, block_size: int | None = None, gap_sampling: bool = False, cache: int | None = None, sweeps: int = 10
-    ) -> None:
-        self.block_size = block_size
-        self.gap_sampling = gap_sampling
-        self.cache = cache
-        self.sweeps = sweeps
+    block_size: int | None = parameter(optional(whole()), default=None)
+    gap_sampling: bool = parameter(switch, default=False)
+    cache: int | None = parameter(optional(whole(0)), default=None)
+    sweeps: int = parameter(whole(), default=10)
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> FrankWolfeState:
         self.check()
@@ -83,11 +81,7 @@ class FrankWolfe(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        switch("gap_sampling", self.gap_sampling)
-        whole_number("sweeps", self.sweeps)
-        for name, least in (("block_size", 1), ("cache", 0)):
-            if getattr(self, name) is not None:
-                whole_number(name, getattr(self, name), least)
+        check_parameters(self)
 
     def step(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
         state = copy.copy(state)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,16 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import (
     entries,
     is_list,
-    is_not_negative,
     is_whole,
     number,
     numbers,
-    one_of,
     random_numbers,
     shorten,
     switch,
     whole_number,
 )
 from tacit.data.ragged import Ragged
+from tacit.data.specs import between, choice, estimator, inner_share, not_negative, parameter, whole
 from tacit.learners.application import Application
 from tacit.learners.learner import without_history
 from tacit.learners.preparation import read_weights
@@ -168,6 +168,7 @@ class StringDensity(Application, ABC):
         return tags
 
 
+@estimator
 class SpectralAutomaton(StringDensity):
     """A distribution over strings, learned by the spectral method.
 
@@ -217,38 +218,21 @@ class SpectralAutomaton(StringDensity):
     True
     """
 
-    def __init__(
-        self,
-        n_states: Any = "auto",
-        *,
-        basis: Any = "frequent",
-        length: int = 6,
-        size: int = 1000,
-        statistics: str = "substring",
-        scaling: float = 0.0,
-        smoothing: str = "ngram",
-        refine: str | None = None,
-        max_iter: int = 60,
-        tol: float = 1e-6,
-        validation: float = 0.2,
-        alphabet: Any = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-    ) -> None:
-        self.n_states = n_states
-        self.basis = basis
-        self.length = length
-        self.size = size
-        self.statistics = statistics
-        self.scaling = scaling
-        self.smoothing = smoothing
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
-        self.validation = validation
-        self.alphabet = alphabet
-        self.random_state = random_state
-        self.verbose = verbose
+    n_states: Any = "auto"
+    _: KW_ONLY
+    basis: Any = "frequent"
+    length: int = parameter(whole(), default=6)
+    size: int = parameter(whole(), default=1000)
+    statistics: str = parameter(choice(*STATISTICS), default="substring")
+    scaling: float = parameter(between(f"a number from 0 to {MAX_SCALING:g}", 0, MAX_SCALING), default=0.0)
+    smoothing: str = parameter(choice(*SMOOTHINGS), default="ngram")
+    refine: str | None = parameter(choice("em", None), default=None)
+    max_iter: int = parameter(whole(), default=60)
+    tol: float = parameter(not_negative, default=1e-6)
+    validation: float = parameter(inner_share, default=0.2)
+    alphabet: Any = None
+    random_state: Any = 0
+    verbose: int = 1
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralAutomaton:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
@@ -350,18 +334,12 @@ class SpectralAutomaton(StringDensity):
             number("a value of held_out_", value, "a number", lambda likelihood: True)
 
     def check_parameters(self) -> None:
+        super().check_parameters()
         ranks = self._ranks()
         if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
             raise ValueError(
                 f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"
             )
-        for name, allowed in (("statistics", STATISTICS), ("smoothing", SMOOTHINGS), ("refine", ("em", None))):
-            one_of(name, getattr(self, name), allowed)
-        for name in ("length", "size", "max_iter"):
-            whole_number(name, getattr(self, name))
-        number("validation", self.validation, "a share between 0 and 1", lambda share: 0 < share < 1)
-        number("scaling", self.scaling, f"a number from 0 to {MAX_SCALING:g}", lambda power: 0 <= power <= MAX_SCALING)
-        number("tol", self.tol, "a number from 0", is_not_negative)
         if isinstance(self.basis, str):
             if self.basis not in ("frequent", "all"):
                 raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, switch, whole_number
+from tacit.data.parameters import number, random_numbers, shorten, switch
 from tacit.data.ragged import Ragged
+from tacit.data.specs import choice, estimator, not_negative, parameter, whole
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.viterbi import viterbi
 from tacit.spectral.automaton import WeightedAutomaton
@@ -29,6 +31,7 @@ MAX_RIVALS, RIVAL_STEPS = 2, 5
 """How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
 
 
+@estimator
 class SpectralHMM(StringDensity):
     """A hidden Markov model of sequences that end, learned from counts and then by EM.
 
@@ -76,30 +79,17 @@ class SpectralHMM(StringDensity):
     True
     """
 
-    def __init__(
-        self,
-        n_states: int,
-        *,
-        length: int = 3,
-        size: int = 1000,
-        refine: str | None = "em",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        smoothing: float = 0.01,
-        alphabet: Any = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-    ) -> None:
-        self.n_states = n_states
-        self.length = length
-        self.size = size
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
-        self.smoothing = smoothing
-        self.alphabet = alphabet
-        self.random_state = random_state
-        self.verbose = verbose
+    n_states: int = parameter(whole())
+    _: KW_ONLY
+    length: int = parameter(whole(), default=3)
+    size: int = parameter(whole(), default=1000)
+    refine: str | None = parameter(choice("em", None), default="em")
+    max_iter: int = parameter(whole(), default=100)
+    tol: float = parameter(not_negative, default=1e-6)
+    smoothing: float = parameter(not_negative, default=0.01)
+    alphabet: Any = None
+    random_state: Any = 0
+    verbose: int = 1
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
@@ -216,13 +206,6 @@ class SpectralHMM(StringDensity):
         number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
         number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
         switch("converged_", self.converged_)
-
-    def check_parameters(self) -> None:
-        for name in ("n_states", "length", "size", "max_iter"):
-            whole_number(name, getattr(self, name))
-        for name in ("tol", "smoothing"):
-            number(name, getattr(self, name), "a number from 0", is_not_negative)
-        one_of("refine", self.refine, ("em", None))
 
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:

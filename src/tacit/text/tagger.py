@@ -87,14 +87,14 @@ class Tagger(Application):
         "features_": instance(WordFeatures, "fitted WordFeatures"),
     }
 
-    states: int = parameter(1, whole(1, 64))
-    C: float = parameter(0.1, positive)
-    epochs: int = parameter(10, whole())
-    min_count: int = parameter(1, whole())
-    window: int = parameter(2, whole(0, 20))
-    time_budget: float | None = parameter(None, lambda name, value: Deadline(value))
-    random_state: Any = parameter(0)
-    verbose: int = parameter(1)
+    states: int = parameter(whole(1, 64), default=1)
+    C: float = parameter(positive, default=0.1)
+    epochs: int = parameter(whole(), default=10)
+    min_count: int = parameter(whole(), default=1)
+    window: int = parameter(whole(0, 20), default=2)
+    time_budget: float | None = parameter(lambda name, value: Deadline(value), default=None)
+    random_state: Any = 0
+    verbose: int = 1
 
     def fit(self, X: Any, y: Any) -> Tagger:
         """Learn from sentences, lists of words, and their tags; a missing tag is None."""

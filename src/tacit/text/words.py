@@ -62,11 +62,11 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     (2, [0, 2], True)
     """
 
-    prefixes: int = parameter(3, whole(0, 20))
-    suffixes: int = parameter(4, whole(0, 20))
-    window: int = parameter(2, whole(0, 20))
-    min_count: int = parameter(1, whole())
-    columns: int | None = parameter(None, optional(whole(1, MAX_COLUMNS)))
+    prefixes: int = parameter(whole(0, 20), default=3)
+    suffixes: int = parameter(whole(0, 20), default=4)
+    window: int = parameter(whole(0, 20), default=2)
+    min_count: int = parameter(whole(), default=1)
+    columns: int | None = parameter(optional(whole(1, MAX_COLUMNS)), default=None)
 
     def fit(self, X: Any, y: Any = None) -> WordFeatures:
         """Number the features of these sentences, each a list of words."""
@@ -286,8 +286,8 @@ class RareWords(Vocabulary):
     ['the', '<xx ing>', '<Xxx>']
     """
 
-    min_count: int = parameter(3, whole())
-    suffix: int = parameter(3, whole(0, 20))
+    min_count: int = parameter(whole(), default=3)
+    suffix: int = parameter(whole(0, 20), default=3)
 
     def fit(self, X: Any, y: Any = None) -> RareWords:
         check_parameters(self)
@@ -338,8 +338,8 @@ class FeatureClusters(Vocabulary):
     True
     """
 
-    n_clusters: int = parameter(200, whole())
-    random_state: Any = parameter(0)
+    n_clusters: int = parameter(whole(), default=200)
+    random_state: Any = 0
 
     def fit(self, X: Any, y: Any = None) -> FeatureClusters:
         from sklearn.cluster import KMeans
@@ -382,7 +382,7 @@ class HashedSymbols(Vocabulary):
     True
     """
 
-    columns: int = parameter(1000, whole(1, MAX_COLUMNS))
+    columns: int = parameter(whole(1, MAX_COLUMNS), default=1000)
 
     def fit(self, X: Any, y: Any = None) -> HashedSymbols:
         self.check()

@@ -15,6 +15,7 @@ from tacit import StructuredSVM
 from tacit.data.arrays import Array, is_table
 from tacit.data.labels import find_labels, read_labels
 from tacit.data.parameters import is_positive, number, numbers, shorten, whole_number
+from tacit.data.specs import estimator, optional, parameter, positive, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
 from tacit.problems import Multiclass
@@ -45,6 +46,7 @@ HANDMADE_PARTS = 4
 """Pieces of a window across, and down, with hand-made features, which see no layout of their own."""
 
 
+@estimator
 class Locator(Application):
     """Finds the object in photos: from the class of each alone, or with boxes drawn in some of them.
 
@@ -83,41 +85,21 @@ class Locator(Application):
     least_sure_ : the training photos in which drawing a box would help most, the least sure first
     """
 
-    def __init__(
-        self,
-        features: Any = "handmade",
-        n_components: int = 96,
-        latent_C: float = LATENT_C,
-        parts: int | None = None,
-        types: int = 1,
-        cache: str | os.PathLike[str] | None = None,
-        spool: str | os.PathLike[str] | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.features = features
-        self.n_components = n_components
-        self.latent_C = latent_C
-        self.parts = parts
-        self.types = types
-        self.cache = cache
-        self.spool = spool
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    features: Any = "handmade"
+    n_components: int = parameter(whole(), default=96)
+    latent_C: float = parameter(positive, default=LATENT_C)
+    parts: int | None = parameter(optional(whole(1, 8)), default=None)
+    types: int = parameter(whole(1, MAX_TYPES), default=1)
+    cache: str | os.PathLike[str] | None = None
+    spool: str | os.PathLike[str] | None = None
+    random_state: int = parameter(whole(0, 2**32 - 1), default=0)
+    n_jobs: int | None = parameter(optional(whole(1, 1024)), default=None)
+    verbose: int = 1
 
     _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
 
     def check_parameters(self) -> None:
-        whole_number("n_components", self.n_components)
-        whole_number("random_state", self.random_state, 0, 2**32 - 1)
-        number("latent_C", self.latent_C, "a number above 0", is_positive)
-        whole_number("types", self.types, 1, MAX_TYPES)
-        if self.parts is not None:
-            whole_number("parts", self.parts, 1, 8)
-        if self.n_jobs is not None:
-            whole_number("n_jobs", self.n_jobs, 1, 1024)
+        super().check_parameters()
         if not self._is_handmade:
             read_features(self.features)
 

@@ -12,14 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array
 from tacit.data.parameters import (
     is_list,
-    is_not_negative,
-    is_positive,
-    number,
-    one_of,
     shorten,
-    whole_number,
 )
 from tacit.data.ragged import Ragged
+from tacit.data.specs import choice, either, estimator, not_negative, parameter, positive, whole
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.runtime import Status
@@ -37,6 +33,7 @@ MIN_MASKS = 3
 """With fewer nothing is compared."""
 
 
+@estimator
 class Segmenter(Application):
     """Learn to find an object's pixels from images of which a few have masks, others a box, a word, or nothing.
 
@@ -82,31 +79,13 @@ class Segmenter(Application):
     True
     """
 
-    def __init__(
-        self,
-        method: str = "felzenszwalb",
-        C: float | str = "auto",
-        weak: float | str = "auto",
-        random_state: int = 0,
-        cache: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.method = method
-        self.C = C
-        self.weak = weak
-        self.random_state = random_state
-        self.cache = cache
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def check_parameters(self) -> None:
-        one_of("method", self.method, ("felzenszwalb", "slic"))
-        if not isinstance(self.C, str) or self.C != "auto":
-            number("C", self.C, "'auto' or a positive number", is_positive)
-        if not isinstance(self.weak, str) or self.weak != "auto":
-            number("weak", self.weak, "'auto' or a number from 0", is_not_negative)
-        whole_number("random_state", self.random_state, 0, 2**32 - 1)
+    method: str = parameter(choice("felzenszwalb", "slic"), default="felzenszwalb")
+    C: float | str = parameter(either("auto", positive), default="auto")
+    weak: float | str = parameter(either("auto", not_negative), default="auto")
+    random_state: int = parameter(whole(0, 2**32 - 1), default=0)
+    cache: Any = None
+    n_jobs: int | None = None
+    verbose: int = 1
 
     def check_learned(self) -> None:
         model = getattr(self, "model_", None)

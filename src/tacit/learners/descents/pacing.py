@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.specs import between, check_parameters, estimator, optional, parameter, some_share, whole
+from tacit.data.specs import above, between, check_parameters, estimator, optional, parameter, some_share, whole
 
 __all__ = ["SelfPaced"]
 
@@ -40,15 +40,11 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     array([ True, False,  True, False])
     """
 
-    mu: float = parameter(
-        1.3, between("a number above 1 (1.3 lets samples in slowly, 2 fast)", 1, math.inf, is_open=True)
-    )
-    start: float = parameter(0.55, some_share)
-    warmup: int = parameter(2, whole())
-    max_rounds: int = parameter(10, whole())
-    K: float | None = parameter(
-        None, optional(between("None or a positive number, from 1e-100 to 1e100", 1e-100, 1e100))
-    )
+    mu: float = parameter(above("a number above 1 (1.3 lets samples in slowly, 2 fast)", 1), default=1.3)
+    start: float = parameter(some_share, default=0.55)
+    warmup: int = parameter(whole(), default=2)
+    max_rounds: int = parameter(whole(), default=10)
+    K: float | None = parameter(optional(between("a number from 1e-100 to 1e100", 1e-100, 1e100)), default=None)
 
     def check(self) -> None:
         """Refuse parameters that would never end, or never begin."""

@@ -9,9 +9,10 @@ import numpy as np
 
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import check_listed, find_labels, kind_of_label
-from tacit.data.parameters import has_length, is_list, shorten, switch
+from tacit.data.parameters import has_length, is_list, shorten
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.shards import Shards, read_shards
+from tacit.data.specs import estimator, parameter, switch
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.tags import States, check_states, read_counts, read_states, read_tag_classes, read_tags
@@ -19,6 +20,7 @@ from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.costs import read_costs
 
 
+@estimator
 class Chain(Problem):
     """Sequence tagging, ``s(y) = Σ_t w_{y_t}·x_t + Σ_t T[y_{t−1}, y_t]`` (Taskar et al. 2003; Lafferty et al. 2001).
 
@@ -49,21 +51,12 @@ class Chain(Problem):
     has_marginals = True
     takes_shards = True
 
-    def __init__(
-        self,
-        loss: Any = "hamming",
-        classes: Any = None,
-        fit_intercept: bool = False,
-        boundaries: bool = False,
-        forbidden: Any = None,
-        states: Any = 1,
-    ) -> None:
-        self.loss = loss
-        self.classes = classes
-        self.fit_intercept = fit_intercept
-        self.boundaries = boundaries
-        self.forbidden = forbidden
-        self.states = states
+    loss: Any = "hamming"
+    classes: Any = None
+    fit_intercept: bool = parameter(switch, default=False)
+    boundaries: bool = parameter(switch, default=False)
+    forbidden: Any = None
+    states: Any = 1
 
     def read(self, X: Any) -> Any:
         if isinstance(X, Shards):
@@ -71,8 +64,7 @@ class Chain(Problem):
         return read_ragged(X, "sequence", "token")
 
     def check(self) -> None:
-        switch("fit_intercept", self.fit_intercept)
-        switch("boundaries", self.boundaries)
+        super().check()
         check_listed(self.classes, "tags")
         check_states(self.states)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array, is_table, locate
 from tacit.data.labels import find_labels
-from tacit.data.parameters import is_not_negative, number, one_of, random_numbers, shorten, whole_number
+from tacit.data.parameters import one_of, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
+from tacit.data.specs import choice, either, estimator, not_negative, parameter, whole
 from tacit.learners.application import Application
 from tacit.runtime import Status
 from tacit.spectral.em import EMStep, check_steps
@@ -54,6 +56,7 @@ class Setting(NamedTuple):
     context: str
 
 
+@estimator
 class SpectralTagger(Application):
     """Tags by a weighted automaton over pairs of a symbol and its tag.
 
@@ -114,34 +117,19 @@ class SpectralTagger(Application):
 
     _not_saved = ()
 
-    def __init__(
-        self,
-        rank: Any = 20,
-        *,
-        conditional: Any = False,
-        context: str = "pairs",
-        size: int = 2000,
-        smoothing: Any = 100.0,
-        decoding: str = "marginal",
-        refine: str | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-5,
-        vocabulary: Any = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-    ) -> None:
-        self.rank = rank
-        self.conditional = conditional
-        self.context = context
-        self.size = size
-        self.smoothing = smoothing
-        self.decoding = decoding
-        self.refine = refine
-        self.max_iter = max_iter
-        self.tol = tol
-        self.vocabulary = vocabulary
-        self.random_state = random_state
-        self.verbose = verbose
+    rank: Any = 20
+    _: KW_ONLY
+    conditional: Any = False
+    context: str = parameter(choice("pairs", "tags", "auto"), default="pairs")
+    size: int = parameter(whole(), default=2000)
+    smoothing: Any = parameter(either("auto", not_negative), default=100.0)
+    decoding: str = parameter(choice("marginal", "viterbi"), default="marginal")
+    refine: str | None = parameter(choice(None, "em"), default=None)
+    max_iter: int = parameter(whole(), default=100)
+    tol: float = parameter(not_negative, default=1e-5)
+    vocabulary: Any = None
+    random_state: Any = 0
+    verbose: int = 1
 
     def fit(self, X: Any, y: Any) -> SpectralTagger:
         """Learn from sequences of symbols and their tags, one per symbol."""
@@ -293,6 +281,7 @@ class SpectralTagger(Application):
             self.automaton_ = candidate
 
     def check_parameters(self) -> None:
+        super().check_parameters()
         if isinstance(self.rank, str):
             one_of("rank", self.rank, ("auto",))
         elif isinstance(self.rank, (list, tuple)):
@@ -305,18 +294,8 @@ class SpectralTagger(Application):
         is_named = isinstance(self.conditional, str) and self.conditional == "markov"
         if not isinstance(self.conditional, bool) and not is_named:
             raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
-        one_of("context", self.context, ("pairs", "tags", "auto"))
-        one_of("decoding", self.decoding, ("marginal", "viterbi"))
-        one_of("refine", self.refine, (None, "em"))
         if self.refine and self.conditional:
             raise ValueError("refine='em' needs the joint model: EM maximises P(x, y); leave conditional at False")
-        whole_number("size", self.size)
-        whole_number("max_iter", self.max_iter)
-        if isinstance(self.smoothing, str):
-            one_of("smoothing", self.smoothing, ("auto",))
-        else:
-            number("smoothing", self.smoothing, "a number from 0, or 'auto'", is_not_negative)
-        number("tol", self.tol, "a number from 0", is_not_negative)
         if self.vocabulary is not None and not (
             hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")
         ):

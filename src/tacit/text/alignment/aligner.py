@@ -67,14 +67,14 @@ class WordAligner(Application):
     [[0, 0], [1, 1]]
     """
 
-    C: float = parameter(100.0, positive)
-    weak_weight: float = parameter(15.0, not_negative)
-    wrong_link: float = parameter(0.25, not_negative)
-    mismatched: int = parameter(1, whole(1, 100))
-    folds: int = parameter(10, whole(2))
-    random_state: Any = parameter(0)
-    n_jobs: int | None = parameter(None)
-    verbose: int = parameter(1)
+    C: float = parameter(positive, default=100.0)
+    weak_weight: float = parameter(not_negative, default=15.0)
+    wrong_link: float = parameter(not_negative, default=0.25)
+    mismatched: int = parameter(whole(1, 100), default=1)
+    folds: int = parameter(whole(2), default=10)
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 1
     learned: ClassVar = {
         "model_": instance(LatentSVM, "a fitted LatentSVM"),
         "tables_": instance(dict, "tables by name"),

@@ -42,10 +42,10 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     array([0, 1])
     """
 
-    diagonal: float = parameter(6.0, not_negative)
-    null: float = parameter(0.1, between("a share from 0, below 1", 0, math.nextafter(1, 0)))
-    alpha: float = parameter(0.01, positive)
-    n_iter: int = parameter(10, whole(1, MAX_ROUNDS))
+    diagonal: float = parameter(not_negative, default=6.0)
+    null: float = parameter(between("a share from 0, below 1", 0, math.nextafter(1, 0)), default=0.1)
+    alpha: float = parameter(positive, default=0.01)
+    n_iter: int = parameter(whole(1, MAX_ROUNDS), default=10)
 
     def check(self) -> None:
         check_parameters(self)

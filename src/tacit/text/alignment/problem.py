@@ -52,7 +52,7 @@ class Alignment(Problem):
 
     reads_once = True
 
-    wrong_link: float = parameter(0.25, not_negative)
+    wrong_link: float = parameter(not_negative, default=0.25)
 
     def read(self, X: Any) -> Ragged:
         return read_tables(X)

@@ -81,10 +81,10 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
     (2, True)
     """
 
-    folds: int = parameter(10, whole(0))
-    diagonal: float = parameter(6.0)
-    n_iter: int = parameter(6)
-    random_state: Any = parameter(0)
+    folds: int = parameter(whole(0), default=10)
+    diagonal: float = 6.0
+    n_iter: int = 6
+    random_state: Any = 0
 
     def check(self) -> None:
         check_parameters(self)

@@ -52,9 +52,9 @@ class Coreference(Problem):
 
     reads_once = True
 
-    links: str = parameter("left", choice("left", "forest"))
-    r: float = parameter(0.5, between("a number from 0 to 1", 0, 1))
-    candidates: int = parameter(60, whole())
+    links: str = parameter(choice("left", "forest"), default="left")
+    r: float = parameter(between("a number from 0 to 1", 0, 1), default=0.5)
+    candidates: int = parameter(whole(), default=60)
 
     def read(self, X: Any) -> Ragged:
         if isinstance(X, MentionPairs) or not _holds_documents(X):

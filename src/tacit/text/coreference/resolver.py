@@ -74,13 +74,13 @@ class CoreferenceResolver(Application):
         "status_": instance(Status, "why training stopped"),
     }
 
-    learner: str = parameter("crf", choice("crf", "perceptron"))
-    epochs: int = parameter(6, whole())
-    C: float = parameter(15.0, positive)
-    candidates: int = parameter(60, whole())
-    random_state: Any = parameter(0)
-    n_jobs: int | None = parameter(None)
-    verbose: int = parameter(1)
+    learner: str = parameter(choice("crf", "perceptron"), default="crf")
+    epochs: int = parameter(whole(), default=6)
+    C: float = parameter(positive, default=15.0)
+    candidates: int = parameter(whole(), default=60)
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 1
 
     def check_learned(self) -> None:
         super().check_learned()

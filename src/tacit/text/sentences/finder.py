@@ -78,13 +78,13 @@ class ReasonFinder(Application):
         "words_": instance(list, "a list of words"),
     }
 
-    share: float = parameter(0.3, some_share)
-    budget: str = parameter("sentences", choice("sentences", "words"))
-    C: float = parameter(100.0, positive)
-    min_documents: int = parameter(2, whole())
-    random_state: Any = parameter(0)
-    n_jobs: int | None = parameter(None)
-    verbose: int = parameter(1)
+    share: float = parameter(some_share, default=0.3)
+    budget: str = parameter(choice("sentences", "words"), default="sentences")
+    C: float = parameter(positive, default=100.0)
+    min_documents: int = parameter(whole(), default=2)
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 1
 
     def check_learned(self) -> None:
         super().check_learned()
@@ -197,8 +197,8 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Ragged(2 samples, 2–3 rows each; 5 × 8 sparse float64)
     """
 
-    min_documents: int = parameter(2, whole())
-    with_lengths: bool = parameter(False, switch)
+    min_documents: int = parameter(whole(), default=2)
+    with_lengths: bool = parameter(switch, default=False)
 
     def fit(self, X: Any, y: Any = None) -> SentenceVectors:
         """Learn which words there are."""

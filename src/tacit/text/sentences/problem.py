@@ -53,10 +53,10 @@ class Sentences(Problem):
 
     reads_once = True
 
-    share: float = parameter(0.3, some_share)
-    budget: str = parameter("sentences", choice("sentences", "words"))
-    loss: Any = parameter("0/1")
-    classes: Any = parameter(None, lambda name, value: check_listed(value))
+    share: float = parameter(some_share, default=0.3)
+    budget: str = parameter(choice("sentences", "words"), default="sentences")
+    loss: Any = "0/1"
+    classes: Any = parameter(lambda name, value: check_listed(value), default=None)
 
     def read(self, X: Any) -> Ragged:
         return read_ragged(X, "document", "sentence")

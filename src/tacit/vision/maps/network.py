@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, number, reason, shorten, whole_number
 from tacit.data.reading import find_file, named
+from tacit.data.specs import check_parameters, estimator, parameter, whole
 
 SIDE = 480
 MEAN, DEVIATION = 127.0, 128.0
@@ -22,6 +23,7 @@ PROBE = 256
 """Pixels of the square that is put through a network once, to see what comes out."""
 
 
+@estimator
 class NetworkMap(BaseEstimator):  # type: ignore[misc]
     """The output of a network as a feature map, computed by ONNX Runtime on one thread per image.
 
@@ -36,17 +38,10 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
         these names, else 127 and 128
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        side: int = SIDE,
-        mean: float | None = None,
-        deviation: float | None = None,
-    ) -> None:
-        self.path = path
-        self.side = side
-        self.mean = mean
-        self.deviation = deviation
+    path: str | os.PathLike[str]
+    side: int = parameter(whole(32, 1 << 13), default=SIDE)
+    mean: float | None = None
+    deviation: float | None = None
 
     @property
     def cell(self) -> int:
@@ -55,8 +50,8 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         """Refuse a file that is no network, or whose output is no map."""
+        check_parameters(self)
         file_path("path", self.path)
-        whole_number("side", self.side, 32, 1 << 13)
         _opened(str(self.path))
 
     def digest(self) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels
-from tacit.data.parameters import is_not_negative, number, numbers, one_of, switch
+from tacit.data.parameters import numbers
 from tacit.data.ragged import Ragged
+from tacit.data.specs import choice, estimator, not_negative, parameter, switch
 from tacit.oracle import TARGET, Example, Problem, Schema
 from tacit.problems.chain.tags import read_tag_classes
 from tacit.problems.classes.blocks import check_blocks
@@ -22,6 +23,7 @@ MAX_SCALE = 1e6
 """By how much a feature may count more than others."""
 
 
+@estimator
 class Regions(Problem):
     """Segmentation: a label for every region, ``s(y) = Σ_r a_r w_{y_r}·x_r − Σ_{(r,q)} v·f_rq [y_r ≠ y_q]``, v ≥ 0.
 
@@ -59,23 +61,13 @@ class Regions(Problem):
 
     reads_once = True
 
-    def __init__(
-        self,
-        labels: Any = None,
-        pairwise: bool = True,
-        weak: float = 1.0,
-        loss: str = "area",
-        fit_intercept: bool = True,
-        standardise: bool = True,
-        scales: Any = None,
-    ) -> None:
-        self.labels = labels
-        self.pairwise = pairwise
-        self.weak = weak
-        self.loss = loss
-        self.fit_intercept = fit_intercept
-        self.standardise = standardise
-        self.scales = scales
+    labels: Any = None
+    pairwise: bool = parameter(switch, default=True)
+    weak: float = parameter(not_negative, default=1.0)
+    loss: str = parameter(choice("area", "overlap"), default="area")
+    fit_intercept: bool = parameter(switch, default=True)
+    standardise: bool = parameter(switch, default=True)
+    scales: Any = None
 
     def read(self, X: Any) -> RegionGraphs:
         images = RegionGraphs.of(X)
@@ -84,10 +76,7 @@ class Regions(Problem):
         return images
 
     def check(self) -> None:
-        for name in ("pairwise", "fit_intercept", "standardise"):
-            switch(name, getattr(self, name))
-        one_of("loss", self.loss, ("area", "overlap"))
-        number("weak", self.weak, "a number from 0", is_not_negative)
+        super().check()
         check_listed(self.labels, "labels")
         if self.scales is not None and not self.standardise:
             raise ValueError("scales are for standardised features; multiply your own features by them")

@@ -428,10 +428,10 @@ class RunsElsewhere(Oracle, Protocol):
 class NumbersOutputs(Oracle, Protocol):
     """An oracle that numbers outputs in the order in which they occur, so that processes must share the numbering."""
 
-    def news(self, since: int) -> tuple[Sequence[Any], int]:
+    def outputs_since(self, since: int) -> tuple[Sequence[Any], int]:
         """The outputs numbered after the first ``since``, and how many there are now."""
 
-    def learn(self, news: Sequence[Any], shift: int = 0) -> None:
+    def register_outputs(self, found: Sequence[Any], shift: int = 0) -> None:
         """Give outputs that another process numbered the same numbers here; ``shift`` is its first sample."""
 
 

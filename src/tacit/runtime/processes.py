@@ -127,7 +127,7 @@ class Processes(BlockOracle):
             blocks[k].append(block)
         try:
             futures = [
-                (k, self._workers[k].submit(_work, (name, own, self._news_for(k))))
+                (k, self._workers[k].submit(_work, (name, own, self._outputs_for(k))))
                 for k, own in enumerate(blocks)
                 if own
             ]
@@ -154,22 +154,22 @@ class Processes(BlockOracle):
         for recipe in recipes:
             self._workers.append(ProcessPoolExecutor(1, initializer=_prepare, initargs=(recipe,), timeout=None))
 
-    def _news_for(self, k: int) -> bytes | None:
+    def _outputs_for(self, k: int) -> bytes | None:
         """Outputs of worker k's samples that were numbered in another process and that it does not know yet."""
         numbering = capability(self.oracle, NumbersOutputs)
         if numbering is None:
             return None
         first, last = self._cuts[k], self._cuts[k + 1]
-        news, self._n_sent[k] = numbering.news(self._n_sent[k])
-        own = [(i - int(first), *rest) for i, *rest in news if first <= i < last]
+        found, self._n_sent[k] = numbering.outputs_since(self._n_sent[k])
+        own = [(i - int(first), *rest) for i, *rest in found if first <= i < last]
         return bytes(dumps(own)) if own else None
 
     def _take_in(self, k: int, answer: bytes) -> list[Any]:
         """The parts of worker k's answer; outputs that it numbered are numbered here too."""
-        parts, news = pickle.loads(answer)
+        parts, found = pickle.loads(answer)
         numbering = capability(self.oracle, NumbersOutputs)
-        if news and numbering is not None:
-            numbering.learn(news, int(self._cuts[k]))
+        if found and numbering is not None:
+            numbering.register_outputs(found, int(self._cuts[k]))
         return list(parts)
 
 
@@ -205,12 +205,12 @@ def _end_with(parent: int) -> None:
 def _work(call: tuple[str, list[dict[str, Any]], bytes | None]) -> bytes:
     """Answer one call for all its blocks; returns the answers and the outputs that were numbered for them."""
     global _known
-    method, blocks, news = call
-    if news is not None:
-        _oracle.learn(pickle.loads(news))
+    method, blocks, found = call
+    if found is not None:
+        _oracle.register_outputs(pickle.loads(found))
     numbering = capability(_oracle, NumbersOutputs)
     if numbering is not None:
-        _known = numbering.news(_known)[1]
+        _known = numbering.outputs_since(_known)[1]
     parts = [getattr(_oracle, method)(**block) for block in blocks]
-    met = [] if numbering is None else numbering.news(_known)[0]
+    met = [] if numbering is None else numbering.outputs_since(_known)[0]
     return bytes(dumps((parts, met)))

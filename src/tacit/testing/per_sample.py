@@ -11,8 +11,7 @@ from tacit.data.arrays import Array
 from tacit.oracle import Example, Oracle
 from tacit.oracle.contracts import missing_methods
 from tacit.problems import PerSample
-from tacit.problems.per_sample.function_calls import unknown
-from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of
+from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of, unknown
 from tacit.testing.enumeration import assert_that
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)

@@ -14,17 +14,8 @@ from tacit.data.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
 from tacit.oracle.losses import CalledLoss
-from tacit.problems.per_sample.function_calls import (
-    Bound,
-    FunctionCalls,
-    columns_of,
-    name_of,
-    pairs_of,
-    refuse_costly_truth,
-    unknown,
-)
-from tacit.problems.per_sample.output_table import OutputTable
-from tacit.problems.per_sample.user_functions import Output, key_of
+from tacit.problems.per_sample.called_oracle import Bound, FunctionCalls
+from tacit.problems.per_sample.user_functions import Output, OutputTable, key_of, name_of, unknown
 
 
 class ListedOracle(FunctionCalls, EnumerableOracle):
@@ -62,7 +53,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         classes = bound.classes if len(bound.classes) else np.arange(n_labels)
         super().__init__(classes, offsets, functions.n_params or 0, has_hidden=functions.hidden, **supervision)
         self._truth = self._find_truth()
-        refuse_costly_truth(self, np.flatnonzero(self._truth >= 0))
+        self._refuse_costly_truth()
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         entries = self._cells[self.states(rows)].ravel()
@@ -138,13 +129,6 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         if not self.has_hidden or self._labels is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero((self._truth < 0) & (self._labels < self.n_labels))
-
-    def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
-        codes = [self._code("encode", *pair) for pair in pairs_of(self, labels, hidden, rows)]
-        return np.array(codes, dtype=self._code_type)
-
-    def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
-        return columns_of(self._table, self._entries(code, rows), self.has_hidden)
 
     def digest(self) -> str:
         """Samples and labels by content, losses by value, functions by their answers on the truth."""

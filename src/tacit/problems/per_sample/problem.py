@@ -12,10 +12,17 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, is_whole, number, shorten, switch
 from tacit.oracle import Example, Oracle, Problem, Schema
 from tacit.oracle.contracts import missing_methods
-from tacit.problems.per_sample.called_oracle import CalledOracle
-from tacit.problems.per_sample.function_calls import Bound, name_of
+from tacit.problems.per_sample.called_oracle import Bound, CalledOracle
 from tacit.problems.per_sample.listed_oracle import ListedOracle
-from tacit.problems.per_sample.user_functions import Cost, Output, UserFunctions, as_labels, as_samples, is_scalar
+from tacit.problems.per_sample.user_functions import (
+    Cost,
+    Output,
+    UserFunctions,
+    as_labels,
+    as_samples,
+    is_scalar,
+    name_of,
+)
 
 
 class PerSample(Problem):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -327,7 +328,7 @@ def _columns(line: str, where: str) -> tuple[str, str, str]:
 
 def _brackets(document: Document) -> list[list[str]]:
     """The brackets of every token: what closes, what opens and closes, what opens, the outermost first."""
-    numbers = _numbered(document.clusters)
+    numbers = first_occurrence(document.clusters).tolist()
     closing: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
     opening: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
     for (start, end), number in zip(document.mentions.tolist(), numbers, strict=True):
@@ -337,18 +338,9 @@ def _brackets(document: Document) -> list[list[str]]:
             opening[start].append((-end, f"({number}"))
             closing[end - 1].append((-start, f"{number})"))
     return [
-        [text for _, text in sorted(closes, key=_first)] + [text for _, text in sorted(opens, key=_first)]
+        [text for _, text in sorted(closes, key=itemgetter(0))] + [text for _, text in sorted(opens, key=itemgetter(0))]
         for closes, opens in zip(closing, opening, strict=True)
     ]
-
-
-def _first(entry: tuple[int, str]) -> int:
-    return entry[0]
-
-
-def _numbered(clusters: Array) -> Iterable[int]:
-    seen: dict[int, int] = {}
-    return [seen.setdefault(number, len(seen)) for number in clusters.tolist()]
 
 
 def _one_word(token: str) -> str:

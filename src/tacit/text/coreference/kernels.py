@@ -12,20 +12,9 @@ from tacit.data.kernels import kernel
 
 @kernel
 def best_rows(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    limit: Array,
-    table: Array,
-    base: Array,
-    weights: Array,
-    kind: Array,
-    bonus: Array,
-    known: Array,
-    prefer: Array,
-    code: Array,
-    value: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
+    Array, bonus: Array, known: Array, prefer: Array, code: Array, value: Array,
+) -> None:  # fmt: skip
     """The slot of every mention with the highest score plus ``bonus[kind]``, among its first ``limit`` ones.
 
     A bonus of −inf rules rows out, unscored. ``known`` (if not empty) fixes the slots that are ≥ 0. Of slots that tie
@@ -59,17 +48,9 @@ def best_rows(
 
 @kernel
 def likeliest_rows(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    limit: Array,
-    table: Array,
-    base: Array,
-    weights: Array,
-    scores: Array,
-    code: Array,
-    value: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, scores:
+    Array, code: Array, value: Array,
+) -> None:  # fmt: skip
     """From left to right, let every mention join the cluster so far whose links together are likeliest, or be new.
 
     The code is the best link to the chosen cluster, the value the log-probability of all choices. ``scores`` has room
@@ -119,15 +100,9 @@ def likeliest_rows(
 
 @kernel
 def sum_chosen(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    table: Array,
-    base: Array,
-    weights: Array,
-    code: Array,
-    value: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, table: Array, base: Array, weights: Array, code: Array, value:
+    Array,
+) -> None:  # fmt: skip
     """The score of chosen rows, summed over every document."""
     place = 0
     for d in range(documents.size):
@@ -156,20 +131,9 @@ def add_chosen(
 
 @kernel
 def sum_rows(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    table: Array,
-    base: Array,
-    weights: Array,
-    kind: Array,
-    known: Array,
-    power: float,
-    coef: Array,
-    log: Array,
-    out: Array,
-    scores: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, table: Array, base: Array, weights: Array, kind: Array, known:
+    Array, power: float, coef: Array, log: Array, out: Array, scores: Array,
+) -> None:  # fmt: skip
     """Three log-sums per document, and the features that they expect, in one pass.
 
     ``log[0]`` sums over all rows of a mention, ``log[1]`` over those that agree with its cluster (kind 0), ``log[2]``
@@ -296,17 +260,9 @@ def find_slots(
 
 @kernel
 def edge_scores(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    limit: Array,
-    table: Array,
-    base: Array,
-    weights: Array,
-    kind: Array,
-    bonus: Array,
-    edge: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
+    Array, bonus: Array, edge: Array,
+) -> None:  # fmt: skip
     """What every link of these documents is worth: its score, less that of "new", plus ``bonus[kind]``.
 
     Links behind the ``limit`` of their mention, and those with a bonus of −inf, are worth −inf.
@@ -330,18 +286,9 @@ def edge_scores(
 
 @kernel
 def grow_forests(
-    documents: Array,
-    offsets: Array,
-    starts: Array,
-    table: Array,
-    back_starts: Array,
-    back_rows: Array,
-    back_mentions: Array,
-    edge: Array,
-    floor: float,
-    code: Array,
-    value: Array,
-) -> None:
+    documents: Array, offsets: Array, starts: Array, table: Array, back_starts: Array, back_rows: Array,
+    back_mentions: Array, edge: Array, floor: float, code: Array, value: Array,
+) -> None:  # fmt: skip
     """The heaviest forest of edges above ``floor``, by Prim's algorithm: parents, and the sum of the edges.
 
     A tree grows from its first mention by the heaviest edge out of it; when none is above the floor, the next tree

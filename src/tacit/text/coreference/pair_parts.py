@@ -74,21 +74,13 @@ class PairParts:
         m = self.mentions
         before = self.compatible_before[self._class(k), k]
         return {
-            "type": Part(m.kind[k], TYPES),
+            **self._of_each(k),
             "kind": Part(self.coarse[k], COARSE),
-            "form": Part(m.form[k], FORMS),
-            "role": Part(m.role[k], ROLES),
-            "gender": Part(self.gender[k], GENDERS),
-            "number": Part(m.number[k], NUMBERS),
-            "quoted": _is(m.turn[k] >= 0),
-            "opens": _is(m.opens[k]),
             "inside of another": _is(self.nested[k]),
             "mentions before": Part(np.searchsorted(DISTANCE_CUTS, k, "right"), DISTANCES),
             "best match": Part(self.best_match[k], MATCHES),
             "mentions to it": Part(np.searchsorted(DISTANCE_CUTS, self.best_gap[k], "right"), DISTANCES),
             "compatible before": Part(np.searchsorted(COUNT_CUTS, before, "right"), COUNTS),
-            "word": Part(self.word[k], None),
-            "head": Part(m.head[k], None),
             "first word": Part(m.first[k], None),
             "word before": Part(m.before[k], None),
             "word behind": Part(m.after[k], None),
@@ -100,22 +92,11 @@ class PairParts:
         sentences = m.sentence[j] - m.sentence[i]
         alike = self._between(self.kinds_before, self.coarse[i], j, i)
         return {
-            "earlier type": Part(m.kind[i], TYPES),
-            "later type": Part(m.kind[j], TYPES),
+            **{f"earlier {name}": part for name, part in self._of_each(i).items()},
+            **{f"later {name}": part for name, part in self._of_each(j).items()},
             "earlier": Part(self.coarse[i], COARSE),
             "later": Part(self.coarse[j], COARSE),
             "later is a pronoun": _is(m.kind[j] < N_PRONOUNS),
-            "earlier form": Part(m.form[i], FORMS),
-            "later form": Part(m.form[j], FORMS),
-            "earlier role": Part(m.role[i], ROLES),
-            "later role": Part(m.role[j], ROLES),
-            "earlier gender": Part(self.gender[i], GENDERS),
-            "later gender": Part(self.gender[j], GENDERS),
-            "earlier number": Part(m.number[i], NUMBERS),
-            "later number": Part(m.number[j], NUMBERS),
-            "later quoted": _is(m.turn[j] >= 0),
-            "earlier opens": _is(m.opens[i]),
-            "later opens": _is(m.opens[j]),
             "sentences apart": Part(np.searchsorted(SENTENCE_CUTS, sentences, "right"), SENTENCES),
             "same sentence": _is(sentences == 0),
             "mentions apart": Part(np.searchsorted(DISTANCE_CUTS, j - i, "right"), DISTANCES),
@@ -136,15 +117,26 @@ class PairParts:
             "closest of the later kind": _is(self.previous_coarse[j] == i),
             "earlier head so far": Part(np.searchsorted(COUNT_CUTS, self.heads_before[i], "right"), COUNTS),
             "earlier head in all": Part(np.searchsorted(COUNT_CUTS, self.heads[i] - 1, "right"), COUNTS),
-            "earlier word": Part(self.word[i], None),
-            "later word": Part(self.word[j], None),
-            "earlier head": Part(m.head[i], None),
-            "later head": Part(m.head[j], None),
             "first of earlier": Part(m.first[i], None),
             "first of later": Part(m.first[j], None),
             "word before later": Part(m.before[j], None),
             "word behind earlier": Part(m.after[i], None),
             "word behind later": Part(m.after[j], None),
+        }
+
+    def _of_each(self, k: Array) -> dict[str, Part]:
+        """What mentions are described by whether they are new, the earlier of a pair, or the later."""
+        m = self.mentions
+        return {
+            "type": Part(m.kind[k], TYPES),
+            "form": Part(m.form[k], FORMS),
+            "role": Part(m.role[k], ROLES),
+            "gender": Part(self.gender[k], GENDERS),
+            "number": Part(m.number[k], NUMBERS),
+            "quoted": _is(m.turn[k] >= 0),
+            "opens": _is(m.opens[k]),
+            "word": Part(self.word[k], None),
+            "head": Part(m.head[k], None),
         }
 
     def _class(self, later: Array) -> Array:

@@ -319,6 +319,9 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
     takes_shards: bool = False
     """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says who does."""
 
+    takes_table: bool = True
+    """Whether X has a row per sample, as scikit-learn has it; bags, sequences and images are not a table."""
+
     has_marginals: bool = False
     """Whether the oracle has `tacit.oracle.capabilities.GivesTagPosteriors`: learners then have ``predict_proba``."""
 
@@ -346,6 +349,11 @@ class Problem(BaseEstimator, ABC):  # type: ignore[misc]
         if not isinstance(schema, Schema):
             raise TypeError(f"a schema is needed, as {type(self).__name__}.schema gives it, got {shorten(schema)}")
         schema.check()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = self.takes_table
+        return tags
 
     @abstractmethod
     def schema(self, X: Any, y: Any) -> Schema:

@@ -41,6 +41,7 @@ class Candidates(TableProblem):
     """
 
     hidden_losses = ("exact", "overlap")
+    takes_table = False
 
     def read(self, X: Any) -> Any:
         if isinstance(X, Shards):
@@ -82,11 +83,6 @@ class Candidates(TableProblem):
     def variants(cls) -> list[Self]:
         costs = [[0, 1, 3], [2, 0, 0.75], [1, 1, 0]]
         return [cls(), cls(fit_intercept=False), cls(loss=costs, classes=[7, 1, 2])]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def exact_loss(sizes: Array) -> HiddenLoss:

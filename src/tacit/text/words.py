@@ -35,8 +35,20 @@ class Template(NamedTuple):
     place: int
 
 
+class Vocabulary(BaseEstimator):  # type: ignore[misc]
+    """Base of what is learned of words: its files."""
+
+    def check(self) -> None:
+        """Refuse what no fit could have made: `tacit.load` calls it on what is from a file."""
+        check_parameters(self)
+
+    def learned_attributes(self) -> dict[str, Any]:
+        """What goes into a file beside the parameters."""
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+
 @estimator
-class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     """Sparse features of words in their sentences, for `tacit.problems.Chain`.
 
     A word is described by itself, its lower-case form, its shape (``Xx``, ``9,99``), its first and last letters; its
@@ -104,13 +116,8 @@ class WordFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 names[column] = f"{template}={value}"
         return names
 
-    def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file beside the parameters: everything that `fit` learned, by name."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
-
     def check(self) -> None:
-        """Refuse what no fit could have made: `tacit.load` calls it on features from a file."""
-        check_parameters(self)
+        super().check()
         if not hasattr(self, "n_columns_"):
             return
         width = whole_number("n_columns_", self.n_columns_, 1, MAX_COLUMNS)
@@ -258,18 +265,6 @@ def suffix(size: int) -> Callable[[str], str | None]:
 
 MAX_CLUSTER_ROWS = 50_000
 """Rows that clusters are learned from; of more, so many are drawn."""
-
-
-class Vocabulary(BaseEstimator):  # type: ignore[misc]
-    """Base of the vocabularies: their files."""
-
-    def check(self) -> None:
-        """Refuse what no fit could have made: `tacit.load` calls it on a vocabulary from a file."""
-        check_parameters(self)
-
-    def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file beside the parameters."""
-        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
 
 
 @estimator

@@ -73,6 +73,7 @@ class Detection(ClassProblem):
 
     hidden_losses = ("overlap",)
     min_classes = 1
+    takes_table = False
 
     def __init__(
         self,
@@ -255,11 +256,6 @@ class Detection(ClassProblem):
             cls(contrast=None, parts=2, shared=True, image_term=True),
             cls(contrast="image", types=2, shared=True, fit_intercept=False),
         ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def nearest_windows(maps: WindowMaps, boxes: Any) -> Array:

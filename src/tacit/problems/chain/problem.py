@@ -48,6 +48,7 @@ class Chain(Problem):
     """
 
     reads_once = True
+    takes_table = False
     has_marginals = True
     takes_shards = True
 
@@ -212,8 +213,3 @@ class Chain(Problem):
                     f"forbidden={shorten(self.forbidden)} leaves no sequence of {t + 1} tags; allow more pairs"
                 )
         return allowed
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags

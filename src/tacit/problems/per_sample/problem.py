@@ -67,6 +67,7 @@ class PerSample(Problem):
     """
 
     reads_once = True
+    takes_table = False
 
     holds_functions = True  # so a model file cannot hold it
 
@@ -240,11 +241,6 @@ class PerSample(Problem):
         params = self.get_params(deep=False)
         shown = [f"{k}={name_of(v)}" for k, v in params.items() if v is not defaults.get(k) and v != defaults.get(k)]
         return f"PerSample({', '.join(shown)})"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
     def _classes(self, functions: UserFunctions, samples: list[Any], labels: list[Any]) -> Array:
         """All labels that occur, in y and in the lists; sorted."""

@@ -51,6 +51,7 @@ class Alignment(Problem):
     """
 
     reads_once = True
+    takes_table = False
 
     wrong_link: float = parameter(not_negative, default=0.25)
 
@@ -127,11 +128,6 @@ class Alignment(Problem):
     @classmethod
     def variants(cls) -> list[Self]:
         return [cls(), cls(wrong_link=1.0)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _matchings(n_source: int, n_target: int) -> list[Array]:

@@ -51,6 +51,7 @@ class Coreference(Problem):
     """
 
     reads_once = True
+    takes_table = False
 
     links: str = parameter(choice("left", "forest"), default="left")
     r: float = parameter(between("a number from 0 to 1", 0, 1), default=0.5)
@@ -140,11 +141,6 @@ class Coreference(Problem):
     @classmethod
     def variants(cls) -> list[Self]:
         return [cls(), cls(links="forest", r=1.0)]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _holds_documents(X: Any) -> bool:

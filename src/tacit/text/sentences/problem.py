@@ -52,6 +52,7 @@ class Sentences(Problem):
     """
 
     reads_once = True
+    takes_table = False
 
     share: float = parameter(some_share, default=0.3)
     budget: str = parameter(choice("sentences", "words"), default="sentences")
@@ -186,8 +187,3 @@ class Sentences(Problem):
             cls(share=0.7, loss=[[0, 2], [1, 0]], classes=["neg", "pos"]),
             cls(share=0.5, budget="words"),
         ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags

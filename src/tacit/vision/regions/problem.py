@@ -60,6 +60,7 @@ class Regions(Problem):
     """
 
     reads_once = True
+    takes_table = False
 
     labels: Any = None
     pairwise: bool = parameter(switch, default=True)
@@ -215,11 +216,6 @@ class Regions(Problem):
             cls(labels=[3, 1, 2], pairwise=False, fit_intercept=False, standardise=False),
             cls(labels=["ground", "horse"], loss="overlap", standardise=False),
         ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _codes(labels: Any, place: dict[Any, int]) -> Array:

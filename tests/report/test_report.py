@@ -8,7 +8,7 @@ import pytest
 from markupsafe import Markup
 
 from tacit import report
-from tacit.report.axes import round_numbers
+from tacit.report.charts import round_numbers
 from tests.chromium import needs_chromium, open_page, take_screenshot
 
 HOSTILE = '"><script>document.title="taken"</script><img src=x onerror=alert(1)>{{7*7}}\'</title>&amp;'

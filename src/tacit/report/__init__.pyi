@@ -1,4 +1,5 @@
 from tacit.report.charts import bar_chart as bar_chart
+from tacit.report.charts import confusion_chart as confusion_chart
 from tacit.report.charts import histogram as histogram
 from tacit.report.charts import line_chart as line_chart
 from tacit.report.charts import roc_chart as roc_chart
@@ -14,4 +15,4 @@ from tacit.report.page import Prose as Prose
 from tacit.report.page import Row as Row
 from tacit.report.page import Section as Section
 from tacit.report.page import Table as Table
-from tacit.report.rendering import render as render
+from tacit.report.page import render as render

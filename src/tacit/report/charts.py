@@ -5,6 +5,7 @@ Every text is escaped here, so names from files can go in as they are. Colours c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,13 +13,22 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from tacit.data.arrays import Array
-from tacit.report.axes import Axes, legend_rows
 from tacit.report.page import show_number
 
 MAX_POINTS = 400
 """Corners of a curve that are drawn: more than a screen has to show."""
 
 _BAR, _LABEL = 24, 150
+
+WIDTH, HEIGHT = 460, 300
+_LEFT, _RIGHT, _TOP, _BOTTOM, _LEGEND_ROW = 58, 14, 12, 46, 18
+_MAX_LEGEND = 34
+
+CELL, LABEL = 26, 90
+"""Pixels of a square, and of the room for names on the left."""
+
+MAX_NAME, LETTER = 12, 8
+"""Letters of a name that are shown, and pixels of a letter."""
 
 
 def line_chart(
@@ -151,6 +161,157 @@ def bar_chart(
     shown = escape(title or xlabel)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown}"><title>{shown}</title>'
     return Markup(f"{head}{''.join(parts)}</svg>")
+
+
+def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
+    """Squares ``counts[true, called]``: right answers on the diagonal, mistakes the darker the more frequent.
+
+    Shades are shares of the row, so that rare labels show as well; every square says its numbers when pointed at.
+
+    >>> svg = confusion_chart(["cat", "dog"], [[8, 2], [0, 5]])
+    >>> svg.count("<rect"), "2 of 10" in svg
+    (3, True)
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    k = len(names)
+    top = 14 + LETTER * min(max(map(len, names), default=0), MAX_NAME)
+    width, height = LABEL + CELL * k + 10, top + CELL * k + 10
+    parts = [f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end">true \\ called</text>']
+    for j, name in enumerate(names):
+        x, y = LABEL + CELL * (j + 0.5), top + CELL * (j + 0.65)
+        shown = escape(name[:MAX_NAME])
+        parts.append(f'<text x="{LABEL - 8}" y="{y:.0f}" text-anchor="end">{shown}</text>')
+        parts.append(f'<text transform="translate({x + 4:.0f} {top - 8}) rotate(-90)">{shown}</text>')
+    for i in range(k):
+        total = float(table[i].sum())
+        for j in range(k):
+            if not table[i, j]:
+                continue
+            share = table[i, j] / total
+            shade = 0.12 + 0.88 * share**0.5
+            kind = "s0" if i == j else "s1"
+            told = f"{names[i]} called {names[j]}: {show_number(table[i, j])} of {show_number(total)}"
+            parts.append(
+                f'<rect class="{kind} fill" x="{LABEL + CELL * j + 1}" y="{top + CELL * i + 1}" width="{CELL - 2}" '
+                f'height="{CELL - 2}" opacity="{shade:.2f}"><title>{escape(told)}</title></rect>'
+            )
+    return Markup(
+        f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" '
+        f'style="max-width: {width}px" role="img" aria-label="which labels are taken for which">{"".join(parts)}</svg>'
+    )
+
+
+class Axes:
+    """Where numbers lie in a chart of `WIDTH` × `HEIGHT` units.
+
+    Parameters
+    ----------
+    x_range, y_range : the numbers at the ends of the axes
+    xlabel, ylabel : what they measure
+    rows : lines of the legend, which stands above
+    whole_x : ticks of x at whole numbers only
+    """
+
+    def __init__(
+        self,
+        x_range: tuple[float, float],
+        y_range: tuple[float, float],
+        xlabel: str,
+        ylabel: str,
+        *,
+        rows: int = 0,
+        whole_x: bool = False,
+    ) -> None:
+        self.x_range, self.y_range = x_range, y_range
+        self._labels = xlabel, ylabel
+        self._top = _TOP + _LEGEND_ROW * rows
+        self._whole_x = whole_x
+
+    def places(self, x: Any, y: Any) -> tuple[Array, Array]:
+        """Where points are drawn; what is outside of the axes is put on their edge."""
+        (x0, x1), (y0, y1) = self.x_range, self.y_range
+        across = np.clip((np.asarray(x, float) - x0) / (x1 - x0), 0, 1)
+        up = np.clip((np.asarray(y, float) - y0) / (y1 - y0), 0, 1)
+        return (
+            _LEFT + across * (WIDTH - _LEFT - _RIGHT),
+            HEIGHT - _BOTTOM - up * (HEIGHT - _BOTTOM - self._top),
+        )
+
+    def polyline(self, x: Any, y: Any, series: str, dashed: bool = False) -> str:
+        """A curve in the colour of a series."""
+        corners = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*self.places(x, y), strict=True))
+        return f'<polyline class="{series} stroke{" dashed" if dashed else ""}" points="{corners}"/>'
+
+    def dots(self, x: Any, y: Any, series: str, radius: float) -> str:
+        """Points in the colour of a series."""
+        circles = "".join(
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius:g}"/>' for a, b in zip(*self.places(x, y), strict=True)
+        )
+        return f'<g class="{series} fill" opacity="0.75">{circles}</g>'
+
+    def draw_frame(self) -> str:
+        """Lines at round numbers, with the numbers, and what the axes measure."""
+        (x0, x1), (y0, y1) = self.x_range, self.y_range
+        right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
+        parts = []
+        for tick in round_numbers(y0, y1):
+            y = float(self.places(x0, tick)[1])
+            parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
+            parts.append(f'<text class="soft" x="{_LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        for tick in round_numbers(x0, x1, whole=self._whole_x):
+            x = float(self.places(tick, y0)[0])
+            parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
+            parts.append(f'<text class="soft" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>')
+        xlabel, ylabel = (escape(label) for label in self._labels)
+        middle = (self._top + bottom) / 2
+        parts += [
+            f'<line class="axis" x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',
+            f'<text x="{(_LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{xlabel}</text>',
+            f'<text transform="translate(13 {middle:.0f}) rotate(-90)" text-anchor="middle">{ylabel}</text>',
+        ]
+        return "".join(parts)
+
+    def draw_legend(self, rows: Sequence[str]) -> str:
+        """One name per line, in the colour of its series."""
+        heights = [_TOP + 4 + _LEGEND_ROW * number for number in range(len(rows))]
+        return "".join(
+            f'<text class="s{number % 5} fill" x="{_LEFT + 4}" y="{y}">{escape(row)}</text>'
+            for number, (row, y) in enumerate(zip(rows, heights, strict=True))
+        )
+
+    def finish(self, parts: Sequence[str], title: str) -> Markup:
+        """The chart. Everything in it was escaped where it was made."""
+        shown = escape(title)
+        return Markup(
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{shown}"><title>{shown}</title>'
+            f"{''.join(parts)}</svg>"
+        )
+
+
+def legend_rows(names: Sequence[str], is_shown: bool) -> list[str]:
+    """The lines of a legend; long names are cut."""
+    if not is_shown:
+        return []
+    return [name if len(name) <= _MAX_LEGEND else name[: _MAX_LEGEND - 1] + "…" for name in names]
+
+
+def round_numbers(low: float, high: float, *, about: int = 5, whole: bool = False) -> list[float]:
+    """About five numbers between two others that are easy to read.
+
+    >>> round_numbers(0.0, 1.0)
+    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    >>> round_numbers(0.0, 3.0, whole=True)
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    step = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(step))
+    step = power * min(unit for unit in (1, 2, 5, 10) if unit * power >= step * 0.999)
+    if whole:
+        step = max(1.0, round(step))
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    digits = max(0, -math.floor(math.log10(step)))
+    return [round(number * step, digits) + 0.0 for number in range(first, last + 1)]
 
 
 def _extent(columns: Sequence[Array]) -> tuple[float, float]:

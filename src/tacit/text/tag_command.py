@@ -9,8 +9,7 @@ import click
 import numpy as np
 
 from tacit.commands import INPUT_FILE, CommandRun, run_options
-from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, render
-from tacit.report.confusion_chart import confusion_chart
+from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
 
 MAX_CONFUSIONS = 15
 """Mistakes that the report lists, the most frequent ones."""

@@ -33,6 +33,7 @@ def test_the_python_of_a_page_runs_and_prints_what_it_shows(page, monkeypatch, t
     module = ModuleType(f"page_{page.stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # so that its classes can be pickled
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(DOCS)  # some draw with figures.py, which is beside them
     text = page.read_text(encoding="utf-8")
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start()) + 2

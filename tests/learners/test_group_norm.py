@@ -1,5 +1,7 @@
 """The group norm: certified zeros, the same optimum as other methods, states that can be left out."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -356,13 +358,13 @@ def test_path_has_fewer_states_at_smaller_c(turned):
         group_norm_path(LatentSVM(problem), X, y, [1.0])
 
 
-def test_pictures_of_states(turned, model):
-    import matplotlib
+def test_pictures_of_states(model, monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "docs")
+    from figures import group_norms
 
-    matplotlib.use("Agg")
     from tacit import plot
 
-    axes = plot.group_norms(model)
+    axes = group_norms(model)
     drawn = np.array([[bar.get_height() for bar in ax.patches] for ax in axes])
     np.testing.assert_allclose(drawn, model.group_norms_.reshape(2, 11))
     plot.pyplot().close("all")

@@ -11,8 +11,8 @@ from sklearn.datasets import load_iris
 from tacit import LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
 from tacit.dna.letters import COMPLEMENT, MEANING
-from tacit.dna.logos import effective_weights
-from tacit.dna.plots import count_letters, mean_distance, window_letters
+from tacit.dna.logos import effective_weights, letter_heights
+from tacit.dna.plots import count_letters, hamming_distances, mean_distance, window_letters
 from tacit.problems import Motif, Multiclass
 
 LETTERS = "".join(MEANING)
@@ -90,7 +90,7 @@ def test_hamming_distances_are_those_of_the_samples_in(descents, name):
     for line in model.history_:
         rows = np.flatnonzero(line.is_in & (y == 1))
         expected.append(distance_by_pairs([window(X[i], *line.hidden[i], 10) for i in rows]))
-    np.testing.assert_allclose(plot.hamming_distances(model, X), expected, atol=1e-12)
+    np.testing.assert_allclose(hamming_distances(model, X), expected, atol=1e-12)
 
 
 def test_self_paced_learning_begins_with_motifs_that_are_alike(descents):
@@ -98,7 +98,7 @@ def test_self_paced_learning_begins_with_motifs_that_are_alike(descents):
     models, X, _ = descents
     model = models["self-paced"]
     first = next(i for i, line in enumerate(model.history_) if not line.is_in.all())
-    distances = plot.hamming_distances(model, X)
+    distances = hamming_distances(model, X)
     assert distances[first] < distances[first - 1]
     ax = plot.hamming(models, X)
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), distances)
@@ -224,7 +224,7 @@ def test_found_and_effective_letters_spell_the_planted_motif(strands):
 
 def test_bits_are_the_information_against_the_letters_of_all_sequences():
     shares = np.array([0.4, 0.1, 0.1, 0.4])
-    values = plot.letter_heights([[10, 0, 0, 0], [0, 10, 0, 0], [4, 1, 1, 4], [5, 5, 0, 0]], shares=shares)
+    values = letter_heights([[10, 0, 0, 0], [0, 10, 0, 0], [4, 1, 1, 4], [5, 5, 0, 0]], shares=shares)
     expected = [np.log2(2.5), np.log2(10), 0.0, 0.5 * np.log2(0.5 / 0.4) + 0.5 * np.log2(0.5 / 0.1)]
     np.testing.assert_allclose(values.sum(axis=1), expected, atol=1e-12)
     X = ["AAAATTTTCG", "AAAATTTTGC"]
@@ -269,4 +269,4 @@ def test_logo_refuses_half_of_what_it_needs(descents):
     with pytest.raises(ValueError, match="none is of the positive class"):
         plot.found_letters(models["CCCP"], X[y == -1], y[y == -1])
     with pytest.raises(ValueError, match="share 0"):
-        plot.letter_heights([[1, 0, 0, 0]], shares=[0, 1, 1, 1])
+        letter_heights([[1, 0, 0, 0]], shares=[0, 1, 1, 1])

@@ -124,8 +124,7 @@ def group_norm_path(
 ) -> GroupNormPath:
     """Fit a `GroupNormSVM` for many values of C, from the largest down: states leave one after the other.
 
-    Each fit starts from the weights of the last one, and makes ``n_init`` − 1 other starts. `tacit.plot.states_path`
-    draws accuracy and prediction time against the number of states.
+    Each fit starts from the weights of the last one, and makes ``n_init`` − 1 other starts.
 
     Parameters
     ----------

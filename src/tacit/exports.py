@@ -10,6 +10,7 @@ import ast
 import importlib
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,20 @@ def export(package: str, file: str) -> Table:
 
     names = sorted(homes)
     return get, lambda: names, names
+
+
+def find_exported(name: str) -> Any:
+    """What some package of tacit exports under this name; None if none does."""
+    package = _exporters().get(name)
+    return None if package is None else getattr(importlib.import_module(package), name)
+
+
+@cache
+def _exporters() -> dict[str, str]:
+    """The package whose table has a name, for all tables of tacit."""
+    home = Path(__file__).parent
+    tables = {table: ".".join(("tacit", *table.parent.relative_to(home).parts)) for table in home.rglob("__init__.pyi")}
+    return {name: package for table, package in tables.items() for name in read_exports(table)}
 
 
 def read_exports(file: Path) -> dict[str, str]:

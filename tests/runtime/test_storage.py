@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import zipfile
+from collections import namedtuple
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,8 @@ from sklearn.datasets import load_iris
 import tacit
 from tacit import StructuredSVM
 from tacit.problems import Candidates, Multiclass
-from tacit.runtime.archive import StorageError, read_archive, write_archive
+from tacit.runtime import storage
+from tacit.runtime.archive import StorageError, find_stored, read_archive, storable, write_archive
 from tacit.solvers import Bundle
 
 
@@ -181,6 +183,21 @@ def test_a_class_that_borrows_a_name_of_tacit_is_refused_when_saving(iris, tmp_p
     Borrowed = type("StructuredSVM", (StructuredSVM,), {"__module__": __name__})
     with pytest.raises(StorageError, match="has the name of a class of tacit"):
         Borrowed(Multiclass()).fit(*iris).save(tmp_path / "mine")
+
+
+def test_a_class_without_check_is_not_stored():
+    with pytest.raises(TypeError, match="Unchecked has no method check"):
+        storable(type("Unchecked", (), {}))
+    assert find_stored("Unchecked") is None
+    assert find_stored("windows") is None  # a function that tacit exports
+
+
+def test_what_could_not_be_loaded_again_is_not_saved(iris, tmp_path):
+    model = StructuredSVM(Multiclass()).fit(*iris)
+    line = namedtuple("Line", "gap")(0.0)
+    type(line).__module__ = "tacit.somewhere"
+    with pytest.raises(StorageError, match=r"fact\.history_ is a Line, which tacit\.load does not restore"):
+        storage.save(tmp_path / "model", model, model.learned_attributes() | {"history_": line})
 
 
 def test_malformed_headers_are_refused(tmp_path):

@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from tacit.data import specs
 from tacit.runtime import storage
+from tacit.runtime.archive import Stored
 
 
-class Application(BaseEstimator):  # type: ignore[misc]
+class Application(Stored, BaseEstimator):  # type: ignore[misc]
     """Base of all applications: an estimator whose `fit` takes what users have, and whose file `tacit.load` reads.
 
     A subclass stores its parameters in the constructor. `fit` sets attributes that end in an underscore: numbers,

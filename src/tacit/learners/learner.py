@@ -25,6 +25,7 @@ from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_value
 from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
 from tacit.problems.per_sample.user_functions import key_of
 from tacit.runtime import parallel, storage
+from tacit.runtime.archive import Stored
 
 _PARTS = ("problem", "solver", "pace", "penalty")
 """Parameters that are objects of their own."""
@@ -58,7 +59,7 @@ def _has_marginals(learner: Any) -> bool:
     return True
 
 
-class Learner(BaseEstimator):  # type: ignore[misc]
+class Learner(Stored, BaseEstimator):  # type: ignore[misc]
     """Base of all learners. `fit` of a subclass sets `schema_` and `coef_`; everything here follows from them.
 
     A subclass declares its `traits`, and overrides `rule` if it does not answer with the output of the highest score.

@@ -26,6 +26,7 @@ from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import TARGET, Assignment, Oracle, Plane, Problem, Task, require, take_code
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
 from tacit.penalties import Quadratic
+from tacit.runtime.archive import record
 from tacit.solvers import Bundle
 
 __all__ = ["CurvePoint", "MinEntropySVM"]
@@ -229,6 +230,7 @@ STATIONARY = 1e-9
 objective."""
 
 
+@record
 class CurvePoint(NamedTuple):
     """One point of the curve of cross-validation: the mean score of held-out folds, and their standard deviation."""
 

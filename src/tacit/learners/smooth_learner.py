@@ -40,6 +40,7 @@ from tacit.oracle import (
 from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs
 from tacit.oracle.contracts import Need
 from tacit.runtime import Status, parallel
+from tacit.runtime.archive import record
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 
 __all__ = ["QuasiNewton", "SmoothLearner", "SmoothState", "SmoothStep"]
@@ -231,6 +232,7 @@ def _descend(function: Function, w: Array) -> Array:
     return point.w
 
 
+@record
 class SmoothStep(NamedTuple):
     """One line of the history of a learner that descends by gradients.
 

@@ -17,6 +17,7 @@ from tacit.data.arrays import Array, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
+from tacit.runtime.archive import Stored, storable
 
 P = TypeVar("P")
 
@@ -34,6 +35,7 @@ class Assignment(NamedTuple):
     value: Array
 
 
+@storable
 @dataclass(frozen=True)
 class Schema:
     """What a problem learned from the training data: labels and dimensions, nothing about single samples.
@@ -303,7 +305,7 @@ class Read(NamedTuple):
     data: Any
 
 
-class Problem(BaseEstimator, ABC):  # type: ignore[misc]
+class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems. A problem holds hyper-parameters only, never data or anything learned."""
 
     def refuse_shards(self, remedy: str) -> NoReturn:

@@ -12,8 +12,10 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import numbers, shorten
 from tacit.penalties.groups import NAMED_GROUPS, name_groups, repeat_groups
+from tacit.runtime.archive import record
 
 
+@record
 @dataclass(frozen=True)
 class GroupNorm:
     """Ω(w) = Σ_g λ_g ‖w_g‖₂, with which whole groups of weights are exactly zero (Yuan & Lin 2006).

@@ -10,8 +10,10 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import numbers
 from tacit.penalties.quadratic import Quadratic
+from tacit.runtime.archive import record
 
 
+@record
 @dataclass(frozen=True)
 class Prior:
     """Ω(w) = ½ (w − z)ᵀM(w − z): a pull to given weights z instead of 0, with a diagonal metric M.

@@ -10,8 +10,10 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, numbers, shorten
+from tacit.runtime.archive import record
 
 
+@record
 @dataclass(frozen=True)
 class Quadratic:
     """Ω(w) = ½ wᵀMw + ½ρ (w − z)ᵀM(w − z), with a diagonal metric M, a proximal weight ρ and its centre z.

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_whole, number, shorten, whole_number
+from tacit.runtime.archive import storable
 
 __all__ = ["Rotations", "rotations"]
 
@@ -40,6 +41,7 @@ def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None
     return turns
 
 
+@storable
 class Rotations(BaseEstimator):  # type: ignore[misc]
     """Turns of an image about its middle, by bilinear interpolation, black outside; channels turn together.
 

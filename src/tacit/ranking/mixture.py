@@ -21,6 +21,7 @@ from scipy.optimize import minimize as minimise_smoothly
 from tacit.data.arrays import Array
 from tacit.ranking.oracle import Training, ranking_task
 from tacit.runtime import Status
+from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers import Bundle, minimise
 
@@ -31,6 +32,7 @@ MAX_PLANES = 40
 """Planes that the next convex solve starts from, at the most."""
 
 
+@record
 class MixtureStep(NamedTuple):
     """One line of the history: the objective after a step, and the share of queries that changed class."""
 

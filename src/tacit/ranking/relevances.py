@@ -21,6 +21,7 @@ from tacit.data.kernels import kernel
 from tacit.data.parameters import file_path, is_hashable, numbers, one_of, shorten
 from tacit.data.specs import check_parameters, estimator, optional, parameter, positive, whole
 from tacit.oracle import checksum
+from tacit.runtime.archive import storable
 
 Tables = dict[str, Array]
 """The features of queries or items, one table per family."""
@@ -32,6 +33,7 @@ MAX_NOTHING = 1e-300
 """Norms and sums below this count as zero: two empty histograms are alike, an empty and another one are not."""
 
 
+@storable
 @estimator
 class Relevances(BaseEstimator):  # type: ignore[misc]
     """Elementary relevance functions ``k_{q,a} ∈ R^m``: every similarity of every family of features is one.

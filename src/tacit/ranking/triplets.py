@@ -21,6 +21,7 @@ from tacit.ranking.judgements import (
     sample_items,
     tag_relevance,
 )
+from tacit.runtime.archive import storable
 
 MAX_QUERIES = 10**8
 """Queries, at the most: each takes memory, and a number beyond is a mistake."""
@@ -38,6 +39,7 @@ class JudgedRows(NamedTuple):
     triplets: Triplets
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Triplets:
     """Constraints ⟨q, a, b⟩, "for query q item a is above item b", kept without listing them.

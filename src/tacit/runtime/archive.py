@@ -22,12 +22,13 @@ import time
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_whole, reason, shorten
+from tacit.exports import find_exported
 
 FORMAT = 1
 HEADER = "header.json"
@@ -42,8 +43,53 @@ STALE_AFTER = 600.0
 """Seconds after which an unfinished file that nobody wrote to was left by a process that was killed."""
 
 
+K = TypeVar("K", bound=type)
+
+_stored: dict[str, type] = {}
+_records: set[type] = set()
+
+
 class StorageError(ValueError):
     """A file that is not what it should be: truncated, changed, of another kind or of a newer format."""
+
+
+class Stored:
+    """Base of problems, learners and applications: a model file may hold those of tacit itself, see `storable`."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.__module__.startswith("tacit."):
+            storable(cls)
+
+
+def storable(kind: K) -> K:
+    """Let model files hold things of this class of tacit, by its name; its method ``check`` refuses invalid values."""
+    if not hasattr(kind, "check"):
+        raise TypeError(f"{kind.__name__} has no method check, so that files could hold anything")
+    _stored.setdefault(kind.__name__, kind)
+    return kind
+
+
+def record(kind: K) -> K:
+    """Let model files hold things of this class, which the learner that they belong to checks: lines of histories,
+    penalties."""
+    _records.add(kind)
+    _stored.setdefault(kind.__name__, kind)
+    return kind
+
+
+def is_record(kind: type) -> bool:
+    """Whether things of this class are checked by the learner that they belong to."""
+    return kind in _records
+
+
+def find_stored(name: str) -> type | None:
+    """A class of tacit that model files may hold, by its name; its module is imported if a table of exports has it."""
+    if not isinstance(name, str):
+        return None
+    if name not in _stored:
+        find_exported(name)
+    return _stored.get(name)
 
 
 def write_archive(

@@ -1,15 +1,14 @@
 """Model files: a learner's parameters and learned attributes, restored by the names of tacit's own classes.
 
 A file names classes of tacit and the values to build them with, and nothing else. It holds no code. No other class is
-ever imported or built, except those that the caller of `load` hands over. Every class that is built has a method
-``check``, which refuses invalid values: shapes, types, numbers that are not finite, ranges, parts that do not fit each
-other. So a file that was damaged or made by hand raises a `StorageError` here, and never reaches a kernel. A class of
-tacit without ``check`` is not restored.
+ever imported or built, except those that the caller of `load` hands over. Classes register themselves
+(`tacit.runtime.archive.storable`), and every class that is built has a method ``check``, which refuses invalid values:
+shapes, types, numbers that are not finite, ranges, parts that do not fit each other. So a file that was damaged or made
+by hand raises a `StorageError` here, and never reaches a kernel.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -21,45 +20,20 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, is_list, reason, shorten
 from tacit.data.ragged import Ragged
 from tacit.runtime import Status
-from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
-
-_CHECKED_BY_OWNER = (
-    "CurvePoint",
-    "EMStep",
-    "GroupNorm",
-    "Iteration",
-    "MixtureStep",
-    "Prior",
-    "Quadratic",
-    "Run",
-    "RunTable",
-    "SmoothStep",
-    "Step",
-)
-"""Lines of histories, and penalties: they are checked by the learner that they belong to."""
-
-_HOMES = (
-    "tacit.learners",
-    "tacit.problems",
-    "tacit.problems.rotation",
-    "tacit.solvers",
-    "tacit.learners.descents.pacing",
-    "tacit.learners.latent_svm",
-    "tacit.learners.min_entropy_svm",
-    "tacit.learners.smooth_learner",
-    "tacit.penalties",
-    "tacit.spectral",
-    "tacit.text.words",
-    "tacit.ranking",
-    "tacit.apps",
-    "tacit.dna.finder.shapes",
+from tacit.runtime.archive import (
+    StorageError,
+    find_stored,
+    is_record,
+    read_archive,
+    remove_unfinished,
+    write_archive,
 )
 
 
 def save(path: str | os.PathLike[str], model: Any, attributes: Mapping[str, Any]) -> None:
     """Write a fitted learner: its parameters and learned ``attributes``, by name."""
     target, name = file_path("path", path), type(model).__name__
-    if _find_class(name) not in (None, type(model)):
+    if find_stored(name) not in (None, type(model)):
         raise StorageError(f"{type(model)} has the name of a class of tacit, which tacit.load would restore; rename it")
     model.check()  # a model that could not be loaded again is not written
     arrays: dict[str, Array] = {}
@@ -138,7 +112,7 @@ def _give_problem(params: dict[str, Any], problem: Any, where: str) -> None:
     stored = params.get("problem")
     if isinstance(stored, _Foreign):
         if problem is None:
-            why = "which is not a class of tacit" if _find_class(stored.name) is None else "which holds your functions"
+            why = "which is not a class of tacit" if find_stored(stored.name) is None else "which holds your functions"
             raise StorageError(
                 f"{where} was trained on {stored.name}, {why}; pass it: tacit.load(path, problem={stored.name}(...))"
             )
@@ -158,8 +132,8 @@ def _reason(error: Exception) -> str:
 
 
 def is_own(thing: Any) -> bool:
-    """Whether `load` can restore the thing by itself: tacit exports its class, and it holds no functions."""
-    return _find_class(type(thing).__name__) is type(thing) and not getattr(thing, "holds_functions", False)
+    """Whether `load` can restore the thing by itself: its class is `storable`, and it holds no functions."""
+    return find_stored(type(thing).__name__) is type(thing) and not getattr(thing, "holds_functions", False)
 
 
 class _Foreign:
@@ -219,6 +193,11 @@ def _pack(value: Any, arrays: dict[str, Array], path: str) -> Any:
             }
         return {"$object": name, "parts": _pack_params(value, arrays, path)}
     if hasattr(value, "_fields") or hasattr(value, "__dataclass_fields__"):
+        kind = type(value)
+        if kind.__module__.startswith("tacit.") and not is_own(value):
+            raise StorageError(
+                f"{path} is a {kind.__name__}, which tacit.load does not restore: decorate it with storable"
+            )
         fields = getattr(value, "_fields", None) or tuple(value.__dataclass_fields__)
         parts = {name: _pack(getattr(value, name), arrays, f"{path}.{name}") for name in fields}
         return {"$object": type(value).__name__, "parts": parts}
@@ -274,17 +253,18 @@ class _Unpacker:
         if "$pairs" in value:
             return {self(k): self(v) for k, v in value["$pairs"]}
         if "$fitted" in value:
+            kind: Any = self.find_class(value["$fitted"])
             params, facts = ({name: self(part) for name, part in value[key].items()} for key in ("params", "facts"))
-            return _build(self.find_class(value["$fitted"]), params, facts)
+            return _build(kind, params, facts)
         kind = self.find_class(value["$object"])
         restore = getattr(kind, "from_old_parts", kind)  # of classes whose parameters were others before
         thing = restore(**{name: self(part) for name, part in value["parts"].items()})
-        if _find_class(kind.__name__) is kind and kind.__name__ not in _CHECKED_BY_OWNER:
+        if not is_record(kind) and find_stored(kind.__name__) is kind:
             thing.check()
         return thing
 
     def find_class(self, name: str) -> Any:
-        kind = _find_class(name) or self._handed_over.get(name)
+        kind = find_stored(name) or self._handed_over.get(name)
         if kind is None:
             shown = shorten(name)
             raise StorageError(
@@ -292,18 +272,3 @@ class _Unpacker:
                 f"over: tacit.load(path, classes=[{shown[1:-1]}])"
             )
         return kind
-
-
-def _find_class(name: str) -> Any:
-    """A class that tacit itself exports and that checks what it is given, by its name."""
-    from tacit.oracle import Schema
-
-    if name == "Schema":
-        return Schema
-    for home in _HOMES:
-        module = importlib.import_module(home)
-        if name in module.__all__:
-            found = getattr(module, name)
-            is_restored = isinstance(found, type) and (hasattr(found, "check") or name in _CHECKED_BY_OWNER)
-            return found if is_restored else None
-    return None

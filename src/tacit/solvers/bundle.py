@@ -16,6 +16,7 @@ from tacit.data.kernels import kernel
 from tacit.data.parameters import switch, whole_number
 from tacit.oracle import TARGET, Oracle, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
+from tacit.runtime.archive import storable
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.bounded_qp import maximise_with_bounds
 from tacit.solvers.loop import MIN_PROGRESS, StallCounter, WarmStart
@@ -66,6 +67,7 @@ BOUND_PULL = 1e-2
 any."""
 
 
+@storable
 class Bundle(BaseEstimator):  # type: ignore[misc]
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 

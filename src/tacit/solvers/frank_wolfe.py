@@ -16,7 +16,7 @@ from tacit.oracle import TARGET, Oracle, Plane, Task
 from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.contracts import capability
 from tacit.oracle.task import Dual
-from tacit.runtime.archive import StorageError
+from tacit.runtime.archive import StorageError, storable
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.block_planes import BlockPlanes
 from tacit.solvers.bundle import Bundle, overflow_error
@@ -32,6 +32,7 @@ MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
 
 
+@storable
 @estimator
 class FrankWolfe(BaseEstimator):  # type: ignore[misc]
     """Block-coordinate Frank–Wolfe with exact line search and duality gap (Lacoste-Julien et al. 2013).

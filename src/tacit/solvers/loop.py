@@ -18,12 +18,14 @@ from tacit.data.parameters import is_not_negative, number, whole_number
 from tacit.oracle import Task
 from tacit.oracle.contracts import Need
 from tacit.runtime import Progress, Status, run
+from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint
 
 ROUNDING = 1e-10
 """An optimum that is nearer to the objective at w = 0 than this share of it cannot be told from it."""
 
 
+@record
 class Step(NamedTuple):
     """One line of the history: the best objective and the best lower bound after a step."""
 

@@ -15,6 +15,7 @@ from tacit.data.parameters import whole_number
 from tacit.oracle import Oracle, Task, capability
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
+from tacit.runtime.archive import storable
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers.loop import WarmStart
 
@@ -34,6 +35,7 @@ MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
 
 
+@storable
 class Subgradient(BaseEstimator):  # type: ignore[misc]
     """Mini-batch subgradient descent with steps 1/t and averaging (Pegasos: Shalev-Shwartz et al. 2011).
 

@@ -14,6 +14,7 @@ from tacit.data.kernels import kernel
 from tacit.data.parameters import number, numbers, one_of, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.runtime import storage
+from tacit.runtime.archive import storable
 from tacit.spectral.hankel import STATISTICS, Hankel, factorise, forward_space, largest_gap, operators
 from tacit.spectral.hidden_markov import (
     HiddenMarkovModel,
@@ -29,6 +30,7 @@ SUM_TOLERANCE = 1e-9
 """How far sums of probabilities may be from one, by rounding."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class WeightedAutomaton:
     """A function on strings, ``f(x) = initialᵀ transitions[x_1] … transitions[x_m] final``.

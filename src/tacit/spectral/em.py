@@ -17,6 +17,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number, shorten, whole_number
 from tacit.runtime import Progress, Status, run
+from tacit.runtime.archive import record
 from tacit.spectral.prefix_tree import PrefixTree
 
 MIN_PROBABILITY = 1e-13
@@ -60,6 +61,7 @@ class Expected(NamedTuple):
     log_likelihood: float
 
 
+@record
 class EMStep(NamedTuple):
     """One line of the history: seconds since the start, and the log-likelihood per string before the step."""
 

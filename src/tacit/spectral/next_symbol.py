@@ -17,6 +17,7 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number, shorten, whole_number
 from tacit.data.ragged import Ragged
+from tacit.runtime.archive import storable
 from tacit.spectral.symbols import check_codes
 
 TINY = 1e-6
@@ -29,6 +30,7 @@ MAX_DRAWN = 10_000_000
 """Strings that are drawn in one call: all of them grow at once."""
 
 
+@storable
 class NextSymbol(NamedTuple):
     """A distribution over strings by its next symbols.
 

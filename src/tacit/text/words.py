@@ -15,6 +15,7 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import entries, is_list_of_text, is_whole, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.specs import check_parameters, estimator, optional, parameter, whole
+from tacit.runtime.archive import storable
 
 __all__ = ["FeatureClusters", "HashedSymbols", "RareWords", "WordFeatures"]
 
@@ -47,6 +48,7 @@ class Vocabulary(BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
 
 
+@storable
 @estimator
 class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     """Sparse features of words in their sentences, for `tacit.problems.Chain`.
@@ -267,6 +269,7 @@ MAX_CLUSTER_ROWS = 50_000
 """Rows that clusters are learned from; of more, so many are drawn."""
 
 
+@storable
 @estimator
 class RareWords(Vocabulary):
     """Frequent words as they are; others by their shape and their last letters, those of rare endings by shape alone.
@@ -318,6 +321,7 @@ class RareWords(Vocabulary):
             raise ValueError(f"symbols_ is {shorten(symbols)}, no vector of words")
 
 
+@storable
 @estimator
 class FeatureClusters(Vocabulary):
     """Feature vectors by the nearest of some centres, which k-means finds: pixels of letters, measurements, ...
@@ -365,6 +369,7 @@ class FeatureClusters(Vocabulary):
             raise ValueError(f"centres_ is {shorten(self.centres_)}, no table of finite numbers")
 
 
+@storable
 @estimator
 class HashedSymbols(Vocabulary):
     """Words by a hash: nothing is learned, and there are never more symbols than columns; words may share one.

@@ -12,6 +12,7 @@ from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import number, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.letters import COMPLEMENT, MEANING, SHARES
+from tacit.runtime.archive import storable
 
 LONGEST_MOTIF = 40
 
@@ -44,6 +45,7 @@ class Sites(NamedTuple):
     width: int
 
 
+@storable
 @dataclass(frozen=True)
 class Overlap:
     """Most sites of a motif lie on those of another one, at one distance.
@@ -70,6 +72,7 @@ class Overlap:
             raise ValueError(f"is_turned is {shorten(self.is_turned)}, neither True nor False")
 
 
+@storable
 @dataclass(frozen=True)
 class FoundMotif:
     """What was found.

@@ -20,6 +20,7 @@ from tacit.oracle import Task, capability, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.penalties import Penalty
 from tacit.runtime import Status
+from tacit.runtime.archive import record
 from tacit.solvers import Bundle, Solution, Solver, WarmStart, minimise
 
 FIRST_GAP, NEXT_GAP, FINER_GAP = 0.3, 0.5, 0.1
@@ -32,6 +33,7 @@ MAX_ESCAPES = 30
 _PURPOSES = ("start", "solve", "draw")
 
 
+@record
 class Iteration(NamedTuple):
     """One line of the history of a run: the state after an outer iteration.
 

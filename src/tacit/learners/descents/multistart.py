@@ -19,12 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import shorten
 from tacit.runtime import Progress, Status, run
+from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 
 MAX_STARTS = 100_000
 """The largest n_init: each start keeps its record."""
 
 
+@record
 class Run(NamedTuple):
     """One start of a fit: how it ended, and its history. Printed, it is a table of its iterations.
 
@@ -44,6 +46,7 @@ class Run(NamedTuple):
         return head + _table(tuple(name.replace("_", " ") for name in names), lines)
 
 
+@record
 class RunTable(list[Run]):
     """All starts of a fit, a list. Printed, it is a table of where they ended.
 

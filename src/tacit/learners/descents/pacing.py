@@ -9,10 +9,12 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.specs import above, between, check_parameters, estimator, optional, parameter, some_share, whole
+from tacit.runtime.archive import storable
 
 __all__ = ["SelfPaced"]
 
 
+@storable
 @estimator
 class SelfPaced(BaseEstimator):  # type: ignore[misc]
     """Self-paced learning: learn from easy samples first.

@@ -15,7 +15,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
-from tacit.data.parameters import number, shorten, whole_number
+from tacit.data.parameters import shorten, whole_number
+from tacit.data.specs import any_number
 from tacit.runtime import Progress, Status, run
 from tacit.runtime.archive import record
 from tacit.spectral.prefix_tree import PrefixTree
@@ -70,14 +71,14 @@ class EMStep(NamedTuple):
     log_likelihood: float
 
 
-def check_steps(history: Any) -> None:
-    """Refuse what is no list of steps."""
+def check_steps(name: str, history: Any) -> None:
+    """Refuse anything but a list of steps."""
     if not isinstance(history, list) or not all(isinstance(step, EMStep) for step in history):
-        raise ValueError(f"history_ is {shorten(history)}, no list of EM steps")
+        raise ValueError(f"{name} is {shorten(history)}, not a list of EM steps")
     for step in history:
         whole_number("iteration", step.iteration, 0)
-        number("seconds", step.seconds, "a number", lambda seconds: True)
-        number("log_likelihood", step.log_likelihood, "a number", lambda value: True)
+        any_number("seconds", step.seconds)
+        any_number("log_likelihood", step.log_likelihood)
 
 
 def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:

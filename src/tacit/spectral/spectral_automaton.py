@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 import warnings
-from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.parameters import (
     entries,
     is_list,
     is_whole,
-    number,
     numbers,
     random_numbers,
     shorten,
@@ -25,7 +23,20 @@ from tacit.data.parameters import (
     whole_number,
 )
 from tacit.data.ragged import Ragged
-from tacit.data.specs import between, choice, estimator, inner_share, not_negative, parameter, whole
+from tacit.data.specs import (
+    any_number,
+    between,
+    choice,
+    estimator,
+    inner_share,
+    instance,
+    not_negative,
+    optional,
+    parameter,
+    share,
+    table,
+    whole,
+)
 from tacit.learners.application import Application
 from tacit.learners.learner import without_history
 from tacit.learners.preparation import read_weights
@@ -59,7 +70,12 @@ AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
 
 
-class StringDensity(Application, ABC):
+def _check_symbols(name: str, value: Any) -> None:
+    if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "iuU":
+        raise ValueError(f"{name} is {shorten(value)}, not a vector of symbols")
+
+
+class StringDensity(Application):
     """Base of the estimators: `fit` of a subclass sets `symbols_`, `automaton_` and `distribution_`."""
 
     symbols_: Array
@@ -71,6 +87,14 @@ class StringDensity(Application, ABC):
     history_: list[EMStep]
 
     _not_saved = ()
+    learned: ClassVar = {
+        "symbols_": _check_symbols,
+        "automaton_": instance(WeightedAutomaton, "a WeightedAutomaton"),
+        "distribution_": optional(instance(NextSymbol, "a distribution over strings")),
+        "n_corrected_": whole(0),
+        "singular_values_": table(None),
+        "history_": check_steps,
+    }
 
     def score_samples(self, X: Any) -> Array:
         """The natural logarithm of every sequence's probability; −inf for one with a symbol outside `symbols_`."""
@@ -123,33 +147,15 @@ class StringDensity(Application, ABC):
         storage.save(path, self, learned if history else without_history(learned))
 
     def check_learned(self) -> None:
-        """Refuse what is missing, or does not fit: symbols, automata and distribution, and what else was learned."""
-        missing = [name for name in ("symbols_", "automaton_", "distribution_") if not hasattr(self, name)]
-        if missing:
-            raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
-        symbols, automaton = self.symbols_, self.automaton_
-        if not isinstance(symbols, np.ndarray) or symbols.ndim != 1 or symbols.dtype.kind not in "iuU":
-            raise ValueError(f"symbols_ is {shorten(symbols)}, not a vector of symbols")
-        automata = [automaton] if getattr(self, "spectral_", None) is None else [automaton, self.spectral_]
+        super().check_learned()
+        automata = [self.automaton_] if getattr(self, "spectral_", None) is None else [self.automaton_, self.spectral_]
         for one in automata:
-            if not isinstance(one, WeightedAutomaton) or not np.array_equal(one.symbols, symbols):
-                raise ValueError(f"{shorten(one)} is not an automaton of the symbols {shorten(symbols)}")
-        if self.distribution_ is None:
-            if not automaton.is_probabilistic:
-                raise ValueError("automaton_ is not one of probabilities, and there is no distribution_")
-        elif not isinstance(self.distribution_, NextSymbol) or len(self.distribution_.transitions) != len(symbols):
-            raise ValueError(f"distribution_ is not a distribution over strings of {len(symbols)} symbols")
-        else:
-            self.distribution_.check()
-        whole_number("n_corrected_", self.n_corrected_, 0)
-        if not is_table(self.singular_values_, 1, "f"):
-            raise ValueError(f"singular_values_ is {shorten(self.singular_values_)}, not a vector of numbers")
-        check_steps(self.history_)
-        self._check_facts()
-
-    @abstractmethod
-    def _check_facts(self) -> None:
-        """Refuse what else was learned, if it cannot be."""
+            if not isinstance(one, WeightedAutomaton) or not np.array_equal(one.symbols, self.symbols_):
+                raise ValueError(f"{shorten(one)} is not an automaton of the symbols {shorten(self.symbols_)}")
+        if self.distribution_ is None and not self.automaton_.is_probabilistic:
+            raise ValueError("automaton_ is not one of probabilities, and there is no distribution_")
+        if self.distribution_ is not None and len(self.distribution_.transitions) != len(self.symbols_):
+            raise ValueError(f"distribution_ is not a distribution over strings of {len(self.symbols_)} symbols")
 
     def _next(self) -> NextSymbol:
         """Next-symbol distributions of the model."""
@@ -166,6 +172,33 @@ class StringDensity(Application, ABC):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
+
+
+def _list_ranks(n_states: Any) -> list[Any]:
+    """The ranks to try."""
+    ranks: Any = AUTO if isinstance(n_states, str) and n_states == "auto" else n_states
+    return list(ranks) if is_list(ranks) else [ranks]
+
+
+def _check_ranks(name: str, value: Any) -> None:
+    ranks = _list_ranks(value)
+    if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
+        raise ValueError(f"{name} is a whole number from 1, a list of them or 'auto', got {shorten(value)}")
+
+
+def _check_basis(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        if value not in ("frequent", "all"):
+            raise ValueError(f"{name} must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(value)}")
+    elif not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ValueError(f"a {name} of your own is two lists of strings, (prefixes, suffixes)")
+
+
+def _check_held_out(name: str, value: Any) -> None:
+    instance(dict, "a dict")(name, value)
+    for rank, likelihood in value.items():
+        whole_number(f"a rank of {name}", rank)
+        any_number(f"a value of {name}", likelihood)
 
 
 @estimator
@@ -218,9 +251,9 @@ class SpectralAutomaton(StringDensity):
     True
     """
 
-    n_states: Any = "auto"
+    n_states: Any = parameter(_check_ranks, default="auto")
     _: KW_ONLY
-    basis: Any = "frequent"
+    basis: Any = parameter(_check_basis, default="frequent")
     length: int = parameter(whole(), default=6)
     size: int = parameter(whole(), default=1000)
     statistics: str = parameter(choice(*STATISTICS), default="substring")
@@ -233,11 +266,17 @@ class SpectralAutomaton(StringDensity):
     alphabet: Any = None
     random_state: Any = 0
     verbose: int = 1
+    learned: ClassVar = {
+        "n_states_": whole(),
+        "n_iter_": whole(0),
+        "mixing_": share,
+        "held_out_": _check_held_out,
+    }
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralAutomaton:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         self.check_parameters()
-        ranks = [int(rank) for rank in self._ranks()]
+        ranks = [int(rank) for rank in _list_ranks(self.n_states)]
         sequences = read_sequences(X)
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
@@ -322,34 +361,6 @@ class SpectralAutomaton(StringDensity):
             return np.arange(n), np.empty(0, dtype=np.int64)
         order = rng.permutation(n)
         return np.sort(order[size:]), np.sort(order[:size])
-
-    def _check_facts(self) -> None:
-        whole_number("n_states_", self.n_states_)
-        whole_number("n_iter_", self.n_iter_, 0)
-        number("mixing_", self.mixing_, "a share from 0 to 1", lambda share: 0 <= share <= 1)
-        if not isinstance(self.held_out_, dict):
-            raise ValueError(f"held_out_ is {shorten(self.held_out_)}, not a dict")
-        for rank, value in self.held_out_.items():
-            whole_number("a rank of held_out_", rank)
-            number("a value of held_out_", value, "a number", lambda likelihood: True)
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        ranks = self._ranks()
-        if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
-            raise ValueError(
-                f"n_states is a whole number from 1, a list of them or 'auto', got {shorten(self.n_states)}"
-            )
-        if isinstance(self.basis, str):
-            if self.basis not in ("frequent", "all"):
-                raise ValueError(f"basis must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(self.basis)}")
-        elif not isinstance(self.basis, (tuple, list)) or len(self.basis) != 2:
-            raise ValueError("a basis of your own is two lists of strings, (prefixes, suffixes)")
-
-    def _ranks(self) -> list[Any]:
-        """The ranks to try."""
-        ranks: Any = AUTO if isinstance(self.n_states, str) and self.n_states == "auto" else self.n_states
-        return list(ranks) if is_list(ranks) else [ranks]
 
 
 def read_counts(sample_weight: Any, n: int) -> Array | None:

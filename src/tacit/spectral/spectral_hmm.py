@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import number, random_numbers, shorten, switch
+from tacit.data.arrays import Array
+from tacit.data.parameters import random_numbers
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice, estimator, not_negative, parameter, whole
+from tacit.data.specs import any_number, between, choice, estimator, not_negative, parameter, switch, table, whole
 from tacit.problems.chain.forward_backward import forward_backward
 from tacit.problems.chain.viterbi import viterbi
 from tacit.spectral.automaton import WeightedAutomaton
@@ -90,6 +90,15 @@ class SpectralHMM(StringDensity):
     alphabet: Any = None
     random_state: Any = 0
     verbose: int = 1
+    learned: ClassVar = {
+        "startprob_": table(None),
+        "transmat_": table(None, None),
+        "emissionprob_": table(None, None),
+        "stopprob_": table(None),
+        "empty_": between("a probability", 0, 1),
+        "recovery_error_": any_number,
+        "converged_": switch,
+    }
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
@@ -195,17 +204,13 @@ class SpectralHMM(StringDensity):
         self.singular_values_ = moments.factors.singular_values
         self.recovery_error_ = error
 
-    def _check_facts(self) -> None:
+    def check_learned(self) -> None:
+        super().check_learned()
         n, k = len(self.startprob_), len(self.symbols_)
-        shapes = {"startprob_": (n,), "transmat_": (n, n), "emissionprob_": (n, k), "stopprob_": (n,)}
+        shapes = {"transmat_": (n, n), "emissionprob_": (n, k), "stopprob_": (n,)}
         for name, shape in shapes.items():
-            part = getattr(self, name)
-            if not is_table(part, len(shape), "f") or part.shape != shape:
-                raise ValueError(f"{name} is {shorten(part)}, not an array of finite numbers of shape {shape}")
+            table(*shape)(name, getattr(self, name))
         check_distributions(startprob=self.startprob_[None], transmat=self.transmat_, emissionprob=self.emissionprob_)
-        number("empty_", self.empty_, "a probability", lambda chance: 0 <= chance <= 1)
-        number("recovery_error_", self.recovery_error_, "a number", lambda error: True)
-        switch("converged_", self.converged_)
 
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:

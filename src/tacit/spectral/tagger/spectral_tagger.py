@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
-from tacit.data.arrays import Array, is_table, locate
+from tacit.data.arrays import Array, locate
 from tacit.data.labels import find_labels
 from tacit.data.parameters import one_of, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice, either, estimator, not_negative, parameter, whole
+from tacit.data.specs import choice, either, estimator, not_negative, optional, parameter, table, whole
 from tacit.learners.application import Application
 from tacit.runtime import Status
 from tacit.spectral.em import EMStep, check_steps
@@ -54,6 +54,26 @@ class Setting(NamedTuple):
     rank: int
     smoothing: float
     context: str
+
+
+def _check_rank(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        one_of(name, value, ("auto",))
+        return
+    for rank in value if isinstance(value, (list, tuple)) else [value]:
+        whole_number(name, rank, 1, 1000)
+    if isinstance(value, (list, tuple)) and not value:
+        raise ValueError("rank=[] names no rank; give at least one")
+
+
+def _check_conditional(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and not (isinstance(value, str) and value == "markov"):
+        raise ValueError(f"{name} must be False, True or 'markov', got {shorten(value)}")
+
+
+def _check_vocabulary(name: str, value: Any) -> None:
+    if not (hasattr(value, "fit") and hasattr(value, "transform")):
+        raise TypeError(f"{name} needs fit and transform, such as RareWords(), got {shorten(value)}")
 
 
 @estimator
@@ -117,9 +137,9 @@ class SpectralTagger(Application):
 
     _not_saved = ()
 
-    rank: Any = 20
+    rank: Any = parameter(_check_rank, default=20)
     _: KW_ONLY
-    conditional: Any = False
+    conditional: Any = parameter(_check_conditional, default=False)
     context: str = parameter(choice("pairs", "tags", "auto"), default="pairs")
     size: int = parameter(whole(), default=2000)
     smoothing: Any = parameter(either("auto", not_negative), default=100.0)
@@ -127,9 +147,10 @@ class SpectralTagger(Application):
     refine: str | None = parameter(choice(None, "em"), default=None)
     max_iter: int = parameter(whole(), default=100)
     tol: float = parameter(not_negative, default=1e-5)
-    vocabulary: Any = None
+    vocabulary: Any = parameter(optional(_check_vocabulary), default=None)
     random_state: Any = 0
     verbose: int = 1
+    learned: ClassVar = {"pairs_": table(None, 3, kinds="i"), "history_": check_steps}
 
     def fit(self, X: Any, y: Any) -> SpectralTagger:
         """Learn from sequences of symbols and their tags, one per symbol."""
@@ -195,19 +216,16 @@ class SpectralTagger(Application):
         return {**super().learned_attributes(), "automaton_": dict(self.automaton_._asdict())}
 
     def check_learned(self) -> None:
+        super().check_learned()
         if isinstance(self.automaton_, dict):
             self.automaton_ = PairedAutomaton(**self.automaton_)
         n, (pairs, known) = self.automaton_.rank, (len(self.pairs_), len(self.symbols_))
         k = len(self.classes_)
         shapes = {"initial": (n,), "operators": (pairs + k, n, n), "final": (n,), "middle": (n,)}
         for name, shape in shapes.items():
-            part = getattr(self.automaton_, name)
-            if not is_table(part, len(shape), "f") or part.shape != shape:
-                raise ValueError(f"automaton_ has {name} {shorten(part)}, not an array of numbers of shape {shape}")
-        is_listed = is_table(self.pairs_, 2, "i") and self.pairs_.shape == (pairs, 3) and pairs > 0
-        if not is_listed or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
+            table(*shape)(f"{name} of automaton_", getattr(self.automaton_, name))
+        if not pairs or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
             raise ValueError(f"pairs_ is {shorten(self.pairs_)}, not a list of pairs of {known} symbols and {k} tags")
-        check_steps(self.history_)
 
     def _model(self) -> PairModel:
         return PairModel(self.automaton_, self.pairs_, len(self.symbols_), len(self.classes_))
@@ -282,24 +300,8 @@ class SpectralTagger(Application):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        if isinstance(self.rank, str):
-            one_of("rank", self.rank, ("auto",))
-        elif isinstance(self.rank, (list, tuple)):
-            for rank in self.rank:
-                whole_number("rank", rank, 1, 1000)
-            if not self.rank:
-                raise ValueError("rank=[] names no rank; give at least one")
-        else:
-            whole_number("rank", self.rank, 1, 1000)
-        is_named = isinstance(self.conditional, str) and self.conditional == "markov"
-        if not isinstance(self.conditional, bool) and not is_named:
-            raise ValueError(f"conditional must be False, True or 'markov', got {shorten(self.conditional)}")
         if self.refine and self.conditional:
             raise ValueError("refine='em' needs the joint model: EM maximises P(x, y); leave conditional at False")
-        if self.vocabulary is not None and not (
-            hasattr(self.vocabulary, "fit") and hasattr(self.vocabulary, "transform")
-        ):
-            raise TypeError(f"vocabulary needs fit and transform, such as RareWords(), got {shorten(self.vocabulary)}")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "automaton_")

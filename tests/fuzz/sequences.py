@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.datasets import read_conllu, read_tagged, read_two_columns, write_two_columns
 from tacit.spectral import FeatureClusters, HashedSymbols, RareWords, SpectralTagger
+from tacit.text import WordFeatures
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import answers
 from tests.fuzz.readers import read, written
@@ -44,6 +45,21 @@ def spectral_taggers(draw: Draw):
     model.fit(**draw.spoil_some({"X": words, "y": tags}, float(theme == "data")))
     asked = draw.spoil(words) if theme == "asked" else words
     return answers([lambda: model.predict_proba(asked), lambda: float(len(model.predict(asked)))])
+
+
+@target("WordFeatures")
+def word_features(draw: Draw):
+    words, _ = sentences(draw)
+    parameters = {
+        "prefixes": draw.whole(0, 5),
+        "suffixes": draw.whole(0, 5),
+        "window": draw.whole(0, 3),
+        "min_count": draw.whole(1, 3),
+        "columns": draw.pick([None, draw.whole(1, 100)]),
+    }
+    model = WordFeatures(**draw.spoil_some(parameters, 0.3))
+    model.fit(draw.spoil(words) if draw.chance(0.5) else words)
+    return float(len(model.transform(draw.spoil(words) if draw.chance(0.3) else words)))
 
 
 @target("RareWords", "HashedSymbols", "FeatureClusters")

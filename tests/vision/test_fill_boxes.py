@@ -125,8 +125,8 @@ def test_a_segmenter_without_boxes_has_no_model_of_them(planted, tmp_path):
     ("name", "value", "words"),
     [
         ("box_limits_", np.array([0.9, 0.1]), "two shares of a box"),
-        ("box_limits_", None, "box_limits_ is missing"),
-        ("box_model_", 3, "box_model_ is no model"),
+        ("box_limits_", None, "box_limits_ must be an array"),
+        ("box_model_", 3, "box_model_ must be a fitted model of regions"),
     ],
 )
 def test_a_file_with_a_broken_model_of_boxes_is_refused(planted, name, value, words):

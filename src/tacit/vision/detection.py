@@ -16,7 +16,8 @@ from sklearn.decomposition import PCA
 
 from tacit.data.arrays import Array, Rows, checksum, is_table, span, states_of
 from tacit.data.labels import read_classes
-from tacit.data.parameters import one_of, shorten, switch, whole_number
+from tacit.data.parameters import shorten, whole_number
+from tacit.data.specs import check_parameters, choice, estimator, optional, parameter, switch, whole
 from tacit.oracle import EnumerableOracle, Example, LossTable, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import Reference
@@ -35,6 +36,7 @@ CELLS_AT_A_TIME = 1 << 14
 """Cells that are reduced together."""
 
 
+@estimator
 class Detection(ClassProblem):
     """An image has a label, and a window that shows what it says; which window, and of which type, is hidden.
 
@@ -75,35 +77,19 @@ class Detection(ClassProblem):
     min_classes = 1
     takes_table = False
 
-    def __init__(
-        self,
-        contrast: str | None = "ring",
-        parts: int = 1,
-        types: int = 1,
-        n_components: int | None = None,
-        shared: bool = False,
-        image_term: bool = False,
-        loss: Any = "0/1",
-        classes: Any = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        super().__init__(loss, classes, fit_intercept)
-        self.contrast = contrast
-        self.parts = parts
-        self.types = types
-        self.n_components = n_components
-        self.shared = shared
-        self.image_term = image_term
+    contrast: str | None = parameter(choice(*CONTRASTS), default="ring")
+    parts: int = parameter(whole(1, 8), default=1)
+    types: int = parameter(whole(1, 1000), default=1)
+    n_components: int | None = parameter(optional(whole()), default=None)
+    shared: bool = parameter(switch, default=False)
+    image_term: bool = parameter(switch, default=False)
+    loss: Any = "0/1"
+    classes: Any = None
+    fit_intercept: bool = True
 
     def check(self) -> None:
         super().check()
-        one_of("contrast", self.contrast, CONTRASTS)
-        whole_number("parts", self.parts, 1, 8)
-        whole_number("types", self.types, 1, 1000)
-        if self.n_components is not None:
-            whole_number("n_components", self.n_components)
-        switch("shared", self.shared)
-        switch("image_term", self.image_term)
+        check_parameters(self)
         if callable(self.loss):
             raise TypeError("loss must be '0/1', 'overlap' or a cost matrix; Detection takes no function")
 

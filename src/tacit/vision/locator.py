@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from tacit import StructuredSVM
-from tacit.data.arrays import Array, is_table
+from tacit.data.arrays import Array
 from tacit.data.labels import find_labels, read_labels
-from tacit.data.parameters import is_positive, number, numbers, shorten, whole_number
-from tacit.data.specs import estimator, optional, parameter, positive, whole
+from tacit.data.parameters import numbers, shorten, whole_number
+from tacit.data.specs import estimator, instance, optional, parameter, positive, table, whole
 from tacit.learners.application import Application
 from tacit.oracle import Schema
 from tacit.problems import Multiclass
@@ -85,6 +85,17 @@ class Locator(Application):
     least_sure_ : the training photos in which drawing a box would help most, the least sure first
     """
 
+    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
+
+    learned: ClassVar = {
+        "schema_": instance(Schema, "a schema"),
+        "coef_": table(None),
+        "temperature_": positive,
+        "labeller_": instance(StructuredSVM, "a fitted StructuredSVM"),
+        "mean_": table(None),
+        "scale_": table(None),
+    }
+
     features: Any = "handmade"
     n_components: int = parameter(whole(), default=96)
     latent_C: float = parameter(positive, default=LATENT_C)
@@ -96,8 +107,6 @@ class Locator(Application):
     n_jobs: int | None = parameter(optional(whole(1, 1024)), default=None)
     verbose: int = 1
 
-    _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
-
     def check_parameters(self) -> None:
         super().check_parameters()
         if not self._is_handmade:
@@ -107,31 +116,20 @@ class Locator(Application):
         """As of every application; but a network is looked for only when photos are to be described."""
         if not isinstance(self.features, str):
             raise ValueError("features of a file are the path of a network, or 'handmade'")
-        features, self.features = self.features, "handmade"
-        try:
-            self.check_parameters()
-        finally:
-            self.features = features
+        super().check_parameters()
         self.check_learned()
 
     def check_learned(self) -> None:
-        if not isinstance(getattr(self, "schema_", None), Schema):
-            raise ValueError("schema_ is missing; a fitted Locator has it")
+        super().check_learned()
         self._problem().check_schema(self.schema_)
-        coef: Any = getattr(self, "coef_", None)
-        temperature = getattr(self, "temperature_", None)
-        if not is_table(coef, 1, "f") or coef.size != self.schema_.n_params or not np.isfinite(coef).all():
-            raise ValueError("coef_ does not fit schema_")
-        number("temperature_", temperature, "a number above 0", is_positive)
-        labeller = getattr(self, "labeller_", None)
-        if not isinstance(labeller, StructuredSVM) or not isinstance(labeller.problem, Multiclass):
-            raise ValueError("labeller_ is missing; a fitted Locator has it")
-        if not np.array_equal(labeller.schema_.classes, self.schema_.classes):
+        if not isinstance(self.labeller_.problem, Multiclass):
+            raise ValueError("labeller_ must be a fitted learner of Multiclass")
+        if not np.array_equal(self.labeller_.schema_.classes, self.schema_.classes):
             raise ValueError("labeller_ and schema_ have different classes")
-        for name in ("mean_", "scale_"):
-            table: Any = getattr(self, name, None)
-            if not is_table(table, 1, "f") or table.shape != (self.schema_.n_features,) or not np.isfinite(table).all():
-                raise ValueError(f"{name} does not fit {self.schema_.n_features} features")
+        n_params, n_features = self.schema_.n_params, self.schema_.n_features
+        for name, size in (("coef_", n_params), ("mean_", n_features), ("scale_", n_features)):
+            if len(getattr(self, name)) != size:
+                raise ValueError(f"{name} has {len(getattr(self, name))} numbers for the {size} of schema_")
 
     @property
     def classes_(self) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,10 +12,22 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array
 from tacit.data.parameters import (
     is_list,
+    number,
     shorten,
 )
 from tacit.data.ragged import Ragged
-from tacit.data.specs import choice, either, estimator, not_negative, parameter, positive, whole
+from tacit.data.specs import (
+    choice,
+    either,
+    estimator,
+    instance,
+    not_negative,
+    optional,
+    parameter,
+    positive,
+    table,
+    whole,
+)
 from tacit.learners import IterativeLatentSVM, StructuredSVM
 from tacit.learners.application import Application
 from tacit.runtime import Status
@@ -31,6 +43,10 @@ CHOICES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 FOLDS = 5
 MIN_MASKS = 3
 """With fewer nothing is compared."""
+
+
+def _number_or_nan(name: str, value: Any) -> float:
+    return number(name, value, "a number, or NaN where there were too few masks", lambda value: not np.isinf(value))
 
 
 @estimator
@@ -79,6 +95,16 @@ class Segmenter(Application):
     True
     """
 
+    learned: ClassVar = {
+        "model_": instance((StructuredSVM, IterativeLatentSVM), "a fitted model of regions"),
+        "box_model_": optional(instance(IterativeLatentSVM, "a fitted model of regions, or None")),
+        "box_limits_": table(None),
+        "C_": _number_or_nan,
+        "weak_": _number_or_nan,
+        "accuracy_": _number_or_nan,
+        "iou_": _number_or_nan,
+    }
+
     method: str = parameter(choice("felzenszwalb", "slic"), default="felzenszwalb")
     C: float | str = parameter(either("auto", positive), default="auto")
     weak: float | str = parameter(either("auto", not_negative), default="auto")
@@ -88,28 +114,15 @@ class Segmenter(Application):
     verbose: int = 1
 
     def check_learned(self) -> None:
-        model = getattr(self, "model_", None)
-        if not isinstance(model, StructuredSVM | IterativeLatentSVM) or not isinstance(model.problem, Regions):
-            raise ValueError("model_ is missing, or no model of regions; a fitted Segmenter has it")
-        self._check_box_model()
-        if tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
-            raise ValueError(f"model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
-        for name in ("C_", "weak_", "accuracy_", "iou_"):
-            value = getattr(self, name, None)
-            if not isinstance(value, float) or np.isinf(value):
-                raise ValueError(f"{name} is {shorten(value)}; a fitted Segmenter has a number there")
-
-    def _check_box_model(self) -> None:
-        if not hasattr(self, "box_model_") or not isinstance(getattr(self, "box_limits_", None), np.ndarray):
-            raise ValueError("box_model_ or box_limits_ is missing; a fitted Segmenter has them: fit again")
-        model, limits = self.box_model_, self.box_limits_
-        if model is None:
-            return
-        if not isinstance(model, IterativeLatentSVM) or not isinstance(model.problem, Regions):
-            raise ValueError("box_model_ is no model of regions; a Segmenter fills in boxes with it")
-        if tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
-            raise ValueError(f"box_model_ has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
-        if limits.shape != (2,) or limits.dtype.kind != "f" or not 0 <= limits[0] <= limits[1] <= 1:
+        super().check_learned()
+        for name in ("model_", "box_model_"):
+            model = getattr(self, name)
+            if model is not None and not isinstance(model.problem, Regions):
+                raise ValueError(f"{name} must be a fitted learner of Regions")
+            if model is not None and tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
+                raise ValueError(f"{name} has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
+        limits = self.box_limits_
+        if self.box_model_ is not None and (limits.shape != (2,) or not 0 <= limits[0] <= limits[1] <= 1):
             raise ValueError(f"box_limits_ are {shorten(limits)}; they are two shares of a box, the lower one first")
 
     def fit(self, images: Any, masks: Any, boxes: Any = None, contains: Any = None) -> Segmenter:

@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import switch, whole_number
+from tacit.data.parameters import whole_number
+from tacit.data.specs import check_parameters, estimator, parameter, switch, whole
 from tacit.vision.hog_windows import BLOCK, CLIP, EPSILON, ORIENTATIONS, oriented_gradients
 from tacit.vision.maps.pooling import plan_pooling, pool
 from tacit.vision.photos import as_grey, scale_image
@@ -24,6 +25,7 @@ PATCH, STEP = 8, 4
 MAX_PATCHES_PER_IMAGE = 200
 
 
+@estimator
 class HistogramMap(BaseEstimator):  # type: ignore[misc]
     """Base of maps that count something per cell.
 
@@ -33,14 +35,12 @@ class HistogramMap(BaseEstimator):  # type: ignore[misc]
     side : pixels of the longest side to which images are scaled
     """
 
-    def __init__(self, cell: int = CELL, side: int = SIDE) -> None:
-        self.cell = cell
-        self.side = side
+    cell: int = parameter(whole(1, 1 << 12), default=CELL)
+    side: int = parameter(whole(4, 1 << 14), default=SIDE)
 
     def check(self) -> None:
         """Refuse invalid parameters."""
-        whole_number("cell", self.cell, 1, 1 << 12)
-        whole_number("side", self.side, 4, 1 << 14)
+        check_parameters(self)
 
     def digest(self) -> str:
         """What the numbers depend on, as text."""
@@ -63,6 +63,7 @@ class HistogramMap(BaseEstimator):  # type: ignore[misc]
         return np.asarray(sums.reshape(rows, columns, size) / pixels[:, :, None], dtype=np.float32)
 
 
+@estimator
 class GradientMap(HistogramMap):
     """Histograms of oriented gradients (Dalal & Triggs 2005): 9 orientations per cell, as in `tacit.windows`.
 
@@ -76,13 +77,7 @@ class GradientMap(HistogramMap):
     (15, 20, 36)
     """
 
-    def __init__(self, cell: int = CELL, side: int = SIDE, normalised: bool = True) -> None:
-        super().__init__(cell, side)
-        self.normalised = normalised
-
-    def check(self) -> None:
-        super().check()
-        switch("normalised", self.normalised)
+    normalised: bool = parameter(switch, default=True)
 
     def __call__(self, pixels: Array) -> Array:
         size, bins = oriented_gradients(as_grey(pixels))
@@ -140,6 +135,7 @@ class ColourMap(HistogramMap):
         return np.asarray(np.sqrt(np.concatenate(parts, axis=2)))
 
 
+@estimator
 class WordMap(HistogramMap):
     """How often each of a number of visual words occurs in a cell (Csurka et al. 2004).
 
@@ -156,14 +152,12 @@ class WordMap(HistogramMap):
     (5, 5, 5)
     """
 
-    def __init__(self, cell: int = CELL, side: int = SIDE, words: int = 48, random_state: int = 0) -> None:
-        super().__init__(cell, side)
-        self.words = words
-        self.random_state = random_state
+    words: int = parameter(whole(2, 10_000), default=48)
+    random_state: int = 0
 
     def check(self) -> None:
         super().check()
-        words = whole_number("words", self.words, 2, 10_000)
+        words = int(self.words)
         centres = getattr(self, "centres_", None)
         if centres is not None and (not is_table(centres, 2, "f") or centres.shape != (words, PATCH * PATCH)):
             raise ValueError(f"centres_ must be {words} patches of {PATCH * PATCH} numbers: fit again")
@@ -245,11 +239,6 @@ class MapStack(BaseEstimator):  # type: ignore[misc]
             raise TypeError("maps must be a list of feature maps, such as [GradientMap(), ColourMap()]")
         for one in self.maps:
             one.check()
-
-    @property
-    def needs_fit(self) -> bool:
-        """Whether one of the maps still has to learn from images."""
-        return any(hasattr(one, "fit") and not hasattr(one, "centres_") for one in self.maps)
 
     def fit(self, images: Iterable[Array]) -> MapStack:
         """Let those maps learn that can."""

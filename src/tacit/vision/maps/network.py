@@ -6,14 +6,13 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import file_path, number, reason, shorten, whole_number
+from tacit.data.parameters import file_path, number, reason, shorten
 from tacit.data.reading import find_file, named
 from tacit.data.specs import check_parameters, estimator, parameter, whole
 
@@ -38,7 +37,7 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
         these names, else 127 and 128
     """
 
-    path: str | os.PathLike[str]
+    path: str | os.PathLike[str] = parameter(file_path)
     side: int = parameter(whole(32, 1 << 13), default=SIDE)
     mean: float | None = None
     deviation: float | None = None
@@ -51,7 +50,6 @@ class NetworkMap(BaseEstimator):  # type: ignore[misc]
     def check(self) -> None:
         """Refuse a file that is no network, or whose output is no map."""
         check_parameters(self)
-        file_path("path", self.path)
         _opened(str(self.path))
 
     def digest(self) -> str:
@@ -157,6 +155,7 @@ def onnx_runtime() -> Any:
     return onnxruntime
 
 
+@estimator
 class CalledMap(BaseEstimator):  # type: ignore[misc]
     """A function of yours as a feature map.
 
@@ -173,18 +172,16 @@ class CalledMap(BaseEstimator):  # type: ignore[misc]
 
     holds_functions = True
 
-    def __init__(self, function: Callable[[Array], Any], cell: int, side: int, name: str = "") -> None:
-        self.function = function
-        self.cell = cell
-        self.side = side
-        self.name = name
+    function: Callable[[Array], Any]
+    cell: int = parameter(whole())
+    side: int = parameter(whole(4, 1 << 14))
+    name: str = ""
 
     def check(self) -> None:
         """Refuse invalid parameters."""
         if not callable(self.function):
             raise TypeError("function must be a function of pixels (height, width, 3)")
-        whole_number("cell", self.cell)
-        whole_number("side", self.side, 4, 1 << 14)
+        check_parameters(self)
 
     def digest(self) -> str:
         """The name; empty where there is none, so that nothing is cached."""
@@ -199,16 +196,10 @@ class CalledMap(BaseEstimator):  # type: ignore[misc]
         return found.astype(np.float32)
 
 
-def network_path(features: Any) -> Path | None:
-    """The path of a network, where features are given by one."""
-    is_path = isinstance(features, str | os.PathLike) and str(features).lower().endswith(".onnx")
-    return file_path("features", features) if is_path else None
-
-
 def read_features(features: Any) -> Any:
     """A map maker from what users give: a path of a network, a maker, a function."""
-    path = network_path(features)
-    maker = NetworkMap(path) if path is not None else features
+    is_path = isinstance(features, str | os.PathLike) and str(features).lower().endswith(".onnx")
+    maker = NetworkMap(file_path("features", features)) if is_path else features
     if not all(hasattr(maker, name) for name in ("side", "cell", "digest", "check")) or isinstance(maker, type):
         told = "wrap a function of yours in tacit.vision.maps.CalledMap" if callable(features) else ""
         raise TypeError(

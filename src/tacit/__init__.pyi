@@ -18,6 +18,7 @@ from tacit.learners import DissimilaritySVM as DissimilaritySVM
 from tacit.learners import GroupNormSVM as GroupNormSVM
 from tacit.learners import HiddenCRF as HiddenCRF
 from tacit.learners import IterativeLatentSVM as IterativeLatentSVM
+from tacit.learners import LatentLogistic as LatentLogistic
 from tacit.learners import LatentPerceptron as LatentPerceptron
 from tacit.learners import LatentSVM as LatentSVM
 from tacit.learners import MinEntropySVM as MinEntropySVM

@@ -235,27 +235,23 @@ def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
 
 
 def test_ctrl_c_keeps_the_best_model_and_marks_the_report(files, tmp_path, monkeypatch):
-    """Ctrl-C comes inside of the second descent, as the signal would raise it there."""
-    from tacit.dna.finder import descent, search
+    """Ctrl-C comes inside of the second start, as the signal would raise it there."""
+    from tacit.dna.finder import search
+    from tacit.learners.latent_logistic import LogisticLoss
 
-    real, calls = descent.minimize, []
+    real, calls = LogisticLoss.__call__, []
 
-    def interrupted(evaluate, *positional, **named):
-        calls.append(0)
+    def interrupted(loss, w):
+        calls.append(1)
+        if len(calls) == 150:
+            raise KeyboardInterrupt
+        return real(loss, w)
 
-        def counted(w):
-            calls[-1] += 1
-            if len(calls) == 2 and calls[-1] == 5:
-                raise KeyboardInterrupt
-            return evaluate(w)
-
-        return real(counted, *positional, **named)
-
-    monkeypatch.setattr(descent, "minimize", interrupted)
+    monkeypatch.setattr(LogisticLoss, "__call__", interrupted)
     monkeypatch.setattr(search, "FIRST_STARTS", 3)
     out = tmp_path / "out"
     assert main(["motif", *files[:2], "--width", "8", "--c", "1000", "--out", str(out), "--quiet"]) == 130
-    assert len(calls) == 2  # nothing was begun after it
+    assert len(calls) == 150  # nothing was begun after it
     assert json.loads((out / "run.json").read_text())["status"] == "interrupted"
     assert "Interrupted" in (out / "report.html").read_text()
     assert tacit.load(out / "model.tacit").predict(["cccccctgactcatcccccc"]).tolist() == [1]

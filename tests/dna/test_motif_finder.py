@@ -13,10 +13,13 @@ from tacit.datasets import planted_motif
 from tacit.dna.files import Matrix
 from tacit.dna.finder.evidence import auroc, given_p_value, match_known, split_in_halves
 from tacit.dna.finder.finder import read_classes
-from tacit.dna.finder.kmers import count_kmers, learn_kmers
+from tacit.dna.finder.models import count_kmers, learn_kmers
+from tacit.dna.finder.search import STEPS_AFTER_INTERRUPT
 from tacit.dna.finder.shapes import Sites, find_overlap
 from tacit.dna.scan import Scanner
 from tacit.dna.sequences import read_sequences, shuffle_pairs, write_letters
+from tacit.learners import smooth_learner
+from tacit.solvers import quasi_newton
 
 WORD = "TGACTCATCC"
 
@@ -168,20 +171,36 @@ def test_time_runs_out_and_the_best_so_far_is_kept(planted):
 
 
 def test_ctrl_c_keeps_the_best_so_far(planted, monkeypatch):
-    from tacit.dna.finder import search as module
+    """It comes in the second start of the first motif."""
+    real, steps = quasi_newton.step, []
 
-    real, calls = module.descend, []
+    def interrupted(function, now):
+        steps.append(1)
+        if len(steps) == 100:
+            raise KeyboardInterrupt
+        return real(function, now)
 
-    def interrupted(*positional, **named):
-        calls.append(1)
-        found = real(*positional, **named)
-        return found._replace(status=module.Status.INTERRUPTED) if len(calls) == 2 else found
-
-    monkeypatch.setattr(module, "descend", interrupted)
+    monkeypatch.setattr(smooth_learner, "step", interrupted)
     finder = MotifFinder(C=1000, verbose=0).fit(planted.X, planted.y)
-    assert finder.status_ is module.Status.INTERRUPTED
-    assert len(calls) == 2
+    assert finder.status_ is tacit.solvers.Status.INTERRUPTED
+    assert len(steps) == 100
     assert finder.motifs_
+
+
+def test_ctrl_c_before_anything_was_learned_takes_a_few_steps_more(planted, monkeypatch):
+    real, steps = quasi_newton.step, []
+
+    def interrupted(function, now):
+        steps.append(1)
+        if len(steps) == 1:
+            raise KeyboardInterrupt
+        return real(function, now)
+
+    monkeypatch.setattr(smooth_learner, "step", interrupted)
+    finder = MotifFinder(C=1000, verbose=0).fit(planted.X, planted.y)
+    assert finder.status_ is tacit.solvers.Status.INTERRUPTED
+    assert len(steps) == 1 + STEPS_AFTER_INTERRUPT
+    assert finder.predict(planted.X[:3]).shape == (3,)
 
 
 def test_a_resumed_fit_ends_at_the_same_bits_and_refuses_other_data(planted, tmp_path):

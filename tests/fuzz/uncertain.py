@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tacit import HiddenCRF, LatentPerceptron, MinEntropySVM, SelfPaced
+from tacit import HiddenCRF, LatentLogistic, LatentPerceptron, MinEntropySVM, SelfPaced
 from tests.fuzz.draws import Draw
 from tests.fuzz.fits import PROBLEMS, THEMES, answers
 from tests.fuzz.registry import target
@@ -31,6 +31,8 @@ def settings(draw: Draw, kind):
     }
     if kind is HiddenCRF:
         return shared | {"method": draw.pick(["lbfgs", "em", "hard-em"]), "rule": draw.pick(["sum", "max"])}
+    if kind is LatentLogistic:
+        return shared
     pace = SelfPaced(max_rounds=2) if draw.chance(0.2) else None
     solver = "auto" if pace is not None else draw.pick(["auto", "lbfgs", "trust-region", "cccp"])
     return shared | {
@@ -42,13 +44,13 @@ def settings(draw: Draw, kind):
     }
 
 
-@target("HiddenCRF", "LatentPerceptron", "MinEntropySVM")
+@target("HiddenCRF", "LatentLogistic", "LatentPerceptron", "MinEntropySVM")
 def uncertain_learners(draw: Draw):
     """Fit, then ask for everything: what is learned must be finite, what is answered no NaN."""
     theme = draw.pick([theme for theme in THEMES if theme not in ("solver", "pace")])
     kind, parameters, X, y, hidden = draw.pick(PROBLEMS)(draw)
     problem = kind(**draw.spoil_some(parameters, float(theme == "problem")))
-    learner = draw.pick([HiddenCRF, LatentPerceptron, MinEntropySVM])
+    learner = draw.pick([HiddenCRF, LatentLogistic, LatentPerceptron, MinEntropySVM])
     model = learner(problem, **draw.spoil_some(settings(draw, learner), float(theme == "learner")), verbose=0)
     data = draw.spoil_some({"X": X, "y": y}, float(theme == "data"))
     known = {"hidden": hidden, "sample_weight": draw.pick([None, np.ones(len(y))])}

@@ -19,7 +19,7 @@ from tacit.learners.descents.starts import propose
 from tacit.learners.iterative_latent_svm import Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import Problem, loss_needs_hidden, require
-from tacit.oracle.capabilities import GivesPosteriors, MeasuresHidden, MovesPosteriors, SplitsCodes, SumsOutputs
+from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
 from tacit.penalties import Penalty
 from tacit.runtime.blocks import cache_answers
 from tacit.solvers import Solver
@@ -146,7 +146,7 @@ class DissimilaritySVM(LatentSVM):
         """
         oracle = self._bind(X, y, hidden)
         if isinstance(self.conditional, str):
-            require(type(self).__name__, self.problem, oracle, SplitsCodes)
+            require(type(self).__name__, self.problem, oracle, ListsOutputs)
             chances = np.zeros(int(oracle.offsets[-1]))
             chances[oracle.offsets[:-1] + oracle.split(oracle.impute(self.coef_).code)[1]] = 1.0
             return Ragged(chances, oracle.offsets)

@@ -30,6 +30,7 @@ from tacit.learners.learner import Learner, have_nan, overflows
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, bind_samples, check_fitted, open_checkpoint, sample_weights
 from tacit.oracle import (
     KnownHidden,
+    Schema,
     capability,
     completes_labels,
     has_hidden_states,
@@ -74,6 +75,9 @@ class SmoothLearner(Learner, ABC):
         """Whether a start at w = 0 would have nothing to go by."""
         return False
 
+    def _check_bound(self, schema: Schema, oracle: Any) -> None:
+        """Refuse data that the learner cannot learn from."""
+
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
         """Choose parameters that are to be chosen in `fit`; here there are none."""
 
@@ -103,23 +107,26 @@ class SmoothLearner(Learner, ABC):
         schema, oracle = bind_samples(self, X, y, hidden, self._needs, self._instead)
         if self.class_weight is not None and has_long_codes(oracle):
             raise ValueError("class_weight needs one label per sample; for sequences use sample_weight")
+        self._check_bound(schema, oracle)
         self._choose(X, y, hidden, sample_weight)
         asked = SimpleNamespace(C=getattr(self, "C_", self.C), class_weight=self.class_weight)
         weights = sample_weights(asked, y, schema.classes, oracle.n_samples, sample_weight)
         seed = int(random_numbers(self.random_state).randint(2**31))
-        is_given = isinstance(self.init, Mapping)
-        is_one = is_given or self.init == "zero" or not oracle.hidden_unknown().size
-        previous = given_weights(self.init, schema) if is_given else self._previous_weights(schema)
+        listed = [self.init] if isinstance(self.init, Mapping) else self.init if isinstance(self.init, list) else []
+        given = [given_weights(weights, schema) for weights in listed]
+        is_one = self.init == "zero" or not oracle.hidden_unknown().size
+        n_starts = len(given) or (1 if is_one else int(self.n_init))
+        previous = self._previous_weights(schema)
         checkpoint = open_checkpoint(self, oracle)
         with parallel(oracle.exact(), self.n_jobs) as shards:
             objective = self._objective(shards, weights)
             method = self._method(objective, shards)
 
             def first(seed: int, start: int) -> Any:
-                w = self._first_weights(objective, shards, weights, previous, seed, start)
+                w = given[start] if given else self._first_weights(objective, shards, weights, previous, seed, start)
                 return method.begin_at(w)
 
-            starts = MultiStart(method, first, 1 if is_one else int(self.n_init), int(self.max_iter))
+            starts = MultiStart(method, first, n_starts, int(self.max_iter))
             ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
             self._keep(ended, schema, shards)
         stalled = "no step gains any more, and the slope is not yet small; raise tol, or scale the features"
@@ -218,7 +225,8 @@ class SmoothLearner(Learner, ABC):
             number("C", self.C, "a positive number", is_positive)
         number("tol", self.tol, "a positive number", is_positive)
         whole_number("n_init", self.n_init, 1, MAX_STARTS)
-        if not isinstance(self.init, Mapping):
+        is_list = isinstance(self.init, list) and self.init and all(isinstance(one, Mapping) for one in self.init)
+        if not isinstance(self.init, Mapping) and not is_list:
             one_of("init", self.init, INITS)
         switch("warm_start", self.warm_start)
 

@@ -12,8 +12,18 @@ from tacit.data.parameters import is_positive, number, one_of, random_numbers, s
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.dna.finder import evidence
-from tacit.dna.finder.kmers import SHUFFLES, KmerModel, blend, count_words, learn_kmers, score_composition
-from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch, count_strands, make_problem, read_widths
+from tacit.dna.finder.models import (
+    SHUFFLES,
+    KmerModel,
+    blend,
+    count_strands,
+    count_words,
+    learn_kmers,
+    make_problem,
+    read_widths,
+    score_composition,
+)
+from tacit.dna.finder.search import MOST_MOTIFS, MotifSearch
 from tacit.dna.finder.shapes import FoundMotif, describe_motif, find_best_sites, mark_overlaps
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters

@@ -10,11 +10,23 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.data.arrays import Array, checksum
-from tacit.data.parameters import is_positive, shorten, whole_number
+from tacit.data.parameters import is_positive, whole_number
 from tacit.data.ragged import Ragged
-from tacit.dna.finder.descent import Descended, descend, polish
 from tacit.dna.finder.evidence import motif_p_value
-from tacit.dna.finder.shapes import LONGEST_MOTIF, describe_motif, find_best_sites, find_copies
+from tacit.dna.finder.models import (
+    MAX_STEPS,
+    STRENGTHS,
+    Descended,
+    choose_settings,
+    count_strands,
+    descend,
+    make_problem,
+    middle_settings,
+    polish,
+    read_widths,
+    with_word,
+)
+from tacit.dna.finder.shapes import describe_motif, find_best_sites, find_copies
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.words import enriched_words, unexplained_words
 from tacit.oracle import Schema
@@ -25,8 +37,8 @@ from tacit.runtime.loop import Deadline
 FIRST_STARTS, NEXT_STARTS = 6, 3
 """Words that the first motif, and each later one, is started from."""
 
-MAX_STEPS, STEPS_AFTER_INTERRUPT = 80, 5
-"""Of a descent; and of the first one, where nothing was learned yet when Ctrl-C came."""
+STEPS_AFTER_INTERRUPT = 5
+"""Of a descent where nothing was learned yet when Ctrl-C came."""
 
 MAX_SHIFT = 3
 """Letters that a motif is moved by, one after the other, if each step is better."""
@@ -34,22 +46,10 @@ MAX_SHIFT = 3
 SAME_OBJECTIVE = 0.01
 """Starts within this share of the best objective ended at the same motif."""
 
-_ENDED_EARLY = (Status.INTERRUPTED, Status.STOPPED)
 
 MOST_MOTIFS = 5
 """Motifs that ``n_motifs="auto"`` looks for."""
 
-STRENGTHS = (300.0, 1000.0, 3000.0)
-"""C that are tried."""
-
-FOLDS, STARTS, STEPS = 3, 1, 40
-"""Of cross-validation: folds, words that a motif is begun from, and steps of a descent."""
-
-MAX_LEARNED_FROM = 2000
-"""Sequences that cross-validation uses."""
-
-WIDTH_STEP = 2
-"""Letters between widths of a range that are tried."""
 
 COMPARED = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
 """Settings of a finder that must be the same for a search to be resumed."""
@@ -133,41 +133,27 @@ class MotifSearch:
         assert self.w is not None
         problem = make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
-        oracle = problem.bind(self.sequences, self.is_positive, self.schema)
-        again = self._descend(oracle, self.is_positive, self.w, tell=self._teller("all sequences"))
-        if self.finder.learner == "latent svm" and again.status not in _ENDED_EARLY:
+        again = self._learn(problem, self.sequences, self.is_positive, [self.w], "all sequences")
+        if self.finder.learner == "latent svm" and self.ended_early is None:
             again = polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
+            self._note_end(again)
         self.w = again.w
-        if again.status in _ENDED_EARLY:
-            self.ended_early = again.status
 
     def _add_motif(self, own: Ragged, labels: Array) -> bool:
         """One more motif, and its p-value; False if there is no word to begin from."""
         m = len(self.p_values) + 1
         problem = make_problem(self.finder, m, self.width)
         schema = problem.schema(own, labels)
-        oracle = problem.bind(own, labels, schema)
-        words = self._words(own, labels, m)
-        words, steps = (words, MAX_STEPS) if self.ended_early is None else (words[:1], STEPS_AFTER_INTERRUPT)
-        found: list[Descended] = []
-        for letters in words:
-            begin = _grown(self.w, schema)
-            with_word(begin, letters, schema.views(begin), m - 1)
-            tell = self._teller(f"motif {m}, start {len(found) + 1} of {len(words)}")
-            found.append(self._descend(oracle, labels, begin, max_iter=steps, tell=tell))
-            if found[-1].status in _ENDED_EARLY:
-                self.ended_early = found[-1].status
-                break
-        if not found:
+        begins = [with_word(schema, letters, m - 1, self.w) for letters in self._words(own, labels, m)]
+        if not begins:
             return False
-        best = min(found, key=lambda one: one.objective)
-        near = [one.objective <= best.objective * (1 + SAME_OBJECTIVE) for one in found]
+        best = self._learn(problem, own, labels, begins, f"motif {m}")
+        near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
-            best = self._try_shifts(oracle, schema, labels, best, m - 1)
+            best = self._try_shifts(problem, schema, own, labels, best, m - 1)
         if self.finder.learner == "latent svm" and self.ended_early is None:
             best = polish(problem, own, labels, best, self.C, self.finder.n_jobs)
-            if best.status is Status.INTERRUPTED:
-                self.ended_early = best.status
+            self._note_end(best)
         self.history.append(best.history)
         self.agreement.append(float(np.mean(near)))
         self.p_values.append(self._test_last(problem, schema, best.w))
@@ -201,7 +187,9 @@ class MotifSearch:
         weight = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
         return unexplained_words(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
 
-    def _try_shifts(self, oracle: Any, schema: Schema, labels: Array, found: Descended, motif: int) -> Descended:
+    def _try_shifts(
+        self, problem: MotifSites, schema: Schema, own: Ragged, labels: Array, found: Descended, motif: int
+    ) -> Descended:
         """The same model with the motif moved towards its weaker end, by a letter or two, where that is better.
 
         A motif that was found a letter beside its place is a local optimum: letters outside of it have no weights.
@@ -214,11 +202,8 @@ class MotifSearch:
             step = -1 if strength[0] < strength[-1] else 1
             table[:] = np.roll(table, step, axis=0)
             table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
-            moved = self._descend(oracle, labels, w, max_iter=MAX_STEPS // 2)
-            if moved.status in _ENDED_EARLY:
-                self.ended_early = moved.status
-                return best
-            if moved.objective >= best.objective:
+            moved = self._learn(problem, own, labels, [w], f"motif {motif + 1}, moved", MAX_STEPS // 2)
+            if self.ended_early is not None or moved.objective >= best.objective:
                 return best
             best = moved._replace(history=[*best.history, *moved.history])
         return best
@@ -258,7 +243,7 @@ class MotifSearch:
             parts = [blocks["motif"][kept], *(part for name, part in blocks.items() if name != "motif")]
             problem = self._keep(kept, own, labels)
             begin = np.concatenate([part.ravel() for part in parts])
-            self.w = self._descend(problem.bind(own, labels, self.schema), labels, begin).w
+            self.w = self._learn(problem, own, labels, [begin], "without copies").w
 
     def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> MotifSites:
         """Forget all but these motifs; returns the problem of those that are left, to which weights are to be given."""
@@ -273,126 +258,42 @@ class MotifSearch:
         """Whether the last motif is, given how many were tested."""
         return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
-    def _descend(self, oracle: Any, labels: Array, w: Array, **more: Any) -> Descended:
-        return descend(oracle, labels, w, self.C, deadline=self.deadline, n_jobs=self.finder.n_jobs, **more)
+    def _learn(
+        self,
+        problem: MotifSites,
+        sequences: Ragged,
+        labels: Array,
+        begins: list[Array],
+        what: str,
+        steps: int = MAX_STEPS,
+    ) -> Descended:
+        """Learn from these weights; after Ctrl-C only a few steps from the first, where nothing was learned before."""
+        limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._teller(what, len(begins)), self.deadline]}
+        if self.ended_early is None:
+            try:
+                found = descend(problem, sequences, labels, begins, self.C, max_iter=steps, **limits)
+                self._note_end(found)
+                return found
+            except KeyboardInterrupt:
+                self.ended_early = Status.INTERRUPTED
+        return descend(problem, sequences, labels, begins[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
 
-    def _teller(self, what: str) -> Callable[[int, float], None]:
-        """Shows on the terminal what is going on, and its objective."""
+    def _note_end(self, found: Descended) -> None:
+        if found.status in (Status.INTERRUPTED, Status.STOPPED):
+            self.ended_early = found.status
 
-        def tell(step: int, objective: float) -> None:
-            self.progress.show(time.perf_counter() - self.began, step, f"{what}: objective {objective:.5g}")
+    def _teller(self, what: str, n_starts: int) -> Callable[[Any], None]:
+        """A callback that shows on the terminal what is going on, and its objective."""
+        start = 0
+
+        def tell(line: Any) -> None:
+            nonlocal start
+            start += line.iteration == 1
+            place = f", start {start} of {n_starts}" if n_starts > 1 else ""
+            text = f"{what}{place}: objective {line.objective:.5g}"
+            self.progress.show(time.perf_counter() - self.began, line.iteration, text)
 
         return tell
-
-
-def _grown(w: Array | None, schema: Schema) -> Array:
-    """Weights with room for one more motif; zeros where there were none."""
-    grown = np.zeros(schema.n_params)
-    if w is not None:
-        motifs = schema.views(grown)["motif"]
-        size = motifs.size - motifs[0].size
-        motifs[:-1] = w[:size].reshape(motifs[:-1].shape)
-        grown[motifs.size :] = w[size:]
-    return grown
-
-
-def read_widths(width: Any) -> tuple[int, int]:
-    """The shortest and the longest width, of a number or a pair.
-
-    >>> read_widths(10), read_widths((6, 14))
-    ((10, 10), (6, 14))
-    """
-    if isinstance(width, tuple | list) and len(width) == 2:
-        low = whole_number("width", width[0], 3, LONGEST_MOTIF)
-        high = whole_number("width", width[1], 3, LONGEST_MOTIF)
-        if low > high:
-            raise ValueError(f"a range of widths goes from the shortest to the longest, got {shorten(width)}")
-        return low, high
-    one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="or a pair such as (6, 14)")
-    return one, one
-
-
-def make_problem(finder: Any, n_motifs: int, width: int) -> MotifSites:
-    """What a finder learns: a model of so many motifs."""
-    overhang = min(int(finder.overhang), width - 1)
-    return MotifSites(width, int(finder.composition_), finder.strands, n_motifs, overhang)
-
-
-def count_strands(finder: Any) -> int:
-    """Strands that a finder reads: 1 or 2."""
-    return 1 if finder.strands == "one" else 2
-
-
-def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, deadline: Deadline) -> tuple[int, float]:
-    """C at the middle width, then the width, by the loss of one motif on sequences that it was not learned from."""
-    widths, strengths = _choices(finder)
-    if len(widths) == len(strengths) == 1:
-        return widths[0], strengths[0]
-    rng = np.random.default_rng(seed)
-    if len(sequences) > MAX_LEARNED_FROM:
-        rows = np.sort(rng.choice(len(sequences), MAX_LEARNED_FROM, replace=False))
-        sequences, labels = sequences[rows], labels[rows]
-    fold = rng.permutation(len(sequences)) % FOLDS
-    width, C = middle_settings(finder)
-
-    def loss(width: int, C: float) -> float:
-        losses = [_fold_loss(finder, width, C, sequences, labels, fold == k, deadline) for k in range(FOLDS)]
-        return float(np.mean(losses))
-
-    if len(strengths) > 1:
-        C = min(strengths, key=lambda C: loss(width, C))
-    if len(widths) > 1:
-        width = min(widths, key=lambda width: loss(width, C))
-    return width, C
-
-
-def middle_settings(finder: Any) -> tuple[int, float]:
-    """Width and C in the middle of what is allowed."""
-    widths, strengths = _choices(finder)
-    return widths[len(widths) // 2], strengths[len(strengths) // 2]
-
-
-def _choices(finder: Any) -> tuple[list[int], tuple[float, ...]]:
-    low, high = read_widths(finder.width)
-    widths = list(range(low, high + 1, WIDTH_STEP))
-    return widths, STRENGTHS if finder.C == "auto" else (float(finder.C),)
-
-
-def _fold_loss(
-    finder: Any, width: int, C: float, sequences: Ragged, labels: Array, is_out: Array, deadline: Deadline
-) -> float:
-    """The mean loss on a fold of a motif learned from the others; infinite if there was no time."""
-    train, test = np.flatnonzero(~is_out), np.flatnonzero(is_out)
-    problem = make_problem(finder, 1, width)
-    own, own_labels = sequences[train], labels[train]
-    schema = problem.schema(own, own_labels)
-    oracle = problem.bind(own, own_labels, schema)
-    found = []
-    for letters in enriched_words(own, own_labels, width, count_strands(finder), STARTS):
-        w = np.zeros(schema.n_params)
-        begin = with_word(w, letters, schema.views(w), 0)
-        found.append(descend(oracle, own_labels, begin, C, max_iter=STEPS, deadline=deadline, n_jobs=finder.n_jobs))
-        if found[-1].status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if found[-1].status is Status.STOPPED:
-            return np.inf
-    if not found:
-        return np.inf
-    w = min(found, key=lambda one: one.objective).w
-    score = problem.bind(sequences[test], None, schema).label_scores(w)[:, 1]
-    held = labels[test]
-    loss = np.logaddexp(0.0, np.where(held, -score, score))
-    return float(sum(loss[held == kind].mean() for kind in (True, False) if (held == kind).any()))
-
-
-def with_word(w: Array, letters: Array, blocks: dict[str, Array], motif: int, height: float = 0.5) -> Array:
-    """The weights with a word in the middle of a motif: its letters speak for a site, all others against."""
-    table = blocks["motif"][motif]
-    places = (len(table) - letters.size) // 2 + np.arange(letters.size)
-    table[:] = 0.0
-    table[places] = -height
-    table[places, letters] = height
-    return w
 
 
 def open_checkpoint(search: Any) -> Checkpoint | None:

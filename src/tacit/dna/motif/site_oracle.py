@@ -91,7 +91,8 @@ class SiteOracle:
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         wished = None if prefer is None else self._wished(prefer, labels, rows)
-        score, states = self._positive(w, rows, _take(self._hidden, rows), wished)
+        given = np.where((labels == 1)[:, None], _take(self._hidden, rows), 0)  # without sites nothing is searched
+        score, states = self._positive(w, rows, given, wished)
         return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
 
     def augmented(
@@ -127,8 +128,10 @@ class SiteOracle:
         return np.column_stack([np.zeros(score.size), score])
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
+        is_positive = label_positions(labels, _take(self._starts, rows).size, 2) == 1
+        if not is_positive.any():
+            return Assignment(np.zeros(is_positive.size, np.int64), np.zeros(is_positive.size))
         score, states = self._positive(w, rows)
-        is_positive = label_positions(labels, score.size, 2) == 1
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
@@ -143,6 +146,16 @@ class SiteOracle:
         sums = self._zeros()
         kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, coef, sums)
         return self._fold(sums, coef, rows)
+
+    def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)), added up before letters are looked at."""
+        sums, total = self._zeros(), np.zeros(_take(self._starts, rows).size)
+        for output, sign in ((code, 1.0), (target, -1.0)):
+            is_positive, states = self.split(output, rows)
+            signed = sign * one_coef_each(coef, is_positive.size) * is_positive
+            kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, signed, sums)
+            total += signed
+        return self._fold(sums, total, rows)
 
     def expectations(
         self,
@@ -383,6 +396,9 @@ class SiteOracle:
 
     def _free(self, rows: Rows) -> Array:
         return np.full((_take(self._starts, rows).size, self._layout.n_motifs), -1)
+
+    def known_labels(self) -> Array:
+        return self._known_labels(None)
 
     def _known_labels(self, rows: Rows) -> Array:
         if self._labels is None:

@@ -24,7 +24,7 @@ from tacit.oracle import Oracle
 from tacit.oracle.capabilities import SumsDifferences
 from tacit.oracle.contracts import capability, take_code
 from tacit.problems.views import Moments, sum_moments
-from tacit.runtime.threads import one_blas_thread
+from tacit.runtime.blocks import one_blas_thread
 
 MAX_NAMED = 12
 """Oracles and tasks that a worker remembers; the oldest goes first, and is sent again when it is asked for."""

@@ -239,6 +239,7 @@ class Distributed(BlockOracle):
 
     def __init__(self, oracle: Oracle, table: RemoteTable) -> None:
         super().__init__(oracle)
+        self.innermost = self  # it offers more than the oracle does: `tangent`, `slopes`
         self._table = table
         self._name = uuid.uuid4().hex
         self._sent: set[str] = set()  # names that all workers were told

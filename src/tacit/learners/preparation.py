@@ -32,8 +32,8 @@ from tacit.oracle.capabilities import ChecksItself
 from tacit.oracle.contracts import Need
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.runtime import Status
+from tacit.runtime.blocks import check_jobs
 from tacit.runtime.checkpoint import Checkpoint
-from tacit.runtime.threads import check_jobs
 from tacit.solvers import Bundle, Solver
 
 ANY_LEARNER_NEEDS = (Oracle.predict, Oracle.decode)

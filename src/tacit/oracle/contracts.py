@@ -200,7 +200,11 @@ def capability(oracle: object, protocol: type[P]) -> P | None:
     >>> capability(oracle, SumsOutputs) is oracle, capability(oracle, MovesJointly) is None
     (True, True)
     """
-    return None if missing_methods(oracle, [protocol]) else cast(P, oracle)
+    asked = getattr(oracle, "innermost", oracle)
+    for name in member_names(cast(type, protocol)):
+        if not hasattr(asked, name):
+            return None
+    return None if getattr(asked, "lacks", ()) and missing_methods(asked, [protocol]) else cast(P, oracle)
 
 
 @overload
@@ -237,7 +241,9 @@ does not offer; use LatentSVM
 
 
 def missing_methods(oracle: object, needs: Iterable[Need]) -> list[str]:
-    """The names of what an oracle does not offer, each once."""
+    """The names of what an oracle does not offer, each once. One that stands for another offers what its `innermost`
+    does."""
+    oracle = getattr(oracle, "innermost", oracle)
     lacked = {name for need in getattr(oracle, "lacks", ()) for name in member_names(need)}
     wanted = dict.fromkeys(name for need in needs for name in member_names(need))
     return [name for name in wanted if name in lacked or not hasattr(oracle, name)]

@@ -23,7 +23,7 @@ from tacit.problems.classes.problem import ClassProblem
 from tacit.problems.classes.state_blocks import KeptStates, StateBlocks
 from tacit.problems.rotation import Rotations
 from tacit.problems.views import SAMPLES_AT_A_TIME, RemoteViews, principal_components, sample_blocks, spool_views
-from tacit.runtime.threads import one_blas_thread
+from tacit.runtime.blocks import one_blas_thread
 
 FEW_SAMPLES = 200
 """Samples below which principal components are found by a singular value decomposition."""

@@ -20,7 +20,7 @@ from tacit.data.arrays import Array
 from tacit.data.table import MappedArray, Table, lend
 from tacit.oracle import Schema
 from tacit.problems.classes.blocks import ClassBlocks
-from tacit.runtime.threads import one_blas_thread
+from tacit.runtime.blocks import one_blas_thread
 
 SAMPLES_AT_A_TIME = 1024
 """Samples per block. It is part of the result: sums of other blocks round in another way."""

@@ -17,7 +17,7 @@ from tacit.ranking.oracle import Training, count_right
 from tacit.ranking.relevances import ReadTables, Relevances, count_rows, read_table
 from tacit.ranking.triplets import Triplets, read_triplets
 from tacit.runtime import Status
-from tacit.runtime.threads import check_jobs
+from tacit.runtime.blocks import check_jobs
 
 MAX_NAMED_WEIGHTS = 100_000
 """Relevances per item at the most: a ranker has a weight for each."""

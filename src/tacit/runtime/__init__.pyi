@@ -1,9 +1,9 @@
 from tacit.oracle.sharing import Batch as Batch
+from tacit.runtime.blocks import Threaded as Threaded
+from tacit.runtime.blocks import parallel as parallel
 from tacit.runtime.loop import InterruptedFitError as InterruptedFitError
 from tacit.runtime.loop import Process as Process
 from tacit.runtime.loop import Progress as Progress
 from tacit.runtime.loop import Status as Status
 from tacit.runtime.loop import run as run
 from tacit.runtime.processes import Processes as Processes
-from tacit.runtime.threads import Threaded as Threaded
-from tacit.runtime.threads import parallel as parallel

@@ -1,4 +1,4 @@
-"""Oracles whose answers are joined from those for blocks of their rows: what threads, processes and workers share.
+"""Oracles that stand for others: their rows shared in blocks among threads, processes or workers; answers cached.
 
 The result is the same to the bit for any ``n_jobs``. Rounding depends on the order of a sum, and the last bits of a
 matrix product on its size. So the blocks depend on the data alone, never on how many workers share them; every block is
@@ -7,18 +7,23 @@ computed by the same calls; and sums of blocks are added in their order.
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
+from joblib import effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 from tacit.data.arrays import Array, Rows, span
-from tacit.oracle import Assignment, CapabilityError, Oracle, capability, code_offsets
-from tacit.oracle.capabilities import DECLARED, CountsOperations, KnownPart
+from tacit.data.parameters import is_whole, shorten
+from tacit.oracle import Assignment, CapabilityError, Oracle, capability, code_offsets, runs_python
+from tacit.oracle.capabilities import DECLARED, CountsOperations, FusesPlanes, KnownPart, LivesOnWorkers
 from tacit.oracle.sharing import Batch, Sharing, View
 
 BLOCK_OPERATIONS = 6_000_000
@@ -37,6 +42,152 @@ MAX_OPERATIONS = 100_000_000
 
 MAX_ANSWERS = 3
 """Answers of `augmented`, for all samples each, that are kept."""
+
+MAX_JOBS = 1024
+"""More processes would only wait for each other, and threads beyond the number of row blocks are never started."""
+
+
+@contextmanager
+def parallel(oracle: Oracle, n_jobs: int | None) -> Iterator[Oracle]:
+    """The oracle with its rows cut into blocks that ``n_jobs`` threads share; the same bits for any number of them.
+
+    None stands for as many threads as BLAS would use. BLAS itself runs on one thread meanwhile, because its own threads
+    change the last bits and gain less. Oracles that run Python functions (`tacit.oracle.capabilities.RunsElsewhere`)
+    get processes instead, once these pay; those whose rows are on the workers of a cluster are answered there.
+    """
+    check_jobs(n_jobs)
+    with one_blas_thread:
+        remote = capability(oracle, LivesOnWorkers)
+        if remote is not None and remote.on_workers is not None:
+            yield remote.on_workers(oracle)
+            return
+        if runs_python(oracle):
+            from tacit.runtime.processes import on_processes
+
+            jobs = 1 if n_jobs is None else effective_n_jobs(int(n_jobs))
+            with on_processes(oracle, jobs) as shared:
+                yield shared
+            return
+        threads = one_blas_thread.threads_before if n_jobs is None else effective_n_jobs(int(n_jobs))
+        blocks = len(block_cuts(oracle, oracle.n_samples)) - 1
+        if min(threads, blocks) == 1:
+            yield cast(Oracle, Threaded(oracle, None))
+            return
+        with ThreadPoolExecutor(min(threads, blocks)) as pool:
+            yield cast(Oracle, Threaded(oracle, pool))
+
+
+def check_jobs(n_jobs: Any) -> None:
+    """Refuse a parameter ``n_jobs`` that is neither None nor a number of threads."""
+    if n_jobs is not None and (not is_whole(n_jobs) or n_jobs == 0 or n_jobs > MAX_JOBS):
+        raise ValueError(
+            f"n_jobs must be None or a whole number other than 0 (-1 for all cores), at most {MAX_JOBS}, got "
+            f"n_jobs={shorten(n_jobs)}"
+        )
+
+
+class OracleProxy:
+    """Stands for an oracle, some of whose members it answers in another way; functions return it as an `Oracle`.
+
+    A member is looked up once and kept, so that asking again, in every step of a solver, costs what it costs to ask the
+    oracle itself.
+    """
+
+    def __init__(self, oracle: Oracle) -> None:
+        self.oracle = oracle
+        self.n_samples = oracle.n_samples
+        self.n_params = oracle.n_params
+        self.innermost: Any = getattr(oracle, "innermost", oracle)
+        """The oracle at the bottom, which `tacit.oracle.capability` asks what it offers."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OWN or name.startswith("__"):
+            raise AttributeError(name)
+        member = self.__dict__[name] = getattr(self.oracle, name)
+        return member
+
+
+_OWN = ("oracle", "innermost")  # there before anything is looked up, except in a copy that is being made
+
+
+class BlockOracle(OracleProxy, ABC):
+    """An oracle whose batch methods are answered block by block; a subclass says by whom."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OWN or name.startswith("__"):
+            raise AttributeError(name)
+        member = value = getattr(self.oracle, name)
+        sharing = sharing_of(self.oracle, name)
+        if name == "known_part":
+            member = lambda: self._known_part(value())  # noqa: E731
+        elif isinstance(sharing, View):
+            member = lambda *positional, **named: self._view(value(*positional, **named))  # noqa: E731
+        elif sharing is not None and not self._is_whole():
+            member = partial(self._answer, name, sharing)
+        self.__dict__[name] = member
+        return member
+
+    def _is_whole(self) -> bool:
+        """Whether all rows are one block, so that there is nothing to share."""
+        return False
+
+    def _known_part(self, part: KnownPart | None) -> KnownPart | None:
+        """The known part, shared in the same way where it is known of the same samples."""
+        if part is None or part.oracle is not self.oracle:
+            return part
+        return part._replace(oracle=cast(Oracle, self))
+
+    def _view(self, oracle: Oracle) -> Oracle:
+        return cast(Oracle, self) if oracle is self.oracle else self._wrap(oracle)
+
+    @abstractmethod
+    def _wrap(self, oracle: Oracle) -> Oracle:
+        """Another oracle of the same samples, shared in the same way."""
+
+    @abstractmethod
+    def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
+        """The answer of a batch method, joined from those for its blocks."""
+
+
+def sharing_of(oracle: Oracle, name: str) -> Sharing:
+    """How a method is shared: as the oracle's ``batches`` say, or the protocol that it is of; an error where neither
+    does. Members that are not methods are never shared."""
+    own: Mapping[str, Batch | None] = getattr(oracle, "batches", {})
+    if name in own:
+        return own[name]
+    if name in DECLARED or not callable(getattr(oracle, name)):
+        return DECLARED.get(name)
+    raise CapabilityError(
+        f"{type(oracle).__name__}.{name} is not declared, so nobody knows how to share it among threads or processes; "
+        f"say so in the oracle's class: batches = {{{name!r}: tacit.runtime.Batch(...)}}, or None in its place to call "
+        "it once for all samples"
+    )
+
+
+class Threaded(BlockOracle):
+    """An oracle whose batch methods run block by block, on the threads of a pool if there is one."""
+
+    def __init__(self, oracle: Oracle, pool: ThreadPoolExecutor | None) -> None:
+        super().__init__(oracle)
+        self._pool = pool
+        self._whole = len(block_cuts(oracle, oracle.n_samples)) == 2
+
+    def _is_whole(self) -> bool:
+        return self._whole
+
+    def _wrap(self, oracle: Oracle) -> Oracle:
+        return cast(Oracle, Threaded(oracle, self._pool))
+
+    def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
+        method = getattr(self.oracle, name)
+        call = RowBlocks(self.oracle, batch, positional, named)
+        cuts = block_cuts(self.oracle, call.n)
+        if len(cuts) == 2:
+            return method(*positional, **named)
+        blocks = call.cut(cuts)
+        if self._pool is None:
+            return batch.join([method(**block) for block in blocks])
+        return batch.join(list(self._pool.map(lambda block: method(**block), blocks)))
 
 
 class RowBlocks:
@@ -90,77 +241,6 @@ class RowBlocks:
         return [int(place) for place in np.concatenate([[0], np.cumsum(lengths)])[list(cuts)]]
 
 
-class OracleProxy:
-    """Stands for an oracle, some of whose members it answers in another way; functions return it as an `Oracle`.
-
-    A member is looked up once and kept, so that asking again, in every step of a solver, costs what it costs to ask the
-    oracle itself.
-    """
-
-    def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
-        self.n_samples = oracle.n_samples
-        self.n_params = oracle.n_params
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "oracle":
-            raise AttributeError(name)
-        member = self.__dict__[name] = self._member(name, getattr(self.oracle, name))
-        return member
-
-    def _member(self, name: str, value: Any) -> Any:
-        """What becomes of a member of the oracle."""
-        return value
-
-
-class BlockOracle(OracleProxy, ABC):
-    """An oracle whose batch methods are answered block by block; a subclass says by whom."""
-
-    def _member(self, name: str, value: Any) -> Any:
-        if name == "known_part":
-            return lambda: self._known_part(value())
-        sharing = sharing_of(self.oracle, name)
-        if isinstance(sharing, View):
-            return lambda *positional, **named: self._view(value(*positional, **named))
-        return value if sharing is None or self._is_whole() else partial(self._answer, name, sharing)
-
-    def _is_whole(self) -> bool:
-        """Whether all rows are one block, so that there is nothing to share."""
-        return False
-
-    def _known_part(self, part: KnownPart | None) -> KnownPart | None:
-        """The known part, shared in the same way where it is known of the same samples."""
-        if part is None or part.oracle is not self.oracle:
-            return part
-        return part._replace(oracle=cast(Oracle, self))
-
-    def _view(self, oracle: Oracle) -> Oracle:
-        return cast(Oracle, self) if oracle is self.oracle else self._wrap(oracle)
-
-    @abstractmethod
-    def _wrap(self, oracle: Oracle) -> Oracle:
-        """Another oracle of the same samples, shared in the same way."""
-
-    @abstractmethod
-    def _answer(self, name: str, batch: Batch, *positional: Any, **named: Any) -> Any:
-        """The answer of a batch method, joined from those for its blocks."""
-
-
-def sharing_of(oracle: Oracle, name: str) -> Sharing:
-    """How a method is shared: as the oracle's ``batches`` say, or the protocol that it is of; an error where neither
-    does. Members that are not methods are never shared."""
-    own: Mapping[str, Batch | None] = getattr(oracle, "batches", {})
-    if name in own:
-        return own[name]
-    if name in DECLARED or not callable(getattr(oracle, name)):
-        return DECLARED.get(name)
-    raise CapabilityError(
-        f"{type(oracle).__name__}.{name} is not declared, so nobody knows how to share it among threads or processes; "
-        f"say so in the oracle's class: batches = {{{name!r}: tacit.runtime.Batch(...)}}, or None in its place to call "
-        "it once for all samples"
-    )
-
-
 @contextmanager
 def smallest_blocks(most: int = MAX_BLOCKS) -> Iterator[None]:
     """Blocks of one row or a few as long as this lasts: for tests on few samples, which would be one block."""
@@ -201,9 +281,9 @@ class CachedOracle(OracleProxy):
     def __init__(self, oracle: Oracle) -> None:
         super().__init__(oracle)
         self._answers: dict[bytes, Assignment] = {}
-
-    def _member(self, name: str, value: Any) -> Any:
-        return partial(self._tangent, value) if name == "tangent" else value
+        fusing = capability(oracle, FusesPlanes)
+        if fusing is not None:
+            self.tangent = partial(self._tangent, fusing.tangent)
 
     def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
         if rows is not None or asked:
@@ -233,3 +313,47 @@ class CachedOracle(OracleProxy):
 
 def _key(w: Array) -> bytes:
     return w.tobytes() if w.any() else b""
+
+
+class _OneBlasThread:
+    """Keeps BLAS on one thread while entered. The setting is one per process, so entries are counted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holders = 0
+        self._limits: Any = None
+        self.threads_before = 1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._holders == 0:
+                self.threads_before = max(self._controller.info_threads(), 1)
+                self._limits = self._controller.limit(limits=1, user_api="blas")
+            self._holders += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._holders -= 1
+            if self._holders == 0:
+                self._limits.restore_original_limits()
+
+    @cached_property
+    def _controller(self) -> _Controller:
+        return _Controller()
+
+
+class _Controller(ThreadpoolController):  # type: ignore[misc]
+    """The BLAS libraries of the process, found once: finding them takes a millisecond, setting their threads 10 µs."""
+
+    def __init__(self) -> None:
+        import scipy.linalg  # noqa: F401  (so that its library is among those found)
+
+        super().__init__()
+
+    def info_threads(self) -> int:
+        """The threads that BLAS may use now."""
+        counts = [library.num_threads for library in self.lib_controllers if library.user_api == "blas"]
+        return max(counts, default=1)
+
+
+one_blas_thread = _OneBlasThread()

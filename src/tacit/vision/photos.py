@@ -23,7 +23,7 @@ from tacit.data.parameters import file_path, is_list, reason, shorten, whole_num
 from tacit.data.reading import find_file, find_folder, find_place, named
 from tacit.runtime import Progress
 from tacit.runtime.archive import StorageError, read_archive, remove_unfinished, write_archive
-from tacit.runtime.threads import check_jobs
+from tacit.runtime.blocks import check_jobs
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")

@@ -23,7 +23,7 @@ from tacit.testing.problem_checks import lower_bounds
 
 N_EXAMPLES = 8
 """Examples of the problem that are joined to one table."""
-N_BLOCKS = 7
+N_BLOCKS = 5
 """Blocks of rows that threads share, of unequal size and more than there are threads."""
 MAX_DRAWS = 1000
 """Random examples or models that are tried before the problem is blamed."""
@@ -62,11 +62,8 @@ def check_learner(learner: Learner) -> None:
     assert_that(len(model.predict(X)) == len(y), f"{name}: predict must give one label per sample")
     _check_copies(name, model, X)
     with smallest_blocks(N_BLOCKS):  # so that even these few samples are shared
-        alone, *shared = (_with(learner, n_jobs=n_jobs).fit(X, y, **known) for n_jobs in (1, 2, 3))
-    for n_jobs, other in enumerate(shared, 2):
-        assert_that(
-            np.array_equal(other.coef_, alone.coef_), f"{name}: n_jobs={n_jobs} gave other weights than n_jobs=1"
-        )
+        alone, shared = (_with(learner, n_jobs=n_jobs).fit(X, y, **known) for n_jobs in (1, 3))
+    assert_that(np.array_equal(shared.coef_, alone.coef_), f"{name}: n_jobs=3 gave other weights than n_jobs=1")
     if model.traits.is_convex:
         _check_convex(name, learner, model, X, y, known)
     if hidden is not None:

@@ -22,7 +22,7 @@ from tacit import (
     StructuredSVM,
 )
 from tacit.datasets import planted_motif
-from tacit.dna.motif import sharded
+from tacit.dna import sequences
 from tacit.dna.sequences import orient, read_sequences
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, Multiclass, Regions, Transforms
@@ -316,7 +316,7 @@ def test_sums_of_products_load_every_part_once_and_have_the_bits_of_memory(clien
 
 def test_strands_are_compared_in_blocks_and_only_where_both_count(monkeypatch):
     X, _, _ = planted_motif(20, 15, "TGACTCA", seed=0)
-    monkeypatch.setattr(sharded, "LETTERS_AT_A_TIME", 40)
+    monkeypatch.setattr(sequences, "LETTERS_AT_A_TIME", 40)
     source = sources.LoadedSource(lambda: X, "part 0 of X")
     assert sources.describe(source, Motif(width=7).describe_rows).facts is None
     flipped = orient(read_sequences(X))[1]

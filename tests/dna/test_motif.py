@@ -233,8 +233,8 @@ def test_many_sequences_bind_without_an_object_each():
     for form in (X.view(Unlisted), X.astype("U35").view(Unlisted)):
         oracle = problem.bind(form, y, problem.schema(form, y))
         assert oracle.n_samples == 100_000
-        assert oracle._words.ids.dtype == oracle._parts.ids.dtype == np.uint16
-        assert oracle._words.ids.shape == (3_000_000,)
+        assert oracle._all.words.ids.dtype == oracle._all.parts.ids.dtype == np.uint16
+        assert oracle._all.words.ids.shape == (3_000_000,)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tacit import HiddenCRF, LatentSVM, Ragged, Shards, StructuredSVM
 from tacit.data.shard_folder import digest_array, read_manifest
 from tacit.data.table import Table
 from tacit.datasets import planted_motif
-from tacit.dna.motif import sharded
+from tacit.dna.motif import oracle as motif_oracle
 from tacit.oracle import CapabilityError
 from tacit.problems import Candidates, Chain, Motif, MotifSites, Multiclass, Transforms, rotations
 from tacit.problems.views import principal_components, spool_views
@@ -159,7 +159,7 @@ def test_letters_are_kept_numbered_up_to_a_bound(tmp_path, monkeypatch):
     X, y = letters()
     shards = Shards.write(tmp_path / "s", X)
     learner = motif_learner(Motif(width=5))
-    monkeypatch.setattr(sharded, "MAX_KEPT", 100)
+    monkeypatch.setattr(motif_oracle, "MAX_KEPT", 100)
     with smallest_blocks():
         same(clone(learner).fit(X, y), clone(learner).fit(shards, y))
     schema = learner.problem.schema(shards, y)

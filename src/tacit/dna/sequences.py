@@ -12,7 +12,11 @@ from tacit.data.kernels import kernel
 from tacit.data.parameters import is_list, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
-from tacit.dna.letters import COMPLEMENT, MEANING, UNKNOWN, first_unknown, known_codes
+from tacit.data.table import Table
+from tacit.dna.letters import COMPLEMENT, MEANING, UNKNOWN, first_unknown, known_codes, letter_codes
+
+LETTERS_AT_A_TIME = 1 << 22
+"""Letters of a table that are read at a time where all sequences are looked at."""
 
 
 def read_sequences(X: Any) -> Ragged:
@@ -168,6 +172,23 @@ def orient(sequences: Ragged) -> tuple[Ragged, Array]:
     at = np.minimum(first, values.size - 1)
     is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
     return sequences.with_values(np.where(np.repeat(is_flipped, sequences.lengths), mirrored, values)), is_flipped
+
+
+def find_flipped(table: Table, offsets: Array) -> Array:
+    """Which sequences of a table of letters `orient` turns around, read some at a time."""
+    at_once = np.searchsorted(offsets, np.arange(0, int(offsets[-1]), LETTERS_AT_A_TIME))
+    cuts = np.unique(np.append(at_once, [0, offsets.size - 1])).tolist()
+    found = [np.zeros(0, dtype=bool)]
+    for first, last in pairwise(cuts):
+        letters = slice(int(offsets[first]), int(offsets[last]))
+        found.append(orient(lend_sequences(table, letters, offsets[first : last + 1] - offsets[first]))[1])
+    return np.concatenate(found)
+
+
+def lend_sequences(table: Table, letters: Any, offsets: Array) -> Ragged:
+    """The codes of some letters of a table, whose pages are released; offsets cut them into sequences."""
+    with table.lend(letters) as rows:
+        return Ragged(letter_codes(rows.ravel()), offsets)
 
 
 def turn(sequences: Ragged, which: Array) -> Ragged:

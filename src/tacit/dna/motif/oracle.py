@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum
+from tacit.data.arrays import Array, Rows, checksum, places_of, starts_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
+from tacit.data.shards import Shards
+from tacit.data.table import Table
 from tacit.dna.letters import letters_of
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
-from tacit.dna.sequences import orient, turn
-from tacit.dna.words import Pieces, enriched_words, find_words
-from tacit.oracle import TARGET, Assignment, EnumerableOracle, LossTable, Schema
+from tacit.dna.sequences import find_flipped, lend_sequences, orient, turn
+from tacit.dna.words import Pieces, Words, enriched_words, find_words
+from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.known_hidden import KnownHidden
+from tacit.problems.classes.blocks import cut_samples
+
+MAX_KEPT = 50_000_000
+"""Letters of blocks of shards whose words stay numbered, at five bytes each. Numbering words anew makes a pass
+two to four times as long."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,19 @@ class Layout:
         return np.array([self.width, without_word, self._left_out, self.background - 1])
 
 
+class Numbered(NamedTuple):
+    """Words of the background and of pieces of the motif by their numbers, and where sequences begin and end."""
+
+    words: Words
+    parts: Words
+    starts: Array
+    stops: Array
+
+    def arrays(self) -> tuple[Array, Array, Array, Array]:
+        """What the kernels take."""
+        return self.words.ids, self.parts.ids, self.starts, self.stops
+
+
 class MotifOracle(EnumerableOracle):
     """Label 0 is background alone, label 1 has a state for every start and strand.
 
@@ -73,20 +94,20 @@ class MotifOracle(EnumerableOracle):
 
     Parameters
     ----------
-    sequences : letter codes, from `read_sequences`
+    sequences : letter codes, from `read_sequences`, or shards of letters: a block of these is numbered when it is
+        asked for; the first `MAX_KEPT` letters stay so, all others are numbered anew in the next pass
     schema : classes (negative, positive) and the blocks of w
     layout : which windows and words there are
     supervision : labels, hidden and losses, as in `EnumerableOracle`
     """
 
-    def __init__(self, sequences: Ragged, schema: Schema, layout: Layout, **supervision: Any) -> None:
+    def __init__(self, sequences: Ragged | Shards, schema: Schema, layout: Layout, **supervision: Any) -> None:
         width, strands = layout.width, layout.strands
         self._layout, self._strands = layout, strands
         self._shape = layout.shape()
         self._blocks_of = schema.views
         self._schema = schema
         self._labels_of: Array | None = supervision.get("labels")
-        self._starts, self._stops = sequences.offsets[:-1], sequences.offsets[1:]
         self._pieces = Pieces.of(width)
         self._keep(sequences)
         self._longest = int(sequences.lengths.max())
@@ -96,16 +117,71 @@ class MotifOracle(EnumerableOracle):
             supervision["hidden"] = self._turned(supervision["hidden"], offsets)
         super().__init__(schema.classes, offsets, schema.n_params, **supervision)
 
-    def _keep(self, sequences: Any) -> None:
-        """Keep the sequences, each on the strand that comes first, and number their words."""
+    def _keep(self, sequences: Ragged | Shards) -> None:
+        """Keep the sequences, each on the strand that comes first, and number their words; those of shards later."""
         self._flipped = np.zeros(len(sequences), dtype=bool)
+        self._letters: Table | None = None
+        if isinstance(sequences, Shards):
+            self._letters, self.row_offsets = sequences.values, sequences.offsets
+            self._kept: dict[tuple[int, int], Numbered] = {}
+            if self._layout.is_symmetric:
+                known = getattr(sequences, "facts", None)
+                self._flipped = find_flipped(self._letters, self.row_offsets) if known is None else known
+            return
         if self._layout.is_symmetric:
             sequences, self._flipped = orient(sequences)
         self._sequences: Ragged = sequences
-        background = self._layout.background
-        self._words = find_words(sequences.values, sequences.offsets, background)
-        is_shared = self._pieces.length == background
-        self._parts = self._words if is_shared else find_words(sequences.values, sequences.offsets, self._pieces.length)
+        self._all = self._number(sequences)
+
+    def _number(self, sequences: Ragged) -> Numbered:
+        """Number the words of sequences, each on the strand that comes first."""
+        values, offsets, background = sequences.values, sequences.offsets, self._layout.background
+        words = find_words(values, offsets, background)
+        parts = words if self._pieces.length == background else find_words(values, offsets, self._pieces.length)
+        return Numbered(words, parts, offsets[:-1], offsets[1:])
+
+    def _at(self, rows: Rows) -> Numbered:
+        """The numbered words of some sequences."""
+        if self._letters is None:
+            words, parts, starts, stops = self._all
+            return Numbered(words, parts, _take(starts, rows), _take(stops, rows))
+        span = slice(None) if rows is None else rows
+        block = span.indices(self.n_samples)[:2] if isinstance(span, slice) else None
+        if block in self._kept:
+            return self._kept[block]
+        letters, offsets = places_of(self.row_offsets, rows), starts_of(self.row_offsets, rows)
+        numbered = self._number(self._read(letters, offsets))
+        if block is not None:
+            kept = sum(int(own.stops[-1]) for own in list(self._kept.values()))
+            if kept + int(offsets[-1]) <= MAX_KEPT:
+                self._kept[block] = numbered
+        return numbered
+
+    def _read(self, letters: Any, offsets: Array) -> Ragged:
+        """Sequences of the table, each on the strand that comes first."""
+        assert self._letters is not None
+        sequences = lend_sequences(self._letters, letters, offsets)
+        return orient(sequences)[0] if self._layout.is_symmetric else sequences
+
+    @property
+    def on_workers(self) -> Any:
+        """A function that lets workers answer for this oracle, where they have the letters; else None."""
+        return getattr(self._letters, "distribute", None)
+
+    def part(self, first: int, last: int) -> Self:
+        """The same oracle of the sequences from first to last (exclusive), to be sent to where their letters are."""
+        part = cut_samples(self, first, last)
+        part._letters, part._kept = None, {}
+        part.row_offsets = self.row_offsets[first : last + 1] - self.row_offsets[first]
+        part._flipped = self._flipped[first:last]
+        part._labels_of = part._labels
+        return part
+
+    def on_rows(self, table: Table) -> Self:
+        """The same oracle with these letters."""
+        view = copy.copy(self)
+        view._letters, view._kept = table, {}
+        return view
 
     def _turned(self, known: KnownHidden, offsets: Array) -> KnownHidden:
         """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
@@ -126,9 +202,10 @@ class MotifOracle(EnumerableOracle):
         sizes = np.diff(self.offsets) if rows is None else np.diff(self.offsets)[rows]
         scores = np.empty((2, int(sizes.sum())))
         scores[0] = -np.inf
+        at = self._at(rows)
         kernels.score_windows(
-            *self._cut_words(rows),
-            *self._tables(w),
+            *at.arrays(),
+            *self._tables(w, at),
             self._pieces.places,
             self._shape,
             self._work(),
@@ -137,32 +214,37 @@ class MotifOracle(EnumerableOracle):
         return scores
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
-        sums = self._zeros()
+        at = self._at(rows)
+        sums = self._zeros(at)
         V = np.ascontiguousarray(V, dtype=np.float64)
-        kernels.add_all_windows(*self._cut_words(rows), self._pieces.places, self._shape, V, self._work(), *sums)
-        return self._fold(*sums)
+        kernels.add_all_windows(*at.arrays(), self._pieces.places, self._shape, V, self._work(), *sums)
+        return self._fold(at, *sums)
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
-        sums = self._zeros()
-        kernels.add_windows(*self._cut_words(rows), self._pieces.places, self._shape, labels, states, coef, *sums)
-        return self._fold(*sums)
+        at = self._at(rows)
+        sums = self._zeros(at)
+        kernels.add_windows(*at.arrays(), self._pieces.places, self._shape, labels, states, coef, *sums)
+        return self._fold(at, *sums)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)): words outside both windows cancel, so O(width) per row."""
         coef = one_coef_each(coef, self._count(rows))
-        return self._moved(self.split(code, rows), self.split(target, rows), coef, rows)
-
-    def _moved(self, outputs: tuple[Any, Any], targets: tuple[Any, Any], coef: Array, rows: Rows) -> Array:
-        """`difference` of outputs that are given as labels and states."""
-        sums = self._zeros()
-        cut, places = self._cut_words(rows), self._pieces.places
-        for output, sign in ((outputs, 1.0), (targets, -1.0)):
-            kernels.add_moves(*cut, places, self._shape, *output, coef, sign, *sums)
-        return self._fold(*sums)
+        at = self._at(rows)
+        sums = self._zeros(at)
+        for output, sign in ((self.split(code, rows), 1.0), (self.split(target, rows), -1.0)):
+            kernels.add_moves(*at.arrays(), self._pieces.places, self._shape, *output, coef, sign, *sums)
+        return self._fold(at, *sums)
 
     def proposals(self, most: int) -> list[Array]:
         """Windows that look most like a word which positives hold more often than negatives, one word per start."""
-        words = enriched_words(self._sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
+        if self.on_workers is not None:
+            raise CapabilityError(
+                "init='auto' of Motif compares the words of all sequences, which are on the workers; use "
+                "init='hidden', or give the hidden values to begin with"
+            )
+        is_here = self._letters is None
+        sequences = self._sequences if is_here else self._read(places_of(self.row_offsets, None), self.row_offsets)
+        words = enriched_words(sequences, self._known_labels(None) == 1, self._layout.width, self._strands, most)
         codes = []
         for letters in words:
             w = np.zeros(self.n_params)
@@ -259,6 +341,8 @@ class MotifOracle(EnumerableOracle):
         return values[np.where(np.repeat(turned, sizes), mirrored, places)]
 
     def digest(self) -> str:
+        if self._letters is not None:
+            return checksum(self._letters, self.row_offsets, *self._settings(), *self.digest_arrays())
         sequences = self._sequences
         if self._flipped.any():  # turning twice gives the sequences as they came
             sequences = turn(sequences, self._flipped)
@@ -300,11 +384,16 @@ class MotifOracle(EnumerableOracle):
     ) -> tuple[Array, Array, Array]:
         """Score of background alone, and score and state of the best window, of every row."""
         n = self._count(rows)
-        free = np.full(n, TARGET)
+        if self._letters is not None and not w.any():  # all windows score 0: no letters are needed
+            state = np.zeros(n, np.int64)
+            for wished in (preferred, given):
+                state = state if wished is None else np.where(wished >= 0, wished, state)
+            return np.zeros(n), np.zeros(n), state
+        free, at = np.full(n, TARGET), self._at(rows)
         background_only, value, state = np.empty(n), np.empty(n), np.empty(n, np.int64)
         kernels.best_windows(
-            *self._cut_words(rows),
-            *self._tables(w),
+            *at.arrays(),
+            *self._tables(w, at),
             self._pieces.places,
             self._shape,
             free if given is None else given,
@@ -316,18 +405,15 @@ class MotifOracle(EnumerableOracle):
         )
         return background_only, value, state
 
-    def _cut_words(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
-        return self._words.ids, self._parts.ids, _take(self._starts, rows), _take(self._stops, rows)
-
-    def _tables(self, w: Array) -> tuple[Array, Array, Array]:
+    def _tables(self, w: Array, at: Numbered) -> tuple[Array, Array, Array]:
         """The weight of every background word, of its reverse complement if that is counted too, and of every piece of
         the motif on each strand."""
         blocks = self._blocks_of(w)
         motifs = [blocks["motif"], blocks["motif"][::-1, ::-1]]  # A, C, G, T backwards are their complements
         tables = np.stack([self._pieces.tables(motif) for motif in motifs[: self._strands]])
         background = blocks["background"]
-        reverse = self._words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
-        return self._words.extend(background), reverse, self._parts.extend(tables)
+        reverse = at.words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
+        return at.words.extend(background), reverse, at.parts.extend(tables)
 
     @cached_property
     def _complements(self) -> Array:
@@ -335,18 +421,18 @@ class MotifOracle(EnumerableOracle):
         numbers = np.arange(4**self._layout.background).reshape((4,) * self._layout.background)
         return np.ascontiguousarray(numbers.transpose()[(slice(None, None, -1),) * numbers.ndim]).ravel()
 
-    def _zeros(self) -> tuple[Array, Array, Array]:
-        reverse = np.zeros(self._words.size if self._layout.is_symmetric else 0)
-        pieces = np.zeros((self._strands, len(self._pieces.places), self._parts.size))
-        return np.zeros(self._words.size), reverse, pieces
+    def _zeros(self, at: Numbered) -> tuple[Array, Array, Array]:
+        reverse = np.zeros(at.words.size if self._layout.is_symmetric else 0)
+        pieces = np.zeros((self._strands, len(self._pieces.places), at.parts.size))
+        return np.zeros(at.words.size), reverse, pieces
 
-    def _fold(self, words: Array, reverse: Array, pieces: Array) -> Array:
+    def _fold(self, at: Numbered, words: Array, reverse: Array, pieces: Array) -> Array:
         out = np.zeros(self.n_params)
         blocks = self._blocks_of(out)
-        blocks["background"][:] = self._words.fold(words)
+        blocks["background"][:] = at.words.fold(words)
         if self._layout.is_symmetric:
-            blocks["background"][:] += self._words.fold(reverse)[self._complements]
-        plain = self._parts.fold(pieces)
+            blocks["background"][:] += at.words.fold(reverse)[self._complements]
+        plain = at.parts.fold(pieces)
         blocks["motif"][:] = self._pieces.fold(plain[0])
         if self._strands == 2:
             blocks["motif"][:] += self._pieces.fold(plain[1])[::-1, ::-1]

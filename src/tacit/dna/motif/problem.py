@@ -16,8 +16,7 @@ from tacit.data.shards import Shards
 from tacit.dna.letters import MEANING
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
-from tacit.dna.motif.sharded import ShardedMotifOracle, flips
-from tacit.dna.sequences import check_letters, check_shard_letters, read_sequences
+from tacit.dna.sequences import check_letters, check_shard_letters, find_flipped, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.losses import by_kind
 from tacit.problems.costs import class_losses, read_costs
@@ -217,7 +216,7 @@ class Motif(SequenceProblem):
         if table.dtype != np.uint8:  # not letters: `read` refuses the shards
             return None
         check_letters(table, offsets)
-        return flips(table, offsets) if self.features == "full" and self.strands == "both" else None
+        return find_flipped(table, offsets) if self.features == "full" and self.strands == "both" else None
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> MotifOracle:
         sequences = self.checked(X)
@@ -230,8 +229,7 @@ class Motif(SequenceProblem):
         if hidden is not None:
             labels = supervision.get("labels")
             supervision["hidden"] = read_windows(hidden, starts, layout.strands, labels, schema.classes)
-        oracle = ShardedMotifOracle if isinstance(sequences, Shards) else MotifOracle
-        return oracle(sequences, schema, layout, **supervision)
+        return MotifOracle(sequences, schema, layout, **supervision)
 
     @property
     def _sees_start(self) -> bool:

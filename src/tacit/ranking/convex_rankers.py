@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_positive, number, shorten, whole_number
-from tacit.data.specs import estimator, parameter, positive, switch, whole
+from tacit.data.parameters import shorten
+from tacit.data.specs import estimator, finite, parameter, positive, switch, whole
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import Task
 from tacit.ranking.oracle import Training, ranking_task
@@ -23,6 +23,11 @@ from tacit.runtime import Status, parallel
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solution, Solver, Step, minimise
 from tacit.solvers.task_fingerprint import fingerprint_task
+
+
+def _check_solver(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, type) or not hasattr(value, "step")):
+        raise TypeError(f"{name} must be None or a solver such as tacit.solvers.Bundle(), got {shorten(value)}")
 
 
 @estimator
@@ -70,14 +75,21 @@ class GlobalRanker(Ranker):
     C: float = parameter(positive, default=100.0)
     _: KW_ONLY
     standardise: bool = parameter(switch, default=True)
-    solver: Solver | None = None
-    tol: float = 1e-3
-    max_iter: int = 1000
+    solver: Solver | None = parameter(_check_solver, default=None)
+    tol: float = parameter(positive, default=1e-3)
+    max_iter: int = parameter(whole(), default=1000)
     checkpoint: Any = None
     resume: bool = False
     n_jobs: int | None = None
     verbose: int = 1
     callbacks: Iterable[Callable[[Step], Any]] | None = None
+    learned: ClassVar = {
+        "objective_": finite,
+        "bound_": finite,
+        "n_iter_": whole(0),
+        "n_triplets_": whole(0),
+        "history_": lambda name, value: check_history(value),
+    }
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -134,15 +146,11 @@ class GlobalRanker(Ranker):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        check_solving(self)
+        check_long_run(self)
 
-    def _check_facts(self) -> None:
+    def check_learned(self) -> None:
+        super().check_learned()
         check_table("coef_", self.coef_, (self.n_relevances_,))
-        check_history(self.history_)
-        number("objective_", self.objective_, "a finite number")
-        number("bound_", self.bound_, "a finite number")
-        whole_number("n_iter_", self.n_iter_, 0)
-        whole_number("n_triplets_", self.n_triplets_, 0)
 
 
 @estimator
@@ -178,10 +186,11 @@ class TransductiveRanker(Ranker):
     _: KW_ONLY
     n_neighbors: int = parameter(whole(), default=50)
     standardise: bool = parameter(switch, default=True)
-    solver: Solver | None = None
-    tol: float = 1e-2
-    max_iter: int = 1000
+    solver: Solver | None = parameter(_check_solver, default=None)
+    tol: float = parameter(positive, default=1e-2)
+    max_iter: int = parameter(whole(), default=1000)
     verbose: int = 1
+    learned: ClassVar = {"objective_": finite, "bound_": finite}
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -230,14 +239,9 @@ class TransductiveRanker(Ranker):
         solver = self.solver or Bundle()
         return minimise(task, solver, tol=float(self.tol), max_iter=int(self.max_iter), start=start, verbose=verbose)
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        check_solving(self)
-
-    def _check_facts(self) -> None:
+    def check_learned(self) -> None:
+        super().check_learned()
         check_table("coef_", self.coef_, (self.n_relevances_,))
-        number("objective_", self.objective_, "a finite number")
-        number("bound_", self.bound_, "a finite number")
         stored = self.training_
         if not isinstance(stored, dict) or set(stored) != {"features", "queries", "triplets"}:
             raise ValueError("training_ has features, queries and triplets")
@@ -252,14 +256,6 @@ class TransductiveRanker(Ranker):
         check_table("query_scale_", self.query_scale_, (p,))
         check_table("the features of training_", stored["features"], (triplets.items.size, self.n_relevances_))
         check_table("the queries of training_", stored["queries"], (triplets.n_queries, p))
-
-
-def check_solving(ranker: Any) -> None:
-    """Refuse invalid parameters of the convex solves."""
-    number("tol", ranker.tol, "a positive number", is_positive)
-    check_long_run(ranker)
-    if ranker.solver is not None and (isinstance(ranker.solver, type) or not hasattr(ranker.solver, "step")):
-        raise TypeError(f"solver must be None or a solver such as tacit.solvers.Bundle(), got {shorten(ranker.solver)}")
 
 
 def warn_unless_converged(ranker: Any, solution: Solution) -> None:

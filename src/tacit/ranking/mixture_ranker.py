@@ -5,15 +5,26 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, number, random_numbers, shorten, whole_number
-from tacit.data.specs import either, estimator, inner_share, parameter, positive, switch, whole
+from tacit.data.arrays import Array
+from tacit.data.parameters import random_numbers
+from tacit.data.specs import (
+    either,
+    estimator,
+    inner_share,
+    not_negative,
+    optional,
+    parameter,
+    positive,
+    switch,
+    table,
+    whole,
+)
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
@@ -96,6 +107,14 @@ class MixtureRanker(Ranker):
     random_state: Any = 0
     verbose: int = 1
     callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None
+    learned: ClassVar = {
+        "n_classes_": whole(1, 1000),
+        "query_mean_": table(None),
+        "objective_": not_negative,
+        "n_iter_": whole(0),
+        "history_": lambda name, value: check_history(value),
+        "validation_scores_": optional(table(None)),
+    }
 
     def fit(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
@@ -224,18 +243,13 @@ class MixtureRanker(Ranker):
         check_long_run(self)
         random_numbers(self.random_state)
 
-    def _check_facts(self) -> None:
-        n = whole_number("n_classes_", self.n_classes_, 1, 1000)
-        p = self.query_mean_.size if isinstance(self.query_mean_, np.ndarray) else 0
+    def check_learned(self) -> None:
+        super().check_learned()
+        n, p = self.n_classes_, self.query_mean_.size
         check_table("class_weights_", self.class_weights_, (n, self.n_relevances_))
         check_table("gate_", self.gate_, (n, p + 1))
         check_table("query_mean_", self.query_mean_, (p,))
         check_table("query_scale_", self.query_scale_, (p,))
-        number("objective_", self.objective_, "a number from 0", is_not_negative)
-        whole_number("n_iter_", self.n_iter_, 0)
-        check_history(self.history_)
-        if self.validation_scores_ is not None and not is_table(self.validation_scores_, 1, "f"):
-            raise ValueError(f"validation_scores_ is {shorten(self.validation_scores_)}, not a vector of shares")
 
 
 def with_constant(table: Array) -> Array:

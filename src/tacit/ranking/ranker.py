@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import numbers, shorten, whole_number
+from tacit.data.specs import instance, optional, table, whole
 from tacit.learners.application import Application
 from tacit.ranking.counting import keep_best, score_rows
 from tacit.ranking.judgements import read_group_offsets, read_itself
@@ -41,6 +42,12 @@ class Ranker(Application, ABC):
     n_relevances_: int
 
     _not_saved = ("callbacks", "checkpoint", "resume")
+    learned: ClassVar = {
+        "n_relevances_": whole(1, MAX_NAMED_WEIGHTS),
+        "scale_": table(None),
+        "items_": optional(instance(dict, "tables by family")),
+        "status_": instance(Status, "a Status"),
+    }
 
     @abstractmethod
     def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Any:
@@ -118,24 +125,15 @@ class Ranker(Application, ABC):
 
     def check_learned(self) -> None:
         """Refuse what is missing, or does not fit the relevances and items that the ranker has."""
-        missing = [name for name in ("scale_", "items_", "n_relevances_", "status_") if not hasattr(self, name)]
-        if missing:
-            raise ValueError(f"{missing[0]} is missing; a fitted {type(self).__name__} has it")
-        m = whole_number("n_relevances_", self.n_relevances_, 1, MAX_NAMED_WEIGHTS)
+        super().check_learned()
+        m = self.n_relevances_
         check_table("scale_", self.scale_, (m,))
         if not (self.scale_ > 0).all():
             raise ValueError("scale_ must be positive")
-        if not isinstance(vars(self)["status_"], Status):
-            raise ValueError(f"status_ is {shorten(vars(self)['status_'])}, not a Status")
         if self.items_ is not None:
             tables = self._relevances().read(self.items_, "items_")
             if len(self._relevances()._functions(tables)) != m:
                 raise ValueError(f"items_ have {len(tables)} families, which do not make {m} relevances")
-        self._check_facts()
-
-    @abstractmethod
-    def _check_facts(self) -> None:
-        """Refuse what else was learned, if it cannot be."""
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -10,8 +10,8 @@ from tacit.apps import Locator
 from tacit.problems import Detection
 from tacit.vision.boxes import overlap
 from tacit.vision.detectors import choose_detector
-from tacit.vision.locator_command import Photos
-from tacit.vision.locator_page import locator_page
+from tacit.vision.locator import Photos
+from tacit.vision.locator_command import locator_page
 from tacit.vision.maps.window_maps import WindowMaps, best_types, best_windows, boxes_of, expected_boxes, window_scores
 from tests.vision.test_detection import planted
 

@@ -89,7 +89,6 @@ class FoundBoxes(NamedTuple):
         files : the names of the images, one per box
         sizes : (n, 2) width and height of the images; None reads them from the files
         """
-
         if len(files) != len(self.boxes):
             raise ValueError(f"{len(files)} files for {len(self.boxes)} boxes; give one each, in the order of the bags")
         pixels = [image_size(file) for file in files] if sizes is None else np.asarray(sizes)

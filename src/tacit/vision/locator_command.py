@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import io
+import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import numpy as np
@@ -14,14 +15,26 @@ import numpy as np
 from tacit import load
 from tacit.commands import INPUT_FILE, CommandRun, run_options
 from tacit.data.arrays import Array
-from tacit.data.parameters import reason
-from tacit.data.reading import find_folder, find_place, named
-from tacit.report import render
-from tacit.vision.box_files import read_table, write_boxes_coco, write_boxes_csv
-from tacit.vision.boxes import BoxTable, match_rows, place_boxes
-from tacit.vision.locator import Locator
-from tacit.vision.locator_page import locator_page, score_boxes
-from tacit.vision.photos import ENDINGS, image_folder, is_image, read_photo
+from tacit.report import (
+    Code,
+    Column,
+    Facts,
+    Figure,
+    Notice,
+    Page,
+    Picture,
+    Prose,
+    Row,
+    Section,
+    Table,
+    histogram,
+    render,
+)
+from tacit.vision.box_files import write_boxes_coco, write_boxes_csv
+from tacit.vision.boxes import FoundBoxes, overlap
+from tacit.vision.locator import Locator, Photos, join_drawn_boxes, list_photos, read_photo_folder
+from tacit.vision.photos import pillow, read_photo, scale_image
+from tacit.vision.window_types import mean_type_images
 
 EXAMPLES = """\b
 Examples:
@@ -30,8 +43,12 @@ Examples:
   tacit locate --model found/model.tacit new_photos --out new
 """
 ANYTHING = click.Path(exists=True, path_type=Path)
-MIN_SIDE = 16
-"""Pixels that a photo has either way at the least: smaller ones show nothing."""
+SHOWN = 8
+"""Photos per section."""
+THUMBNAIL = 200
+TYPE_SIDE, TYPE_EXAMPLES = 96, 5
+"""Pixels of the mean image of a type, and photos shown beside it."""
+BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20, 150, 60)
 
 
 @click.command(epilog=EXAMPLES)
@@ -77,7 +94,6 @@ def locate(
         raise click.UsageError("--types are learned from drawn boxes: give --boxes too")
     if len(images) > 1:
         raise click.UsageError("one folder of photos, with a subfolder per class; several IMAGES only with --model")
-
     locator = Locator(
         features="handmade" if features is None else str(features),
         types=types,
@@ -109,7 +125,6 @@ def _locate_new(
     model: Path,
     folders: dict[str, Any],
 ) -> None:
-
     locator = load(model)
     if not isinstance(locator, Locator):
         raise ValueError(f"{model} holds a {type(locator).__name__}, not a model of tacit locate")
@@ -129,9 +144,16 @@ def _files(*paths: Path | None) -> list[Path]:
     return [path for path in paths if path is not None and path.is_file()]
 
 
-def _write(run: CommandRun, folder: Any, locator: Any, photos: Any, found: Any, truth: Any, drawn: Any) -> None:
-
-    table = BoxTable(_strings(photos.names), _strings(found.y), found.boxes, photos.sizes)
+def _write(
+    run: CommandRun,
+    folder: Any,
+    locator: Locator,
+    photos: Photos,
+    found: FoundBoxes,
+    truth: Array | None,
+    drawn: Array | None,
+) -> None:
+    table = found.table(photos.names, photos.sizes)
     write_boxes_coco(folder.path("boxes.json"), table, scores=found.scores)
     write_boxes_csv(folder.path("boxes.csv"), table, scores=found.scores)
     page = locator_page(locator, photos, found, truth=truth, drawn=drawn, command=run.command_line, was_cut=run.status)
@@ -142,108 +164,221 @@ def _write(run: CommandRun, folder: Any, locator: Any, photos: Any, found: Any, 
     run.record(**facts, evidence=locator.evidence_)
 
 
-def _strings(values: Any) -> Any:
-
-    return np.array([str(value) for value in values])
-
-
-def _say_end(run: CommandRun, photos: Any) -> None:
+def _say_end(run: CommandRun, photos: Photos) -> None:
     if photos.left_out:
         run.say(f"{len(photos.left_out)} files could not be read and were left out")
     run.say(f"open {run.out / 'report.html'}")
 
 
-class Photos(NamedTuple):
-    """Photos that can be read, and what is known of them.
+def score_boxes(found: Array, truth: Array) -> dict[str, float]:
+    """How well boxes were found, where they are known.
 
-    Attributes
-    ----------
-    files : their paths
-    names : as exports call them: relative to the folder
-    y : (n,) their classes; empty strings for new photos
-    sizes : (n, 2) width and height as people see them
-    left_out : (path, why) of those that cannot be read
+    >>> score_boxes(np.array([[0, 0, 2, 2.0]]), np.array([[0, 0, 2, 2.0]]))
+    {'photos with a box': 1, 'mean IoU': 1.0, 'IoU of 0.5 or more': 1.0}
     """
-
-    files: list[Path]
-    names: list[str]
-    y: Array
-    sizes: Array
-    left_out: list[tuple[str, str]]
-
-
-def read_photo_folder(folder: str | os.PathLike[str]) -> Photos:
-    """The photos of a folder that has one subfolder per class; those that cannot be read are left out, with a warning.
-
-    A folder with photos of one class alone is refused: there is nothing to tell apart.
-    """
-    place = find_folder(folder, "photos")
-    files, y = image_folder(place)
-    photos = _readable(files, [file.relative_to(place).as_posix() for file in files], y)
-    found = np.unique(photos.y)
-    if found.size < 2:
-        raise ValueError(
-            f"{named(place)} holds photos of one class, {str(found[0])!r}; there is nothing to tell apart: add a "
-            "subfolder with photos of something else"
-        )
-    return photos
+    shared = _overlaps(found, truth)
+    if not shared.size:
+        return {"photos with a box": 0}
+    return {
+        "photos with a box": shared.size,
+        "mean IoU": float(shared.mean()),
+        "IoU of 0.5 or more": float(np.mean(shared >= 0.5)),
+    }
 
 
-def list_photos(sources: Sequence[str | os.PathLike[str]]) -> Photos:
-    """New photos: files, and all photos in folders and their subfolders."""
-    files: list[Path] = []
-    names: list[str] = []
-    for source in sources:
-        place = find_place(source)
-        if os.path.isdir(place):
-            inside = sorted(file for file in place.rglob("*") if is_image(file) and file.is_file())
-            files += inside
-            names += [file.relative_to(place).as_posix() for file in inside]
-        elif os.path.isfile(place):
-            files.append(place)
-            names.append(place.name)
-        else:
-            raise FileNotFoundError(f"there is no photo {named(place)}")
-    if not files:
-        raise FileNotFoundError(f"{named(sources[0])} holds no photos, which are {' '.join(ENDINGS)}")
-    if len(set(names)) < len(names):
-        names = [str(file) for file in files]
-    return _readable(files, names, np.full(len(files), ""))
+def _overlaps(found: Array, truth: Array) -> Array:
+    """Intersection over union of the photos with a drawn box."""
+    known = ~np.isnan(truth).any(axis=1)
+    return overlap(found[known], truth[known])
 
 
-def _readable(files: list[Path], names: list[str], y: Array) -> Photos:
-    kept: list[int] = []
-    sizes: list[tuple[int, int]] = []
-    left_out: list[tuple[str, str]] = []
-    for i, file in enumerate(files):
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # notes on EXIF come when the photo is described
-                height, width = read_photo(file).shape[:2]
-            if min(width, height) < MIN_SIDE:
-                raise ValueError(f"{named(file)} has {width} × {height} pixels, and {MIN_SIDE} either way are needed")
-        except (ValueError, OSError) as error:
-            left_out.append((names[i], reason(error)))
-            warnings.warn(f"left out: {reason(error)}", RuntimeWarning, stacklevel=3)
-            continue
-        kept.append(i)
-        sizes.append((width, height))
-    if not kept:
-        raise ValueError(f"none of {len(files)} photos can be read; the first: {left_out[0][1]}")
-    return Photos([files[i] for i in kept], [names[i] for i in kept], y[kept], np.array(sizes), left_out)
-
-
-def join_drawn_boxes(table: Any, photos: Photos) -> Array:
-    """(n, 4) the drawn boxes of photos, NaN where there is none, joined by file name.
+def locator_page(
+    locator: Locator,
+    photos: Photos,
+    found: FoundBoxes,
+    *,
+    truth: Array | None = None,
+    drawn: Array | None = None,
+    command: Sequence[str] = (),
+    was_cut: str = "done",
+) -> Page:
+    """The page of a run.
 
     Parameters
     ----------
-    table : the path of a CSV file, a COCO file (.json), a VOC file (.xml) or a folder of those
-    photos : what the boxes belong to; of several boxes in one photo the largest counts
+    locator : fitted
+    photos : what was looked at
+    found : the boxes of these photos
+    truth : (n, 4) boxes to compare with, NaN where there is none
+    drawn : (n, 4) boxes that were learned from
+    command : the command line
+    was_cut : how the run ended
     """
-    boxes = read_table(table)
-    names = [*photos.names, *(name for name, _ in photos.left_out)]
-    rows = match_rows(boxes, names, several="largest")[: len(photos.files)]
-    drawn = place_boxes(boxes, rows, photos.names, lambda i: tuple(photos.sizes[i].tolist()))
-    limits = np.tile(photos.sizes, 2).astype(np.float64)
-    return np.asarray(np.clip(drawn, 0.0, limits))
+    is_training = bool(photos.y.size and photos.y[0] != "")
+    steps = locator.steps_ if is_training else {}
+    show = _Gallery(photos, found, steps, truth if truth is not None else drawn)
+    sections = [_summary(locator, photos, found, is_training), *_evaluation(found, truth)]
+    order = np.argsort(-found.scores, kind="stable")
+    legend = "Blue is the box that was found"
+    if steps:
+        legend += ", grey where the search began, orange a step between"
+    if truth is not None or drawn is not None:
+        legend += ", green a drawn box"
+    sections.append(Section("The surest boxes", [Prose(f"{legend}."), show(order[:SHOWN])]))
+    sections.append(Section("The least sure boxes", [show(order[::-1][:SHOWN])]))
+    if is_training:
+        sections += [
+            *_types(locator, photos, found, show),
+            *_next_boxes(locator, photos, show),
+            *_disagreement(locator, photos),
+            *_confusion(locator),
+        ]
+    if photos.left_out:
+        rows = [(name, why) for name, why in photos.left_out]
+        sections.append(Section("Left out", [Table([Column("file"), Column("why")], rows)]))
+    if command:
+        sections.append(Section("To do it again", [Code(shlex.join(command))]))
+    banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
+    return Page("Where it is", f"{len(photos.files)} photos", banner, sections)
+
+
+def _summary(locator: Locator, photos: Photos, found: FoundBoxes, is_training: bool) -> Section:
+    names = {
+        "latent": "a latent SVM on the labels",
+        "agreed": "one detector for all classes, from boxes on which two methods agree",
+        "agreed and latent": "one detector from boxes on which two methods agree, a latent SVM for the other classes",
+        "shared": "one detector for all classes, from drawn boxes",
+        "shared and latent": "a detector from drawn boxes, refined by a latent SVM on the labels",
+        "types": f"a detector of {locator.types} hidden types of the object, from drawn boxes",
+    }
+    pairs: list[tuple[str, Any]] = [("photos", len(photos.files)), ("classes", ", ".join(map(str, locator.classes_)))]
+    pairs.append(("boxes by", names[locator.method_]))
+    if is_training:
+        if np.isfinite(locator.accuracy_):
+            pairs.append(("right labels, in cross-validation", f"{locator.accuracy_:.1%}"))
+        pairs += [(name, value) for name, value in locator.evidence_.items()]
+    blocks: list[Any] = [Facts(pairs)]
+    if is_training:
+        blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))
+    if locator.words_ is not None and not locator.has_boxes_:
+        told = (
+            "No network was given. Hand-made features tell classes apart, but from labels alone they seldom find where "
+            "the object is: give a network (--features), or draw boxes (--boxes)."
+        )
+        blocks.append(Notice(told, "warning"))
+    return Section("What was found", blocks)
+
+
+def _evaluation(found: FoundBoxes, truth: Array | None) -> list[Section]:
+    if truth is None:
+        return []
+    scores = score_boxes(found.boxes, truth)
+    if not scores["photos with a box"]:
+        return [Section("Compared with drawn boxes", [Notice("None of the photos has a drawn box.", "warning")])]
+    shared = _overlaps(found.boxes, truth)
+    chart = Figure(histogram({"photos": shared}, "IoU", bins=20), "Intersection over union with the drawn boxes.")
+    return [Section("Compared with drawn boxes", [Row([Facts(list(scores.items())), chart])])]
+
+
+def _types(locator: Locator, photos: Photos, found: FoundBoxes, show: _Gallery) -> list[Section]:
+    """What each hidden type of the object looks like: the mean of its boxes, and the photos that are surest of it."""
+    if locator.types == 1:
+        return []
+    k, kinds = int(locator.types), locator.found_types_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        pixels = (read_photo(file) for file in photos.files)  # one at a time: all of them may not fit into memory
+        means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
+    order = np.argsort(-found.scores, kind="stable")
+    blocks: list[Any] = [
+        Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")
+    ]
+    for kind in range(k):
+        own = order[kinds[order] == kind]
+        names, counts = np.unique(found.y[own], return_counts=True)
+        told = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True)) or "no photo"
+        mean = Picture(encode_jpeg(means[kind]), f"mean of type {kind + 1}", f"type {kind + 1}: {told}", "image/jpeg")
+        blocks.append(Row([mean, *show(own[:TYPE_EXAMPLES]).blocks]))
+    return [Section("Types of the object", blocks)]
+
+
+def _next_boxes(locator: Locator, photos: Photos, show: _Gallery) -> list[Section]:
+    worst = locator.least_sure_[:SHOWN]
+    if not len(worst):
+        return []
+    told = Prose("Boxes in these photos would teach most: no box was drawn in them, and what was found is least sure.")
+    names = Table([Column("photo"), Column("sureness", True)], [(photos.names[i], show.found.scores[i]) for i in worst])
+    return [Section("Draw boxes here next", [told, names])]
+
+
+def _disagreement(locator: Locator, photos: Photos) -> list[Section]:
+    if not locator.other_boxes_:
+        return []
+    (name, boxes), *rest = locator.other_boxes_.items()
+    against, other = rest[0] if rest else ("the boxes found", locator.found_boxes_)
+    shared = overlap(boxes, other)
+    worst = np.argsort(shared, kind="stable")[:SHOWN]
+    gallery = _Gallery(photos, locator.found_, {"other": boxes, "first": other}, None)
+    told = (
+        f"Photos in which two methods place the box elsewhere ({name} orange, {against} grey, what was taken blue): "
+        "look at these first."
+    )
+    return [Section("Where methods disagree", [Prose(told), gallery(worst[shared[worst] < 0.5])])]
+
+
+def _confusion(locator: Locator) -> list[Section]:
+    true, said, classes = locator.found_labels_, locator.held_out_labels_, locator.classes_
+    if not np.isfinite(locator.accuracy_):
+        return []
+    rows = []
+    for name in classes:
+        own = said[true == name]
+        rows.append((str(name), *(int(np.sum(own == other)) for other in classes), float(np.mean(own == name))))
+    columns = [Column("is"), *(Column(f"said {name}", True) for name in classes), Column("right", True)]
+    return [Section("Labels", [Table(columns, rows, "What cross-validation said of photos that it had not seen.")])]
+
+
+class _Gallery:
+    """Photos with their boxes, as pictures that the page holds."""
+
+    def __init__(self, photos: Photos, found: FoundBoxes, steps: dict[str, Array], truth: Array | None) -> None:
+        self.photos, self.found, self.steps, self.truth = photos, found, steps, truth
+
+    def __call__(self, index: Array) -> Row:
+        return Row([self._picture(int(i)) for i in index])
+
+    def _picture(self, i: int) -> Picture:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            pixels = read_photo(self.photos.files[i])
+        boxes = [(self.found.boxes[i], BLUE, 3)]
+        if self.truth is not None and np.isfinite(self.truth[i]).all():
+            boxes.insert(0, (self.truth[i], GREEN, 2))
+        for name, colour in (("other", ORANGE), ("middle", ORANGE), ("first", GREY)):
+            if name in self.steps:
+                boxes.insert(0, (self.steps[name][i], colour, 2))
+        label = str(self.found.y[i])
+        caption = f"{self.photos.names[i]}: {label}, {self.found.scores[i]:.2f}"
+        return Picture(draw_boxes(pixels, boxes), f"{label} with a box", caption, "image/jpeg")
+
+
+def draw_boxes(pixels: Array, boxes: Sequence[tuple[Array, tuple[int, int, int], int]]) -> bytes:
+    """A small JPEG of a photo with boxes: (box, colour, line width) each, the last on top."""
+    from PIL import ImageDraw
+
+    small = scale_image(pixels, THUMBNAIL)
+    factor = THUMBNAIL / max(pixels.shape[:2])
+    image = pillow().fromarray(np.ascontiguousarray(small))
+    draw = ImageDraw.Draw(image)
+    limit = np.array([small.shape[1], small.shape[0]] * 2) - 1
+    for box, colour, width in boxes:
+        corners = np.clip(np.asarray(box) * factor, 0, limit)
+        draw.rectangle(corners.tolist(), outline=colour, width=width)
+    return encode_jpeg(np.asarray(image))
+
+
+def encode_jpeg(pixels: Array) -> bytes:
+    """A JPEG of pixels (height, width, 3)."""
+    stream = io.BytesIO()
+    pillow().fromarray(np.ascontiguousarray(pixels)).save(stream, "JPEG", quality=80)
+    return stream.getvalue()

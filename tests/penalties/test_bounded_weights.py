@@ -9,7 +9,7 @@ from tacit.oracle import Task
 from tacit.penalties import Quadratic, without_bounds
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.solvers import Bundle, FrankWolfe, Subgradient, minimise
-from tacit.solvers.bounded_qp import maximise_with_bounds
+from tacit.solvers.simplex_qp import maximise_with_bounds
 from tacit.testing import example_task
 from tacit.testing.enumeration import Enumeration
 

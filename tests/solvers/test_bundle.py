@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from tacit import solvers, testing
+from tacit import testing
 from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Multiclass
@@ -187,11 +187,6 @@ def test_single_precision_that_suffices_is_converged():
     solution = minimise(Task(oracle, np.full(2, 50.0), oracle.encode(y), Quadratic()), Bundle(), tol=1e-3)
     assert solution.history[-1].iteration < 20
     assert solution.gap <= 2e-3 * solution.objective
-
-
-def test_former_names_still_work():
-    assert solvers.Warm is solvers.WarmStart
-    assert solvers.choice.push is solvers.choice.sample_influence
 
 
 def test_the_same_plane_is_kept_once():

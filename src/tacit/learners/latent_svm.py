@@ -42,7 +42,7 @@ from tacit.runtime.blocks import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
 from tacit.solvers.choice import MAX_PLANE_NUMBERS
-from tacit.solvers.task_fingerprint import fingerprint_penalty
+from tacit.solvers.loop import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
 

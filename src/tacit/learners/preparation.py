@@ -160,11 +160,7 @@ def check_margin(learner: Any) -> None:
             f"solver must be {' or '.join(map(repr, named))} or a solver such as tacit.solvers.Bundle(), "
             f"got {shorten(learner.solver)}"
         )
-    if (
-        learner.solver is not None
-        and not isinstance(learner.solver, str)
-        and capability(learner.solver, Solver) is None
-    ):
+    if not (learner.solver is None or isinstance(learner.solver, str | Solver)):
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )

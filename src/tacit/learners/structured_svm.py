@@ -17,7 +17,7 @@ from tacit.penalties import Penalty
 from tacit.runtime import parallel
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
-from tacit.solvers.task_fingerprint import fingerprint_task
+from tacit.solvers.loop import fingerprint_task
 
 
 class StructuredSVM(Learner):

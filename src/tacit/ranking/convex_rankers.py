@@ -22,7 +22,7 @@ from tacit.ranking.triplets import Triplets
 from tacit.runtime import Status, parallel
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solution, Solver, Step, minimise
-from tacit.solvers.task_fingerprint import fingerprint_task
+from tacit.solvers.loop import fingerprint_task
 
 
 def _check_solver(name: str, value: Any) -> None:

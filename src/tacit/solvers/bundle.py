@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import switch, whole_number
-from tacit.oracle import TARGET, Oracle, Plane, Task
+from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.runtime.archive import storable
 from tacit.runtime.checkpoint import stored, stored_codes, stored_number
-from tacit.solvers.bounded_qp import maximise_with_bounds
-from tacit.solvers.loop import MIN_PROGRESS, StallCounter, WarmStart
+from tacit.solvers.loop import MIN_PROGRESS, Solver, State, WarmStart
 from tacit.solvers.norm_dual import maximise_norm_dual
-from tacit.solvers.simplex_qp import maximise_on_simplex
+from tacit.solvers.simplex_qp import maximise_on_simplex, maximise_with_bounds
 
 MODEL_LEVEL = 0.5
 """Where the model's value at the next point should lie: 0 is the lower bound, 1 the best objective."""
@@ -68,7 +66,7 @@ any."""
 
 
 @storable
-class Bundle(BaseEstimator):  # type: ignore[misc]
+class Bundle(Solver):
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 
     Every step asks the oracle for the most violated assignment at the present point. It adds the plane of that
@@ -90,7 +88,6 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
     'CONVERGED'
     """
 
-    needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
     takes_norms = True
 
     def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:
@@ -118,7 +115,6 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         return state
 
     def check(self) -> None:
-        """Refuse invalid parameters."""
         switch("proximal", self.proximal)
         whole_number("drop_after", self.drop_after)
 
@@ -140,9 +136,6 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.add_plane(task, w, value, *task.tangent(w))
         state.note_progress(not task.penalty.is_quadratic or state.differs_from(before))
         return state
-
-    def done(self, state: BundleState) -> bool:
-        return state.is_stuck
 
     def finish(self, task: Task, state: BundleState) -> BundleState:
         if not isinstance(task.penalty, GroupNorm) or state.slope is None:
@@ -169,8 +162,8 @@ class Bundle(BaseEstimator):  # type: ignore[misc]
         state.ages = stored(snapshot, "ages", (m,), "iu").astype(np.int64)
         state.best = stored(snapshot, "w", (d,)), stored_number(snapshot, "objective")
         state.bound = stored_number(snapshot, "bound")
-        state.proximal_weight = stored_number(snapshot, "pull", least=0)
-        state.min_weight = stored_number(snapshot, "min_pull", least=0)
+        state.proximal_weight = stored_number(snapshot, "proximal_weight", least=0)
+        state.min_weight = stored_number(snapshot, "min_weight", least=0)
         state.just_raised = bool(stored_number(snapshot, "just_raised"))
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         if not task.penalty.is_quadratic:
@@ -185,7 +178,7 @@ def overflow_error() -> FloatingPointError:
     return FloatingPointError("numbers overflow in the sum of features; scale the features (StandardScaler) or lower C")
 
 
-class BundleState(StallCounter):
+class BundleState(State):
     """The planes of a task, their inner products, the best point and the bound.
 
     A step works on a shallow copy: it replaces what it changes, and writes into shared buffers only behind the planes
@@ -193,15 +186,12 @@ class BundleState(StallCounter):
     """
 
     def __init__(self, d: int, floor: float = 0.0) -> None:
-        super().__init__()
+        super().__init__(np.zeros(d), bound=floor)
         self.floor = floor  # the objective is never below this
         self._slopes = np.empty((32, d))
         self._offsets = np.empty(32)
         self._gram = np.empty((32, 32))
-        self.codes: tuple[Array, ...] = ()
         self.ages = np.zeros(0, dtype=np.int64)
-        self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = floor
         self.proximal_weight, self.min_weight = 1.0, 1e-6
         self.just_raised = True
         self.alphas = np.zeros(0), np.zeros(0)  # where the dual of a norm begins: for steps, and for bounds
@@ -211,10 +201,6 @@ class BundleState(StallCounter):
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
-
-    @property
-    def n_planes(self) -> int:
-        return len(self.codes)
 
     @property
     def slopes(self) -> Array:
@@ -229,12 +215,6 @@ class BundleState(StallCounter):
         m = len(self.codes)
         return self._gram[:m, :m]
 
-    def planes(self) -> Array:
-        return np.array(self.codes)
-
-    def dual(self) -> None:
-        return None
-
     def variables(self) -> Mapping[str, Array] | None:
         return None if self.slope is None else {"slope": self.slope}
 
@@ -247,8 +227,8 @@ class BundleState(StallCounter):
             "w": w,
             "objective": objective,
             "bound": self.bound,
-            "pull": self.proximal_weight,  # the name in checkpoints
-            "min_pull": self.min_weight,
+            "proximal_weight": self.proximal_weight,
+            "min_weight": self.min_weight,
             "just_raised": self.just_raised,
             "gap_then": self.gap_then,
             "idle": self.idle,

@@ -71,7 +71,3 @@ def sample_influence(task: Task) -> float:
     if not plane.offset > 0:
         return 0.0
     return float(plane.gradient @ plane.gradient) / (plane.offset * task.oracle.n_samples)
-
-
-push = sample_influence
-"""The former name of `sample_influence`."""

@@ -1,25 +1,28 @@
 """Convex solves: what a solver brings, and how its answer is certified.
 
-A solver is mainly three methods: `init` (the first state), `step` (a better one) and `done`. A state always holds a
-point, its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
+A solver is two methods, `init` (the first state) and `step` (a better one), and a state. A state always holds a point,
+its objective, and a lower bound on the optimum, so the gap between the two is known at every step.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, whole_number
-from tacit.oracle import Task
+from tacit.oracle import Oracle, Task, checksum
 from tacit.oracle.contracts import Need
+from tacit.penalties import Penalty
 from tacit.runtime import Progress, Status, run
 from tacit.runtime.archive import record
-from tacit.runtime.checkpoint import Checkpoint
+from tacit.runtime.checkpoint import Checkpoint, stored, stored_codes, stored_number
 
 ROUNDING = 1e-10
 """An optimum that is nearer to the objective at w = 0 than this share of it cannot be told from it."""
@@ -88,9 +91,6 @@ class WarmStart(NamedTuple):
     dual: Mapping[str, Array] | None = None
 
 
-Warm = WarmStart
-"""The former name of `WarmStart`."""
-
 MAX_IDLE_STEPS = 300
 """After this many steps without progress a solver is stuck."""
 
@@ -101,75 +101,107 @@ MIN_PROGRESS = 1e-9
 """The share of the objective by which the gap must shrink to count as progress. Rounding moves it by less."""
 
 
-class StallCounter:
-    """Base of states that count the steps since the gap last shrank.
+class State:
+    """What a solver works on: always a usable point with its certificate.
 
-    A bound that still rises is progress, however slowly: near the optimum of a task with a large C it takes hundreds of
-    steps for a hundredth of the gap. What ends a run then is ``max_iter``.
+    A subclass sets what else it needs in its constructor. Arrays whose shapes stay, and numbers, go into checkpoints by
+    themselves; for anything else, write `snapshot` and `Solver.restore`.
+
+    Parameters
+    ----------
+    w, objective : a point and its objective, in `best`
+    bound : a lower bound on the optimum
     """
 
-    best: tuple[Array, float]
-    bound: float
+    def __init__(self, w: Array, objective: float = math.inf, bound: float = -math.inf) -> None:
+        self.best: tuple[Array, float] = w, objective
+        self.bound = bound
+        self.codes: tuple[Array, ...] = ()  # of planes, for warm starts
+        self.gap_then, self.idle = math.inf, 0
 
-    def __init__(self) -> None:
-        self.gap_then = math.inf
-        self.idle = 0
+    @property
+    def n_planes(self) -> int:
+        """How many planes it holds."""
+        return len(self.codes)
 
     @property
     def is_stuck(self) -> bool:
+        """Whether the gap has not shrunk for very many steps."""
         return self.idle >= MAX_IDLE_STEPS
 
     def note_progress(self, has_changed: bool = True) -> None:
-        """Count a step; one after which nothing has changed counts for several."""
+        """Count a step as idle unless the gap has shrunk; one after which nothing has changed counts for several.
+
+        A bound that still rises is progress, however slowly: near the optimum of a task with a large C it takes
+        hundreds of steps for a hundredth of the gap. What ends a run then is ``max_iter``.
+        """
         gap = max(self.best[1] - self.bound, 0.0)
         if gap < self.gap_then - MIN_PROGRESS * abs(self.best[1]):
             self.gap_then, self.idle = gap, 0
         else:
             self.idle += 1 if has_changed else MAX_IDLE_STEPS // MAX_UNCHANGED_STEPS
 
-
-class State(Protocol):
-    """What a solver works on: always a usable point with its certificate."""
-
-    best: tuple[Array, float]  # a point and its objective
-    bound: float
-
-    @property
-    def n_planes(self) -> int:
-        """How many planes it holds."""
-
     def planes(self) -> Array:
         """(planes, n) codes that warm-start another task."""
+        return np.array(self.codes)
 
     def dual(self) -> Mapping[str, Array] | None:
         """The present dual point, for warm starts; None where the solver keeps none."""
+        return None
 
     def variables(self) -> Mapping[str, Array] | None:
         """The dual variables of the best point, where it has any."""
+        return None
 
     def snapshot(self) -> Mapping[str, Any]:
         """Everything that `Solver.restore` needs to go on, as arrays and numbers."""
+        w, objective = self.best
+        kept = {name: value for name, value in vars(self).items() if name not in ("best", "codes")}
+        return {**kept, "best.w": w, "best.objective": objective, "codes": self.planes()}
 
 
-class Solver(Protocol):
-    """A convex solver: hyper-parameters only; all that changes is in its state."""
+class Solver(BaseEstimator, ABC):  # type: ignore[misc]
+    """A convex solver: hyper-parameters only; all that changes is in its state. `init` and `step` must be written."""
 
-    needs: tuple[Need, ...]
+    needs: tuple[Need, ...] = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
+    """The protocols or methods of an oracle that it calls."""
+    takes_norms: bool = False
+    """Whether it can minimise with penalties that are not quadratic."""
+    is_coarse: bool = False
+    """Whether it reaches small gaps only slowly: the common checks then ask for large ones."""
 
+    @abstractmethod
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> Any:
         """The first state, from a starting point, old planes and dual variables where there are any."""
 
+    @abstractmethod
     def step(self, task: Task, state: Any) -> Any:
         """A better state; the one given stays whole, so that an interrupted step loses nothing."""
 
     def done(self, state: Any) -> bool:
         """Whether no step can help any more, whatever the tolerance."""
+        return bool(state.is_stuck)
 
     def finish(self, task: Task, state: Any) -> Any:
         """The last state, its certificate up to date: for solvers that compute one only now and then."""
+        return state
 
     def restore(self, task: Task, snapshot: Mapping[str, Any]) -> Any:
-        """The state that a snapshot was taken of."""
+        """The state that a snapshot was taken of; refused unless its arrays and numbers are like those of a new one."""
+        state = self.init(task, WarmStart(), np.random.default_rng(0))
+        for name, value in vars(state).items():
+            if isinstance(value, np.ndarray):
+                kinds = "iu" if value.dtype.kind in "iu" else value.dtype.kind
+                setattr(state, name, stored(snapshot, name, value.shape, kinds))
+            elif name not in ("best", "codes"):
+                kind = type(value)
+                setattr(state, name, kind(stored_number(snapshot, name, 0 if kind is int else -math.inf)))
+        state.best = stored(snapshot, "best.w", (task.oracle.n_params,)), stored_number(snapshot, "best.objective")
+        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
+        return state
+
+    def check(self) -> None:
+        """Refuse invalid parameters."""
 
 
 def minimise(
@@ -315,3 +347,25 @@ def _check_finite(line: Step) -> None:
             f"the objective became {line.objective} (bound {line.bound}) at step {line.iteration}: "
             "numbers overflow; scale the features (StandardScaler) or lower C"
         )
+
+
+def fingerprint_task(task: Task) -> dict[str, Any]:
+    """What tells this task from others, by name."""
+    return {
+        "samples": task.oracle.n_samples,
+        "weights in w": task.oracle.n_params,
+        "rescaling": task.rescaling,
+        "labels": checksum(task.target),
+        "sample weights and C": checksum(task.weights),
+        "penalty": fingerprint_penalty(task.penalty, task.oracle.n_params),
+        "features, labels and losses": task.oracle.digest(),
+    }
+
+
+def fingerprint_penalty(penalty: Penalty, n_params: int) -> str:
+    """What tells this penalty from others: its class, and its value and minimiser at a test point."""
+    probe = np.linspace(0.5, 1.5, n_params)
+    if not penalty.is_quadratic:
+        penalty = penalty.near(np.zeros(n_params), 1.0)
+        probe = 10 * probe
+    return f"{type(penalty).__name__} {checksum(penalty.primal(probe), np.array(penalty.value(probe)))}"

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import whole_number
@@ -16,8 +14,7 @@ from tacit.oracle import Oracle, Task, capability
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
 from tacit.runtime.archive import storable
-from tacit.runtime.checkpoint import stored, stored_codes, stored_number
-from tacit.solvers.loop import WarmStart
+from tacit.solvers.loop import Solver, State, WarmStart
 
 CERTIFICATE_GROWTH = 1.25
 """The number of passes at which a certificate is computed grows by this factor: about one more oracle pass in four."""
@@ -36,7 +33,7 @@ MAX_CODES = 5
 
 
 @storable
-class Subgradient(BaseEstimator):  # type: ignore[misc]
+class Subgradient(Solver):
     """Mini-batch subgradient descent with steps 1/t and averaging (Pegasos: Shalev-Shwartz et al. 2011).
 
     The simplest solver, and the slowest to a small gap: for when only a few passes are affordable, and as a baseline.
@@ -62,7 +59,6 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
 
     needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.exact)
     is_coarse = True
-    """It reaches small gaps only slowly, so the common checks ask for large ones."""
 
     def __init__(self, batch_size: int | None = None) -> None:
         self.batch_size = batch_size
@@ -78,7 +74,6 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
         return state
 
     def check(self) -> None:
-        """Refuse invalid parameters."""
         if self.batch_size is not None:
             whole_number("batch_size", self.batch_size)
 
@@ -92,26 +87,11 @@ class Subgradient(BaseEstimator):  # type: ignore[misc]
             state.certify(task)
         return state
 
-    def done(self, state: SubgradientState) -> bool:
-        return False
-
     def finish(self, task: Task, state: SubgradientState) -> SubgradientState:
         if state.certified == state.passes:
             return state
         state = copy.copy(state)
         state.certify(task)
-        return state
-
-    def restore(self, task: Task, snapshot: Mapping[str, Any]) -> SubgradientState:
-        d = task.oracle.n_params
-        state = SubgradientState(d, int(stored_number(snapshot, "seed", 0)))
-        for name in ("w", "mean", "slope"):
-            setattr(state, name, stored(snapshot, name, (d,)))
-        for name in ("passes", "certified", "next_certificate", "trust"):
-            setattr(state, name, int(stored_number(snapshot, name, 0)))
-        state.offset, state.bound = stored_number(snapshot, "offset"), stored_number(snapshot, "bound")
-        state.best = stored(snapshot, "best", (d,)), stored_number(snapshot, "objective")
-        state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         return state
 
 
@@ -120,36 +100,15 @@ def _can_learn_online(task: Task) -> bool:
     return is_plain and capability(task.oracle, LearnsOnline) is not None
 
 
-class SubgradientState:
+class SubgradientState(State):
     """The present point, the mean of all, the mean plane of all passes, and the best certificate so far."""
 
     def __init__(self, d: int, seed: int) -> None:
+        super().__init__(np.zeros(d))
         self.seed = seed
         self.w, self.mean, self.slope = np.zeros(d), np.zeros(d), np.zeros(d)
         self.offset = 0.0
         self.passes, self.certified, self.next_certificate, self.trust = 0, 0, 1, 0
-        self.best: tuple[Array, float] = (np.zeros(d), np.inf)
-        self.bound = -np.inf
-        self.codes: tuple[Array, ...] = ()
-
-    @property
-    def n_planes(self) -> int:
-        return len(self.codes)
-
-    def planes(self) -> Array:
-        return np.array(self.codes)
-
-    def dual(self) -> None:
-        return None
-
-    def variables(self) -> None:
-        return None
-
-    def snapshot(self) -> Mapping[str, Any]:
-        best, objective = self.best
-        names = ("seed", "w", "mean", "slope", "offset", "passes", "certified", "next_certificate", "trust", "bound")
-        kept = {name: getattr(self, name) for name in names}
-        return {**kept, "best": best, "objective": objective, "codes": self.planes()}
 
     def descend(self, task: Task, batch_size: int) -> None:
         """One pass: a step for every mini-batch, the mean of the points, and the mean plane of the passes."""

@@ -6,8 +6,6 @@ import importlib
 import inspect
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
 from tacit.learners.learner import Learner
 from tacit.oracle import Problem
 from tacit.problems import PerSample
@@ -23,8 +21,7 @@ def problems() -> list[Problem]:
 
 def solvers() -> list[Solver]:
     """All solvers of tacit, with their default settings."""
-    kinds = _exported("tacit.solvers", BaseEstimator)
-    return [kind() for kind in kinds if hasattr(kind, "init") and hasattr(kind, "step")]
+    return [kind() for kind in _exported("tacit.solvers", Solver)]
 
 
 def learners() -> list[type[Learner]]:

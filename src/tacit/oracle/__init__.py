@@ -38,7 +38,8 @@ Who promises what
   gives a valid plane, so planes kept as codes survive new weights, targets and losses.
 - A learner or solver names the protocols or methods that it needs; `require` checks them before any work starts.
 
-`EnumerableOracle` derives all of this from three linear maps, for problems whose outputs can be listed.
+`EnumerableOracle` derives all of this from three linear maps, for problems whose outputs can be listed;
+`tacit.oracle.parts.PartsOracle` has what the others share, whose outputs have several parts.
 """
 
 from tacit.exports import export

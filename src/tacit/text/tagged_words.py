@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,21 +38,15 @@ def read_two_columns(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES
     TaggedWords(words=[['Dogs', 'bark'], ['Cats', 'purr']], tags=[['NOUN', 'VERB'], ['NOUN', None]])
     """
     place = find_file(path, "a file of words and tags")
-    words: list[list[str]] = [[]]
-    tags: list[list[str | None]] = [[]]
-    for number, line in enumerate(_lines(read_text(place, max_bytes=max_bytes)), 1):
-        if not line.strip():
-            if words[-1]:
-                words.append([])
-                tags.append([])
-            continue
+
+    def read_line(line: str, where: str) -> tuple[str, str | None]:
         columns = line.split("\t") if "\t" in line else line.split()
         if not columns[0].strip():
-            raise ValueError(f"{named(place)}, line {number}: there is no word before the tab, {shorten(line)}")
+            raise ValueError(f"{where}: there is no word before the tab, {shorten(line)}")
         tag = columns[-1].strip() if len(columns) > 1 else ""
-        words[-1].append(columns[0])
-        tags[-1].append(None if tag in ("", "_") else tag)
-    return _without_empty(place, words, tags)
+        return columns[0], None if tag in ("", "_") else tag
+
+    return _read_lines(place, max_bytes, read_line)
 
 
 def read_conllu(
@@ -72,27 +66,21 @@ def read_conllu(
     """
     place = find_file(path, "a CoNLL-U file")
     first, second = (CONLLU_COLUMNS[one_of(n, v, CONLLU_COLUMNS)] for n, v in (("word", word), ("tag", tag)))
-    words: list[list[str]] = [[]]
-    tags: list[list[str | None]] = [[]]
-    for number, line in enumerate(_lines(read_text(place, max_bytes=max_bytes)), 1):
+
+    def read_line(line: str, where: str) -> tuple[str, str | None] | None:
         if line.startswith("#"):
-            continue
-        if not line.strip():
-            if words[-1]:
-                words.append([])
-                tags.append([])
-            continue
+            return None
         columns = line.split("\t")
         if len(columns) != 10:
             raise ValueError(
-                f"{named(place)}, line {number}: CoNLL-U has ten columns cut by tabs, this line has {len(columns)}; "
-                "read files of two columns with read_two_columns"
+                f"{where}: CoNLL-U has ten columns cut by tabs, this line has {len(columns)}; read files of two "
+                "columns with read_two_columns"
             )
         if "-" in columns[0] or "." in columns[0]:
-            continue
-        words[-1].append(columns[first])
-        tags[-1].append(None if columns[second] == "_" else columns[second])
-    return _without_empty(place, words, tags)
+            return None
+        return columns[first], None if columns[second] == "_" else columns[second]
+
+    return _read_lines(place, max_bytes, read_line)
 
 
 def read_tagged(path: str | os.PathLike[str], *, max_bytes: Any = MAX_BYTES) -> TaggedWords:
@@ -142,12 +130,25 @@ def _sentences(name: str, given: Any) -> list[list[Any]]:
     return [list(sentence) for sentence in sentences]
 
 
-def _lines(text: str) -> Iterable[str]:
-    """Lines by line ends alone: `str.splitlines` would also cut at rarer signs, which words may hold."""
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+LineReader = Callable[[str, str], tuple[str, str | None] | None]
+"""From a line and its place, for errors, to a word and its tag; None for a line without a word."""
 
 
-def _without_empty(place: Path, words: list[list[str]], tags: list[list[str | None]]) -> TaggedWords:
+def _read_lines(place: Path, max_bytes: Any, read_line: LineReader) -> TaggedWords:
+    """The sentences of a file, cut at empty lines."""
+    words: list[list[str]] = [[]]
+    tags: list[list[str | None]] = [[]]
+    # line ends alone cut: `str.splitlines` would also cut at rarer signs, which words may hold
+    lines = read_text(place, max_bytes=max_bytes).removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            found = read_line(line, f"{named(place)}, line {number}")
+            if found is not None:
+                words[-1].append(found[0])
+                tags[-1].append(found[1])
+        elif words[-1]:
+            words.append([])
+            tags.append([])
     if not words[-1]:
         del words[-1], tags[-1]
     if not words:

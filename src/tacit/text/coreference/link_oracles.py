@@ -21,9 +21,7 @@ class LeftOracle(LinkOracle):
     """Inference over left links; a code is the slot of the chosen row among those of its mention, 0 for "new"."""
 
     link_kind = "left"
-    batches: ClassVar[dict[str, Batch]] = {
-        "link_posterior": Batch(join_arrays, ("w", "rows")),
-    }
+    batches: ClassVar[dict[str, Batch]] = {"link_posterior": Batch(join_arrays, ("w", "rows"))}
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._best(w, rows, np.zeros(4), limit=self.packed.limit)
@@ -97,20 +95,9 @@ class LeftOracle(LinkOracle):
         )  # fmt: skip
         return Assignment(code.astype(self._code_type), value)
 
-    def draw(self, rng: np.random.Generator) -> Array:
-        """Right links at random; those that are known stay."""
-        self._clusters()
-        chance = np.where(self.kind == 0, rng.random(self.kind.size), -1.0)
-        return self._with_known(self._first_at(chance, np.maximum.reduceat(chance, self.packed.starts[:-1])))
-
-    def proposals(self, most: int) -> list[Array]:
-        """One start: every mention links to the closest mention of its cluster."""
-        self._clusters()
-        near = np.where(self.kind == 0, self.packed.table[:, 1].astype(np.int64), -1)
-        return [self._with_known(self._first_at(near, np.maximum.reduceat(near, self.packed.starts[:-1])))][:most]
-
-    def _first_at(self, values: Array, tops: Array) -> Array:
+    def _best_right(self, values: Array) -> Array:
         """The first slot of every mention that has its top value."""
+        tops = np.maximum.reduceat(values, self.packed.starts[:-1])
         hits = np.flatnonzero(values == np.repeat(tops, self._full))
         owner = np.repeat(np.arange(tops.size), self._full)[hits]
         first = np.unique(owner, return_index=True)[1]
@@ -252,18 +239,8 @@ class ForestOracle(LinkOracle):
             )  # fmt: skip
         return self.unpadded(out)
 
-    def draw(self, rng: np.random.Generator) -> Array:
-        """Right trees at random; those that are known stay."""
-        self._clusters()
-        edge = np.where(self.kind == RIGHT, rng.random(self.kind.size), -np.inf)
-        return self._with_known(self._grow(edge, -np.inf, None).code)
-
-    def proposals(self, most: int) -> list[Array]:
-        """One start: trees of the closest mentions of a cluster."""
-        self._clusters()
-        distance = self.packed.table[:, 0].astype(float) - self.packed.table[:, 1]
-        edge = np.where(self.kind == RIGHT, -distance, -np.inf)
-        return [self._with_known(self._grow(edge, -np.inf, None).code)][:most]
+    def _best_right(self, values: Array) -> Array:
+        return self._grow(values, -np.inf, None).code
 
     def _edges(self, w: Array, rows: Rows, bonus: Array, limit: Array | None = None) -> Array:
         """What the links of these documents are worth, at the places of their rows in the table."""

@@ -62,6 +62,21 @@ class LinkOracle(PartsOracle):
         """The code of links that are given as parents; an error where one is no candidate."""
 
     @abstractmethod
+    def _best_right(self, values: Array) -> Array:
+        """The code of the best links by a value per row, −inf for rows that are not right."""
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        """Right links at random; those that are known stay."""
+        self._clusters()
+        return self._with_known(self._best_right(np.where(self.kind == RIGHT, rng.random(self.kind.size), -np.inf)))
+
+    def proposals(self, most: int) -> list[Array]:
+        """One start: links to the closest mentions of the cluster."""
+        self._clusters()
+        closeness = self.packed.table[:, 1].astype(float) - self.packed.table[:, 0]
+        return [self._with_known(self._best_right(np.where(self.kind == RIGHT, closeness, -np.inf)))][:most]
+
+    @abstractmethod
     def _count_values(self) -> int:
         """How many values the code of a mention may have at most."""
 

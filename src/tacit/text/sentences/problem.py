@@ -182,8 +182,4 @@ class Sentences(Problem):
 
     @classmethod
     def variants(cls) -> list[Self]:
-        return [
-            cls(),
-            cls(share=0.7, loss=[[0, 2], [1, 0]], classes=["neg", "pos"]),
-            cls(share=0.5, budget="words"),
-        ]
+        return [cls(), cls(share=0.7, loss=[[0, 2], [1, 0]], classes=["neg", "pos"]), cls(share=0.5, budget="words")]

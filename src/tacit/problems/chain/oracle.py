@@ -11,9 +11,8 @@ import numpy as np
 from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
-from tacit.data.shards import Shards
 from tacit.data.table import Table, lend
-from tacit.oracle import TARGET, Assignment, LossTable, Schema
+from tacit.oracle import TARGET, Assignment, LossTable
 from tacit.oracle.capabilities import Expectations, KeepsDual, KnownPart, LearnsOnline, OnlinePass
 from tacit.oracle.sharing import Batch, join_tuples
 from tacit.problems.chain.dual import ChainDual
@@ -54,24 +53,11 @@ class ChainOracle(PackedChains):
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
     are those of states, losses and labels those of tags.
 
-    The parameters are those of `PackedChains`. Labels that no allowed tagging has are refused. Single sequences are
-    visited in memory alone, so dual variables and passes that learn online are lacking for a `Table`.
+    The parameters are those of `PackedChains`. Single sequences are visited in memory alone, so dual variables and
+    passes that learn online are lacking for a `Table`.
     """
 
     batches: ClassVar[dict[str, Batch]] = {"marginals": Batch(join_tuples, ("w", "rows"))}
-
-    def __init__(
-        self,
-        sequences: Ragged | Shards,
-        schema: Schema,
-        *,
-        allowed: Array,
-        labels: Array | None = None,
-        **supervision: Any,
-    ) -> None:
-        super().__init__(sequences, schema, allowed=allowed, labels=labels, **supervision)
-        if labels is not None:
-            self._reject_forbidden(labels)
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._viterbi(w, rows)
@@ -343,28 +329,6 @@ class ChainOracle(PackedChains):
             unary = self._unary(w, part)
             viterbi(unary, cuts, transition, table, column[tokens], clamp, possible, code[tokens], value[out])
         return Assignment(code.astype(self._code_type), value)
-
-    def _completed(self, unary: Array, given: Array) -> Assignment:
-        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
-        code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
-        nothing, column = np.zeros((1, self.n_states)), np.zeros(given.size, np.int64)
-        transition = self._transition(np.zeros(self.n_params))
-        viterbi(unary, self.offsets, transition, nothing, column, given, self.states.possible, code, value)
-        return Assignment(code.astype(self._code_type), value)
-
-    def _reject_forbidden(self, labels: Array) -> None:
-        """The truth itself must be allowed, and missing tags must leave a way through."""
-        if self.allowed.all():
-            return
-        known = np.where(labels >= self.n_labels, TARGET, labels)
-        value = self._completed(np.zeros((known.size, self.n_states)), self.states.known(known)).value
-        if not np.isfinite(value).all():
-            i = int(np.argmin(value))
-            tags = known[self.offsets[i] : self.offsets[i + 1]]
-            shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
-            raise ValueError(
-                f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
-            )
 
     def _add_expected(
         self, w: Array, rows: Rows, given: Array | None, coef: Array, power: float, emission: Array, transition: Array

@@ -12,12 +12,12 @@ from tacit.data.arrays import Array, Rows
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table, lend
-from tacit.oracle import LossTable, Schema
+from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.chain.tags import States
-from tacit.problems.chain.viterbi import add_pairs, path_scores
+from tacit.problems.chain.viterbi import add_pairs, path_scores, viterbi
 from tacit.problems.row_sums import sum_rows
 
 EXTRA = ("intercept", "start", "stop")
@@ -32,7 +32,8 @@ class PackedChains(PartsOracle):
     sequences : token features, those of shards read block by block
     schema : tags and dimensions
     allowed : (K, K) which tag may follow which
-    labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when predicting
+    labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when
+        predicting. Labels that no allowed tagging has are refused
     losses : ``table[state, column[token]]``, or ``table[state, token]`` where column is None
     states : the states of the tags; None for one each
     known_states : (tokens,) the true states, −1 where unknown; None where all are
@@ -64,6 +65,8 @@ class PackedChains(PartsOracle):
         self.allowed = allowed
         self._known_states = known_states
         self._losses = None if losses is None else self._checked(losses)
+        if labels is not None:
+            self._reject_forbidden(labels)
 
     def _digested(self) -> Any:
         """The token features as the user gave them."""
@@ -178,6 +181,28 @@ class PackedChains(PartsOracle):
     def _clamp(self, unary: Array, given: Array) -> None:
         """Rule out the states other than those that are possible."""
         unary[(given[:, None] >= 0) & ~self.states.possible[given]] = -np.inf
+
+    def _completed(self, unary: Array, given: Array) -> Assignment:
+        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
+        code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
+        nothing, column = np.zeros((1, self.n_states)), np.zeros(given.size, np.int64)
+        transition = self._transition(np.zeros(self.n_params))
+        viterbi(unary, self.offsets, transition, nothing, column, given, self.states.possible, code, value)
+        return Assignment(code.astype(self._code_type), value)
+
+    def _reject_forbidden(self, labels: Array) -> None:
+        """The truth itself must be allowed, and missing tags must leave a way through."""
+        if self.allowed.all():
+            return
+        known = np.where(labels >= self.n_labels, TARGET, labels)
+        value = self._completed(np.zeros((known.size, self.n_states)), self.states.known(known)).value
+        if not np.isfinite(value).all():
+            i = int(np.argmin(value))
+            tags = known[self.offsets[i] : self.offsets[i + 1]]
+            shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
+            raise ValueError(
+                f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
+            )
 
 
 def extended(sequences: Ragged | Shards, schema: Schema) -> Any:

@@ -329,5 +329,5 @@ def test_wrong_calls_are_named(automaton):
     for wrong in (-1, 1.5):
         with pytest.raises(ValueError, match=f"n_samples must be a whole number from 0 to .*, got n_samples={wrong}"):
             automaton.sample(wrong)
-    with pytest.raises(ValueError, match="it is no distribution"):
+    with pytest.raises(ValueError, match="it is not a distribution"):
         WeightedAutomaton([1.0], [[[0.0]]], [0.0]).sample(1)

@@ -103,7 +103,7 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
     try:
         X, y, qid = load_svmlight_file(str(target), query_id=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
-        raise ValueError(f"{shorten(str(target))} is no svmlight file: {shorten(str(error))}") from error
+        raise ValueError(f"{shorten(str(target))} is not an svmlight file: {shorten(str(error))}") from error
     if sizes is None:
         if qid.size != y.size or not qid.size:
             raise ValueError(f"{shorten(str(target))} has lines without qid:; give the rows per query as sizes=")

@@ -39,7 +39,7 @@ class WeightedAutomaton:
     `statistics`: the probability of a string, of a beginning ("prefix"), or the expected number of occurrences
     ("substring", f(λ) = E|x| + 1).
     An automaton need not be a distribution: f may be below zero for some strings, as spectral estimates are. Such a
-    value is no probability: `prob` gives 0 for it and `log_prob` −inf, `value` shows it and `count_improper` counts.
+    value is not a probability: `prob` gives 0 for it and `log_prob` −inf, `value` shows it and `count_improper` counts.
     Sequences are lists of symbols; one with a symbol outside `symbols` has f = 0. Products are rescaled at every step,
     so strings of any length neither underflow nor overflow; O(length · n²).
 
@@ -133,7 +133,7 @@ class WeightedAutomaton:
         return np.asarray(np.exp(self.log_prob(sequences, of)))
 
     def count_improper(self, sequences: Any) -> int:
-        """How many of the sequences have an f that is no probability: below or at zero, or above one.
+        """How many of the sequences have an f that is not a probability: below or at zero, or above one.
 
         Expected occurrences ("substring") may well be above one.
         """

@@ -29,7 +29,7 @@ class HiddenMarkovModel(NamedTuple):
 
 
 def check_distributions(**parts: Array) -> None:
-    """An error for the first row of these parts that is no distribution."""
+    """An error for the first row of these parts that is not a distribution."""
     for name, rows in parts.items():
         wrong = ~(np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-6))
         if wrong.any():

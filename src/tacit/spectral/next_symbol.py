@@ -58,7 +58,7 @@ class NextSymbol(NamedTuple):
         for name, part in self._asdict().items():
             if name != "mixing" and not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f")):
                 raise ValueError(
-                    f"{name} of a distribution over strings is no array of finite numbers: {shorten(part)}"
+                    f"{name} of a distribution over strings is not an array of finite numbers: {shorten(part)}"
                 )
             if name != "mixing" and part.dtype != np.float64:
                 raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, not float64")
@@ -179,7 +179,7 @@ def draw(
             )
         sums = chances(place).cumsum(axis=1)
         if not sums[:, -1].all():
-            raise ValueError("the automaton reaches prefixes that nothing can follow: it is no distribution")
+            raise ValueError("the automaton reaches prefixes that nothing can follow: it is not a distribution")
         choice = (sums <= rng.random_sample((alive.size, 1)) * sums[:, -1:]).sum(axis=1)
         stays = choice < sums.shape[1] - 1
         alive, choice = alive[stays], choice[stays]

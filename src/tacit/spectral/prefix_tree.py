@@ -104,7 +104,7 @@ def _grow(
 
 
 def find(tree: PrefixTree, strings: Ragged) -> Array:
-    """The node of every string, −1 where it is no prefix in the tree.
+    """The node of every string, −1 where it is not a prefix in the tree.
 
     >>> find(grow(Ragged([0, 1, 1], [0, 2, 3])), Ragged([1, 0, 0, 0, 1], [0, 0, 1, 3, 5])).tolist()
     [0, 3, -1, 2]

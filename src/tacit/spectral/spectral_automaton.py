@@ -238,7 +238,7 @@ class SpectralAutomaton(StringDensity):
     distribution_ : the next-symbol distributions that strings are scored with; None where ``automaton_`` alone is it
     symbols_ : the alphabet, the most frequent symbol first; the columns of `next_symbol_proba`
     n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
-    n_corrected_ : how many training strings have a spectral value that is no probability: zero, below, or above one
+    n_corrected_ : how many training strings have a spectral value that is not a probability: zero, below, or above one
     held_out_ : the mean held-out log-likelihood a string by number of states
     history_ : log-likelihood by EM step, first of the strings that are not held out, then of all
     singular_values_ : of the Hankel matrix

@@ -62,7 +62,7 @@ class SpectralHMM(StringDensity):
     stopprob_, empty_ : probability to end after a symbol of each state, and of the empty sequence
     automaton_ : the same as a `WeightedAutomaton`, with one state more for the start
     spectral_ : the spectral automaton of the counts, before any projection
-    n_corrected_ : how many training strings that one gives a value that is no probability
+    n_corrected_ : how many training strings that one gives a value that is not a probability
     recovery_error_ : how far the counts are from those of an HMM of this size, relative; large when there is none
     converged_, history_ : of EM
     symbols_ : the alphabet, the most frequent symbol first; the columns of ``emissionprob_``

@@ -88,7 +88,7 @@ def encode(sequences: Any, symbols: Array) -> Ragged:
 
 
 def check_codes(strings: Ragged, n_symbols: int) -> None:
-    """Refuse codes that are no symbol: kernels go where they say."""
+    """Refuse codes that are not symbols: kernels go where they say."""
     codes = strings.values
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
         raise ValueError(f"codes of symbols are whole numbers, one per place, got {shorten(strings)}")

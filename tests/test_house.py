@@ -39,3 +39,10 @@ def test_the_picture_names_every_room():
     titles = re.findall(r'class="title[^>]*>([^<]+)<', drawn)
     named = {name for title in titles for name in title.split(", ")}
     assert named == folders(1) | {"cli", "exports"}
+
+
+def test_files_that_pages_name_exist():
+    pages = [*(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md", ROOT / "README.md"]
+    for page in pages:
+        for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)+\.pyi?)`", page.read_text(encoding="utf-8")):
+            assert (ROOT / name).is_file() or (HOME / name).is_file(), f"{page.name} names {name}"

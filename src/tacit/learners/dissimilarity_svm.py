@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+import math
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from tacit.data.arrays import Array, checksum
-from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten
+from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.learners.descents.descent import Descent, Iteration, LatentState
+from tacit.data.specs import between, choice, estimator, parameter, positive
+from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Ended, Numbers, OptionalCodes, OptionalWeights
-from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.descents.starts import propose
 from tacit.learners.iterative_latent_svm import Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import Problem, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
-from tacit.penalties import Penalty
 from tacit.runtime.blocks import cache_answers
-from tacit.solvers import Solver
 
 _NEEDS = (MeasuresHidden, MovesPosteriors, GivesPosteriors.hidden_posterior, SumsOutputs)
 
@@ -37,6 +35,7 @@ BATCH = 16
 """Samples per stochastic step for θ."""
 
 
+@estimator
 class DissimilaritySVM(LatentSVM):
     """Learns w, which predicts (y, h), and θ, which says how sure one can be of h where only y is known.
 
@@ -90,43 +89,11 @@ class DissimilaritySVM(LatentSVM):
     asks_for_rows = True
     _also_compared = ("J", "beta", "theta_step", "conditional")
 
-    def __init__(
-        self,
-        problem: Problem,
-        J: float = 0.1,
-        beta: float = 0.1,
-        C: float = 100.0,
-        conditional: Any = None,
-        theta_step: str = "joint",
-        solver: Solver | str | None = "auto",
-        pace: SelfPaced | None = None,
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        max_inner: int = 1000,
-        unknown_weight: float | str = "auto",
-        rescaling: str = "margin",
-        penalty: Penalty | None = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        escape: bool = True,
-        shift: bool = True,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[Iteration], Any]] | None = None,
-    ) -> None:
-        super().__init__(
-            problem, C, solver, pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, penalty,
-            class_weight, warm_start, escape, shift, checkpoint, resume, n_jobs, random_state, verbose, callbacks,
-        )  # fmt: skip
-        self.J = J
-        self.beta = beta
-        self.conditional = conditional
-        self.theta_step = theta_step
+    _: KW_ONLY
+    J: float = parameter(positive, default=0.1)
+    beta: float = parameter(between("a number from 0, below 1", 0, math.nextafter(1, 0)), default=0.1)
+    conditional: Any = None
+    theta_step: str = parameter(choice("joint", "text"), default="joint")
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> DissimilaritySVM:
         """Learn from labelled samples; the arguments are those of `LatentSVM.fit`."""
@@ -172,9 +139,6 @@ class DissimilaritySVM(LatentSVM):
 
     def _check(self) -> None:
         super()._check()
-        number("J", self.J, "a positive number", is_positive)
-        number("beta", self.beta, "a number from 0, below 1", lambda beta: is_not_negative(beta) and beta < 1)
-        one_of("theta_step", self.theta_step, ("joint", "text"))
         is_name = isinstance(self.conditional, str)
         if (is_name and self.conditional != "delta") or not (
             is_name or self.conditional is None or isinstance(self.conditional, Problem)

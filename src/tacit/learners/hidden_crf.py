@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import one_of
-from tacit.learners.descents.multistart import Method
+from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
+from tacit.learners.descents.multistart import MAX_STARTS, Method
 from tacit.learners.learner import Traits
 from tacit.learners.rules import BestOutput, LikeliestLabel, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
-from tacit.oracle import Oracle, Problem, has_long_codes
+from tacit.oracle import Oracle, has_long_codes
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.solvers.quasi_newton import begin, step
 
 METHODS = ("lbfgs", "em", "hard-em")
 
 
+@estimator
 class HiddenCRF(SmoothLearner):
     """Hidden conditional random field: the likelihood of the labels, hidden values summed over.
 
@@ -72,45 +72,18 @@ class HiddenCRF(SmoothLearner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
-    rule: str = "sum"  # type: ignore[assignment]
     _needs = (SumsOutputs, Oracle.impute, Oracle.decode, Oracle.exact, Oracle.hidden_unknown)
     _instead = "use tacit.LatentSVM, which needs maxima alone"
 
-    def __init__(
-        self,
-        problem: Problem,
-        C: float = 100.0,
-        method: str = "lbfgs",
-        rule: str = "sum",
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-4,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.C = C
-        self.method = method
-        self.rule = rule
-        self.n_init = n_init
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    C: float = parameter(positive, default=100.0)
+    method: str = parameter(choice(*METHODS), default="lbfgs")
+    rule: str = parameter(choice("sum", "max"), default="sum")  # type: ignore[assignment]
+    n_init: int = parameter(whole(1, MAX_STARTS), default=1)
+    init: Any = "auto"
+    tol: float = parameter(positive, default=1e-4)
+    max_iter: int = parameter(whole(), default=1000)
+    class_weight: Any = None
+    warm_start: bool = parameter(switch, default=False)
 
     def _rule(self) -> Rule:
         return LikeliestLabel() if self.rule == "sum" else BestOutput()
@@ -133,11 +106,6 @@ class HiddenCRF(SmoothLearner):
 
     def _bound(self, state: SmoothState) -> float:
         return state.objective - 0.5 * state.slope**2 if np.isfinite(state.slope) else -np.inf
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, METHODS)
-        one_of("rule", self.rule, ("sum", "max"))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,9 +10,11 @@ import numpy as np
 from scipy.special import expit
 
 from tacit.data.arrays import Array
+from tacit.data.specs import estimator, parameter, positive, switch, whole
+from tacit.learners.descents.multistart import MAX_STARTS
 from tacit.learners.learner import Traits
-from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState, SmoothStep
-from tacit.oracle import Assignment, CapabilityError, Oracle, Problem, Schema, capability
+from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothState
+from tacit.oracle import Assignment, CapabilityError, Oracle, Schema, capability
 from tacit.oracle.capabilities import ListsOutputs, ScoresLabels, SumsDifferences
 
 STATIONARY = 1e-8
@@ -21,6 +22,7 @@ STATIONARY = 1e-8
 does not vanish: a descent mostly ends because it gains nothing any more."""
 
 
+@estimator
 class LatentLogistic(SmoothLearner):
     """Logistic regression of two classes on the score of the best hidden value.
 
@@ -70,37 +72,13 @@ class LatentLogistic(SmoothLearner):
     )
     _instead = "use tacit.HiddenCRF, which takes other problems"
 
-    def __init__(
-        self,
-        problem: Problem,
-        C: float = 100.0,
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.C = C
-        self.n_init = n_init
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    C: float = parameter(positive, default=100.0)
+    n_init: int = parameter(whole(1, MAX_STARTS), default=1)
+    init: Any = "auto"
+    tol: float = parameter(positive, default=1e-6)
+    max_iter: int = parameter(whole(), default=1000)
+    class_weight: Any = None
+    warm_start: bool = parameter(switch, default=False)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentLogistic:
         """Learn from labelled samples; the arguments are those of `HiddenCRF.fit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -11,13 +11,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_not_negative, number, random_numbers, shorten, switch, whole_number
+from tacit.data.parameters import random_numbers, shorten, whole_number
+from tacit.data.specs import check_parameters, estimator, not_negative, optional, parameter, switch, whole
 from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights, run_starts
 from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.oracle import Oracle, Problem, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
+from tacit.oracle import Oracle, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, parallel
@@ -34,6 +35,7 @@ INIT_SCALE = 0.01
 """Standard deviation of the first weights where hidden states are alike at w = 0: far below what a mistake moves."""
 
 
+@estimator
 class LatentPerceptron(Learner):
     """Structured perceptron with hidden values (Sun, Matsuzaki, Okanohara & Tsujii 2009; Collins 2002).
 
@@ -76,35 +78,12 @@ class LatentPerceptron(Learner):
     traits = Traits()
     status_: Status
 
-    def __init__(
-        self,
-        problem: Problem,
-        epochs: int = 20,
-        average: bool = True,
-        shuffle: bool = True,
-        batch_size: int | None = None,
-        margin: float = 0.0,
-        n_init: int = 1,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.epochs = epochs
-        self.average = average
-        self.shuffle = shuffle
-        self.batch_size = batch_size
-        self.margin = margin
-        self.n_init = n_init
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    epochs: int = parameter(whole(1, MAX_EPOCHS, remedy="what is not separated by then never will be"), default=20)
+    average: bool = parameter(switch, default=True)
+    shuffle: bool = parameter(switch, default=True)
+    batch_size: int | None = parameter(optional(whole()), default=None)
+    margin: float = parameter(not_negative, default=0.0)
+    n_init: int = parameter(whole(1, MAX_STARTS), default=1)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
         """Learn from labelled samples.
@@ -189,15 +168,9 @@ class LatentPerceptron(Learner):
         whole_number("n_averaged_", self.n_averaged_, 0)
 
     def _check(self) -> None:
-        whole_number("epochs", self.epochs, 1, MAX_EPOCHS, remedy="what is not separated by then never will be")
-        whole_number("n_init", self.n_init, 1, MAX_STARTS)
-        if number("margin", self.margin, "a number from 0", is_not_negative) and self.batch_size not in (None, 1):
+        check_parameters(self)
+        if self.margin and self.batch_size not in (None, 1):
             raise ValueError(f"margin={self.margin} learns from one sample at a time; leave batch_size at None")
-        if self.batch_size is not None:
-            whole_number("batch_size", self.batch_size)
-        for name in ("average", "shuffle"):
-            switch(name, getattr(self, name))
-        number("verbose", self.verbose, "a number")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tacit.data.arrays import Array, checksum
-from tacit.data.parameters import number, random_numbers, shorten, switch, whole_number
+from tacit.data.parameters import number, random_numbers, shorten
+from tacit.data.specs import check_parameters, choice, either, estimator, parameter, positive, share, switch, whole
 from tacit.learners.descents.descent import Descent, Iteration
 from tacit.learners.descents.multistart import (
     MAX_STARTS,
@@ -26,7 +27,6 @@ from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, Prepared, check_fitted, check_margin, prepare
 from tacit.oracle import (
     KnownHidden,
-    Problem,
     capability,
     completes_labels,
     has_hidden_states,
@@ -37,7 +37,7 @@ from tacit.oracle import (
 )
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, WeighsSamples
 from tacit.penalties import Penalty, without_bounds
-from tacit.runtime import Status, parallel
+from tacit.runtime import parallel
 from tacit.runtime.blocks import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
@@ -63,6 +63,7 @@ CLEAR_GAIN = 2.0
 """Standard errors by which a weight must beat 0. With one, weights were chosen that lost up to .03 of the IoU."""
 
 
+@estimator
 class LatentSVM(Learner):
     """Latent SVM by the concave–convex procedure (CCCP), on all samples at once or self-paced.
 
@@ -129,56 +130,23 @@ class LatentSVM(Learner):
     """
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True)
-    status_: Status
     _also_compared: tuple[str, ...] = ()
 
-    def __init__(
-        self,
-        problem: Problem,
-        C: float = 100.0,
-        solver: Solver | str | None = "auto",
-        pace: SelfPaced | None = None,
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        max_inner: int = 1000,
-        unknown_weight: float | str = "auto",
-        rescaling: str = "margin",
-        penalty: Penalty | None = None,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        escape: bool = True,
-        shift: bool = True,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[Iteration], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.C = C
-        self.solver = solver
-        self.pace = pace
-        self.n_init = n_init
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_inner = max_inner
-        self.unknown_weight = unknown_weight
-        self.rescaling = rescaling
-        self.penalty = penalty
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.escape = escape
-        self.shift = shift
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    C: float = parameter(positive, default=100.0)
+    solver: Solver | str | None = "auto"
+    pace: SelfPaced | None = None
+    n_init: int = parameter(whole(1, MAX_STARTS), default=1)
+    init: Any = "auto"
+    tol: float = parameter(positive, default=1e-3)
+    max_iter: int = parameter(whole(), default=100)
+    max_inner: int = parameter(whole(), default=1000)
+    unknown_weight: float | str = parameter(either("auto", share), default="auto")
+    rescaling: str = parameter(choice("margin", "slack"), default="margin")
+    penalty: Penalty | None = None
+    class_weight: Any = None
+    warm_start: bool = parameter(switch, default=False)
+    escape: bool = parameter(switch, default=True)
+    shift: bool = parameter(switch, default=True)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentSVM:
         """Learn from labelled samples.
@@ -379,12 +347,7 @@ class LatentSVM(Learner):
             number("unknown_weight_", self.unknown_weight_, "a number from 0 to 1", lambda u: 0 <= u <= 1)
 
     def _check(self) -> None:
-        whole_number("n_init", self.n_init, 1, MAX_STARTS)
-        whole_number("max_inner", self.max_inner)
-        if not isinstance(self.unknown_weight, str) or self.unknown_weight != "auto":
-            number("unknown_weight", self.unknown_weight, "'auto' or a number from 0 to 1", lambda u: 0 <= u <= 1)
-        for name in ("escape", "shift", "warm_start"):
-            switch(name, getattr(self, name))
+        check_parameters(self)
         if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
             names = ", ".join(map(repr, INITS))
             raise ValueError(f"init must be {names}, a dict of weights or hidden values, got {shorten(self.init)}")
@@ -425,8 +388,8 @@ def choose_unknown_weight(
         train = oracle.with_hidden(KnownHidden(given))
         is_unknown = np.ones(oracle.n_samples, dtype=bool)
         is_unknown[known] = False
-        for place, choice in enumerate(UNKNOWN_WEIGHTS):
-            factor = np.where(is_unknown, choice, 1.0)
+        for place, weight in enumerate(UNKNOWN_WEIGHTS):
+            factor = np.where(is_unknown, weight, 1.0)
             factor[fold] = 0.0
             w = learn(train, rescale_weights(weights, factor))
             errors[place].append(_errors(oracle, train, w, np.sort(fold), states))

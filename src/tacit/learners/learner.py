@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,12 +19,13 @@ from tacit.data.labels import is_missing, kind_of_label
 from tacit.data.parameters import is_list, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
+from tacit.data.specs import estimator
 from tacit.learners.preparation import check_fitted, read_weights
 from tacit.learners.rules import BestOutput, Rule
 from tacit.oracle import Oracle, Problem, Read, Schema, capability, hidden_values, require
 from tacit.oracle.capabilities import CountsUnits, RanksHidden, RanksOutputs, ScoresLabels
 from tacit.problems.per_sample.user_functions import key_of
-from tacit.runtime import parallel, storage
+from tacit.runtime import Status, parallel, storage
 from tacit.runtime.archive import Stored
 
 _PARTS = ("problem", "solver", "pace", "penalty")
@@ -59,7 +60,21 @@ def _has_marginals(learner: Any) -> bool:
     return True
 
 
-class Learner(Stored, BaseEstimator):  # type: ignore[misc]
+@estimator
+class LearnerParameters:
+    """What every learner of tacit takes: its problem, and how a long fit is run."""
+
+    problem: Problem
+    _: KW_ONLY
+    checkpoint: Any = None
+    resume: bool = False
+    n_jobs: int | None = None
+    random_state: Any = 0
+    verbose: int = 1
+    callbacks: Iterable[Callable[[Any], Any]] | None = None
+
+
+class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
     """Base of all learners. `fit` of a subclass sets `schema_` and `coef_`; everything here follows from them.
 
     A subclass declares its `traits`, and overrides `rule` if it does not answer with the output of the highest score.
@@ -69,12 +84,11 @@ class Learner(Stored, BaseEstimator):  # type: ignore[misc]
     asks_for_rows: ClassVar[bool] = False
     """Whether `fit` asks the oracle for single samples, or for features: the rows must then be on this machine."""
 
-    problem: Problem
-    n_jobs: int | None = None
     coef_: Array
     schema_: Schema
     objective_: float
     bound_: float
+    status_: Status
     dual_: Any = None
 
     _not_saved = ("callbacks", "checkpoint", "resume")

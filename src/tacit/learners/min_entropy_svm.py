@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,16 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import number, numbers, one_of, shorten
+from tacit.data.parameters import number, numbers, shorten
+from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, Paced, TrustRegion
-from tacit.learners.descents.multistart import Method
+from tacit.learners.descents.multistart import MAX_STARTS, Method
 from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.learner import Traits, overflows
 from tacit.learners.path import check_size, count_labels, one_each, plain_labels, splits
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
-from tacit.oracle import TARGET, Assignment, Oracle, Plane, Problem, Task, require, take_code
+from tacit.oracle import TARGET, Assignment, Oracle, Plane, Task, require, take_code
 from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
 from tacit.penalties import Quadratic
 from tacit.runtime.archive import record
@@ -36,6 +36,7 @@ SOLVERS = ("auto", "lbfgs", "trust-region", "cccp")
 DEFAULT_ALPHAS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, np.inf)
 
 
+@estimator
 class MinEntropySVM(SmoothLearner):
     """Max-margin min-entropy model (Miller, Kumar, Packer, Goodman & Koller 2012; Kumar 2013, chapter 3).
 
@@ -87,54 +88,24 @@ class MinEntropySVM(SmoothLearner):
     alpha_: float
     C_: float
     curve_: list[CurvePoint]
-    _chooses_C = True
     _needs = (
         ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores, VisitsCells.visit_cells, Oracle.impute, Oracle.decode,
         Oracle.exact, Oracle.hidden_unknown,
     )  # fmt: skip
     _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
 
-    def __init__(
-        self,
-        problem: Problem,
-        alpha: float | str = 1.0,
-        C: Any = 100.0,
-        pace: SelfPaced | None = None,
-        solver: str = "auto",
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        alphas: Any = None,
-        cv: Any = 3,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[SmoothStep], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.alpha = alpha
-        self.C = C
-        self.pace = pace
-        self.solver = solver
-        self.n_init = n_init
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.alphas = alphas
-        self.cv = cv
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    alpha: float | str = 1.0
+    C: Any = 100.0
+    pace: SelfPaced | None = None
+    solver: str = parameter(choice(*SOLVERS), default="auto")
+    n_init: int = parameter(whole(1, MAX_STARTS), default=1)
+    init: Any = "auto"
+    tol: float = parameter(positive, default=1e-3)
+    max_iter: int = parameter(whole(), default=1000)
+    alphas: Any = None
+    cv: Any = 3
+    class_weight: Any = None
+    warm_start: bool = parameter(switch, default=False)
 
     def _rule(self) -> Rule:
         return LeastEntropy(self.alpha_)
@@ -207,7 +178,6 @@ class MinEntropySVM(SmoothLearner):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        one_of("solver", self.solver, SOLVERS)
         alphas, _ = read_grid(self)
         if self.pace is not None:
             if not isinstance(self.pace, SelfPaced):

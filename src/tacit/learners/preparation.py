@@ -18,15 +18,14 @@ from tacit.data.parameters import (
     file_path,
     has_length,
     is_not_negative,
-    is_positive,
     number,
     numbers,
-    one_of,
     shorten,
     switch,
     whole_number,
 )
 from tacit.data.ragged import Ragged
+from tacit.data.specs import check_parameters
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, completes_labels, has_long_codes, require
 from tacit.oracle.capabilities import ChecksItself
 from tacit.oracle.contracts import Need
@@ -151,9 +150,7 @@ def check_long_run(learner: Any) -> None:
 
 def check_margin(learner: Any) -> None:
     """Refuse invalid parameters of margin learners, with the value and a remedy."""
-    number("C", learner.C, "a positive number", is_positive)
-    number("tol", learner.tol, "a positive number", is_positive)
-    switch("warm_start", learner.warm_start)
+    check_parameters(learner)
     named = ("auto", *getattr(learner, "named_solvers", ()))
     if isinstance(learner.solver, type) or (isinstance(learner.solver, str) and learner.solver not in named):
         raise TypeError(
@@ -164,7 +161,6 @@ def check_margin(learner: Any) -> None:
         raise TypeError(
             f"solver must be 'auto' or a solver such as tacit.solvers.Bundle(), got {shorten(learner.solver)}"
         )
-    one_of("rescaling", learner.rescaling, ("margin", "slack"))
     methods = ("value", "primal", "near", "products", "dual_offsets", "check")
     is_penalty = all(hasattr(learner.penalty, name) for name in methods) and not isinstance(learner.penalty, type)
     if learner.penalty is not None and not is_penalty:

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import softmax
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_positive, number, one_of, random_numbers, switch, whole_number
+from tacit.data.parameters import one_of, random_numbers
 from tacit.data.ragged import Ragged
+from tacit.data.specs import check_parameters
 from tacit.learners.descents.multistart import (
-    MAX_STARTS,
     DescentState,
     Ended,
     Method,
@@ -40,7 +40,7 @@ from tacit.oracle import (
 )
 from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs
 from tacit.oracle.contracts import Need
-from tacit.runtime import Status, parallel
+from tacit.runtime import parallel
 from tacit.runtime.archive import record
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 
@@ -61,15 +61,10 @@ class SmoothLearner(Learner, ABC):
     tol: float
     max_iter: int
     warm_start: bool
-    random_state: Any
-    verbose: int
-    callbacks: Any
     class_weight: Any
-    status_: Status
 
     _needs: tuple[Need, ...] = ()
     _instead = ""
-    _chooses_C = False
 
     def _skips_zero(self) -> bool:
         """Whether a start at w = 0 would have nothing to go by."""
@@ -221,14 +216,10 @@ class SmoothLearner(Learner, ABC):
         check_fitted(self, (*MARGIN_ATTRIBUTES, "runs_"))
 
     def _check_parameters(self) -> None:
-        if not self._chooses_C:
-            number("C", self.C, "a positive number", is_positive)
-        number("tol", self.tol, "a positive number", is_positive)
-        whole_number("n_init", self.n_init, 1, MAX_STARTS)
+        check_parameters(self)
         is_list = isinstance(self.init, list) and self.init and all(isinstance(one, Mapping) for one in self.init)
         if not isinstance(self.init, Mapping) and not is_list:
             one_of("init", self.init, INITS)
-        switch("warm_start", self.warm_start)
 
 
 def _descend(function: Function, w: Array) -> Array:

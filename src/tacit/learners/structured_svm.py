@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.parameters import random_numbers
+from tacit.data.specs import choice, estimator, parameter, positive, switch, whole
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, check_fitted, check_margin, prepare, require_hidden
-from tacit.oracle import Problem, Task
+from tacit.oracle import Task
 from tacit.penalties import Penalty
 from tacit.runtime import parallel
 from tacit.runtime.checkpoint import Checkpoint
-from tacit.solvers import Bundle, Solver, Status, Step, WarmStart, choose, minimise
+from tacit.solvers import Bundle, Solver, Status, WarmStart, choose, minimise
 from tacit.solvers.loop import fingerprint_task
 
 
+@estimator
 class StructuredSVM(Learner):
     """Structured SVM (Tsochantaridis et al. 2005; 1-slack form: Joachims, Finley & Yu 2009).
 
@@ -71,39 +72,14 @@ class StructuredSVM(Learner):
 
     traits = Traits(has_objective=True, is_convex=True, is_certified=True, needs_hidden=True)
 
-    def __init__(
-        self,
-        problem: Problem,
-        C: float = 100.0,
-        solver: Solver | str | None = "auto",
-        rescaling: str = "margin",
-        penalty: Penalty | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        class_weight: Any = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[Step], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.C = C
-        self.solver = solver
-        self.rescaling = rescaling
-        self.penalty = penalty
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
+    C: float = parameter(positive, default=100.0)
+    solver: Solver | str | None = "auto"
+    rescaling: str = parameter(choice("margin", "slack"), default="margin")
+    penalty: Penalty | None = None
+    tol: float = parameter(positive, default=1e-3)
+    max_iter: int = parameter(whole(), default=1000)
+    class_weight: Any = None
+    warm_start: bool = parameter(switch, default=False)
 
     def fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> StructuredSVM:
         """Learn from labelled samples.

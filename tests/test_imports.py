@@ -79,9 +79,9 @@ def test_every_module_keeps_the_rules():
 @pytest.mark.parametrize(
     ("room", "source"),
     [
-        ("solvers", "from tacit.dna.letters import CODES"),
+        ("solvers", "from tacit.dna.sequences import CODES"),
         ("report", "def draw():\n    from tacit import vision"),
-        ("text", "import tacit.dna.letters"),
+        ("text", "import tacit.dna.sequences"),
         ("ranking", "from tacit.datasets import mnist"),
         ("oracle", "from tacit.problems import Chain"),
         ("problems", "from tacit.solvers import Bundle"),

@@ -11,8 +11,7 @@ import pytest
 
 from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
-from tacit.dna.letters import MEANING
-from tacit.dna.sequences import read_sequences
+from tacit.dna.sequences import MEANING, read_sequences
 from tacit.dna.words import Pieces, find_words
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif

@@ -10,9 +10,9 @@ from sklearn.datasets import load_iris
 
 from tacit import LatentSVM, SelfPaced, StructuredSVM, plot
 from tacit.datasets import planted_motif
-from tacit.dna.letters import COMPLEMENT, MEANING
 from tacit.dna.logos import effective_weights, letter_heights
 from tacit.dna.plots import count_letters, hamming_distances, mean_distance, window_letters
+from tacit.dna.sequences import COMPLEMENT, MEANING
 from tacit.problems import Motif, Multiclass
 
 LETTERS = "".join(MEANING)

@@ -1,1 +1,1 @@
-from tacit.dna.letters import DNA_TEXT as DNA_TEXT
+from tacit.dna.sequences import DNA_TEXT as DNA_TEXT

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from tacit.data.arrays import Array
-from tacit.dna.letters import SHARES
-from tacit.dna.plots import _motif_problem, found_letters
-from tacit.dna.sequences import read_sequences
+from tacit.dna.plots import found_letters, motif_problem
+from tacit.dna.sequences import SHARES, read_sequences
 from tacit.plot.canvas import (
     BASES,
     INK,
@@ -66,7 +66,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
         size = (max(3.0, 0.55 * len(values) + 1.0), 2.4)
         ax = pyplot().subplots(figsize=size, layout="constrained")[1]
     ax = plain_axes(ax)
-    _stack_letters(values, ax)
+    _draw_letters(values, ax)
     ax.set_xlim(0.4, len(values) + 0.6)
     ax.set_xticks(range(1, len(values) + 1))
     ax.set(xlabel="position in the motif", title=title)
@@ -126,7 +126,7 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
         if X is not None:
             raise ValueError(f"X goes with a fitted model, and {type(motif).__name__} is a table: leave X out")
         return motif, None, ""
-    _motif_problem(motif)
+    motif_problem(motif)
     if heights == "weights":
         weights = motif.weights_
         return effective_weights(weights["motif"], weights["background"]), None, "What a letter adds to the score"
@@ -147,8 +147,26 @@ def _read_shares(shares: Any) -> Array:
     return np.asarray(q / q.sum())
 
 
-def _stack_letters(values: Array, ax: Any) -> None:
-    """Letters of these heights at the positions 1, 2, ...; the smallest next to the line."""
+def stack_letters(heights: Array, least: float = 0.0) -> Iterator[tuple[int, str, float, float]]:
+    """Position, letter, where it stands and how high it is, of all letters of a logo: the smallest next to the line,
+    those below zero under it; letters lower than ``least`` are left out.
+
+    >>> list(stack_letters(np.array([[0.5, 1.5, 0.0, -0.25]]), least=0.1))
+    [(0, 'T', -0.25, -0.25), (0, 'A', 0.0, 0.5), (0, 'C', 0.5, 1.5)]
+    """
+    for position, column in enumerate(heights):
+        top = bottom = 0.0
+        for i in np.argsort(np.abs(column), kind="stable"):
+            height = float(column[i])
+            if abs(height) < least:
+                continue
+            bottom += min(height, 0.0)
+            yield position, "ACGT"[i], top if height > 0 else bottom, height
+            top += max(height, 0.0)
+
+
+def _draw_letters(heights: Array, ax: Any) -> None:
+    """The letters of a logo at the positions 1, 2, ... of axes."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.patches import PathPatch
     from matplotlib.textpath import TextPath
@@ -156,16 +174,11 @@ def _stack_letters(values: Array, ax: Any) -> None:
 
     font = FontProperties(family="DejaVu Sans", weight="bold")
     glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
-    for position, column in enumerate(values):
-        top = bottom = 0.0
-        for i in np.argsort(np.abs(column), kind="stable"):
-            height, letter = float(column[i]), "ACGT"[i]
-            bottom += min(height, 0.0)
-            box = glyphs[letter].get_extents()
-            shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
-            shape.translate(position + 0.54, top if height > 0 else bottom)
-            ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
-            top += max(height, 0.0)
+    for position, letter, place, height in stack_letters(heights):
+        box = glyphs[letter].get_extents()
+        shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
+        shape.translate(position + 0.54, place)
+        ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
 
 
 def effective_weights(motif: Array, background: Array) -> Array:
@@ -205,14 +218,13 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
     >>> logo_svg(np.eye(4), np.full(4, 0.25), standalone=True).count("<path")
     4
     """
-    p = shares / shares.sum(axis=1, keepdims=True)
-    odds = np.divide(p, background, out=np.ones_like(p), where=p > 0)
-    bits = np.maximum((p * np.log2(odds)).sum(axis=1), 0.0)
-    most = max(2.0, float(np.ceil(bits.max() * 2) / 2))
+    heights = letter_heights(shares, "bits", background)
+    most = max(2.0, float(np.ceil(heights.sum(axis=1).max() * 2) / 2))
+    scale = _HEIGHT / most
     ink = ' fill="#444"' if standalone else ' class="soft"'
     line = ' stroke="#888"' if standalone else ' class="axis"'
     font = ' font-family="sans-serif" font-size="12"' if standalone else ""
-    width = _LEFT + _WIDTH * len(p) + 6
+    width = _LEFT + _WIDTH * len(heights) + 6
     height = _TOP + _HEIGHT + _BELOW
     parts = [f'<line{line} x1="{_LEFT - 3}" x2="{_LEFT - 3}" y1="{_TOP}" y2="{_TOP + _HEIGHT}"/>']
     for tick in range(int(most) + 1):
@@ -220,20 +232,14 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
         parts.append(f'<text{ink}{font} x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
     turned = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
     parts.append(f"<text{ink}{font} {turned}>bits</text>")
-    for position, column in enumerate(p):
-        base = float(_TOP + _HEIGHT)
-        for i in np.argsort(column, kind="stable"):
-            tall = float(column[i] * bits[position]) * _HEIGHT / most
-            if tall < 0.3:
-                continue
-            letter = "ACGT"[int(i)]
-            colour = f'fill="{COLOURS[letter]}"' if standalone else f'style="fill:var(--base-{letter.lower()})"'
-            x = _LEFT + _WIDTH * position + 1
-            parts.append(
-                f'<path {colour} fill-rule="evenodd" d="{GLYPHS[letter]}" '
-                f'transform="translate({x} {base:.2f}) scale({_WIDTH - 2} {-tall:.2f})"/>'
-            )
-            base -= tall
+    for position, letter, bottom, tall in stack_letters(heights, least=0.3 / scale):
+        colour = f'fill="{COLOURS[letter]}"' if standalone else f'style="fill:var(--base-{letter.lower()})"'
+        x, y = _LEFT + _WIDTH * position + 1, _TOP + _HEIGHT - scale * bottom
+        parts.append(
+            f'<path {colour} fill-rule="evenodd" d="{GLYPHS[letter]}" '
+            f'transform="translate({x} {y:.2f}) scale({_WIDTH - 2} {-scale * tall:.2f})"/>'
+        )
+    for position in range(len(heights)):
         middle = _LEFT + _WIDTH * (position + 0.5)
         parts.append(f'<text{ink}{font} x="{middle}" y="{height - 8}" text-anchor="middle">{position + 1}</text>')
     size = f' width="{2 * width}" height="{2 * height}"' if standalone else f' style="max-width:{1.4 * width:.0f}px"'

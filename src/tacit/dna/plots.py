@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.dna.letters import COMPLEMENT, MEANING, SHARES
-from tacit.dna.sequences import read_sequences
+from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES, read_sequences
 from tacit.plot.canvas import (
     BASES,
     BLUE,
@@ -41,7 +40,7 @@ def found_letters(model: Any, X: Any, y: Any = None) -> Array:
     >>> "".join("ACGT"[i] for i in counts.argmax(axis=1)), counts.sum(axis=1)
     ('TGACTCA', array([100., 100., 100., 100., 100., 100., 100.]))
     """
-    problem = _motif_problem(model)
+    problem = motif_problem(model)
     hidden = model.predict_hidden(X) if y is None else model.impute(X, y)
     letters = window_letters(X, hidden, problem.width)
     if not len(letters):
@@ -72,7 +71,7 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch, Rectangle
 
-    width, letters = _motif_problem(model).width, "".join(MEANING)
+    width, letters = motif_problem(model).width, "".join(MEANING)
     sequences = read_sequences(X)
     found = _starts(model.predict_hidden(X), len(sequences))
     planted = None if truth is None else _starts(truth, len(sequences))
@@ -145,7 +144,7 @@ def hamming_distances(model: Any, X: Any) -> Array:
     model : a `tacit.LatentSVM` fitted on a `tacit.problems.Motif`
     X : its training sequences
     """
-    problem = _motif_problem(model)
+    problem = motif_problem(model)
     lines = history_of(model, "hidden", "only a LatentSVM chooses its motifs anew in every iteration")
     sequences = read_sequences(X)
     distances = []
@@ -157,7 +156,7 @@ def hamming_distances(model: Any, X: Any) -> Array:
     return np.array(distances)
 
 
-def _motif_problem(model: Any) -> Motif:
+def motif_problem(model: Any) -> Motif:
     problem = getattr(model, "problem", None)
     if not isinstance(problem, Motif) or not hasattr(model, "coef_"):
         raise ValueError(f"a fitted model of tacit.problems.Motif is needed, got {model!r}")

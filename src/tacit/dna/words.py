@@ -11,7 +11,7 @@ from scipy import sparse
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.dna.letters import SHARES
+from tacit.dna.sequences import SHARES
 
 _MAX_MIXTURE_ENTRIES = 1 << 20
 """Numbers of a dense block while mixtures are written out."""

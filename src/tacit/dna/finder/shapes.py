@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import number, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.dna.letters import COMPLEMENT, MEANING, SHARES
+from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES
 from tacit.runtime.archive import storable
 
 LONGEST_MOTIF = 40

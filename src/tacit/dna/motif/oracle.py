@@ -15,10 +15,9 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table
-from tacit.dna.letters import letters_of
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
-from tacit.dna.sequences import find_flipped, lend_sequences, orient, turn
+from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, turn
 from tacit.dna.words import Pieces, Words, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each

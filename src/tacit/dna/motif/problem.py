@@ -13,10 +13,9 @@ from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.data.parameters import one_of, shorten, whole_number
 from tacit.data.shards import Shards
-from tacit.dna.letters import MEANING
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
-from tacit.dna.sequences import check_letters, check_shard_letters, find_flipped, read_sequences
+from tacit.dna.sequences import MEANING, check_letters, check_shard_letters, find_flipped, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.losses import by_kind
 from tacit.problems.costs import class_losses, read_costs
@@ -181,7 +180,7 @@ class Motif(SequenceProblem):
         """The problem of a model file, also of one from the time when `MotifSites` was ``Motif(features="sites")``."""
         if parts.get("features") != "sites":
             return cls(**parts)
-        from tacit.dna.motif.sites import MotifSites
+        from tacit.problems import MotifSites
 
         same = {name: parts[name] for name in ("width", "strands", "loss", "classes")}
         return MotifSites(composition=parts["background"], n_motifs=n_motifs, overhang=overhang, **same)

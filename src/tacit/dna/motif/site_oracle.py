@@ -12,10 +12,9 @@ from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.dna.letters import MEANING
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import SiteLayout, read_sites, write_sites
-from tacit.dna.sequences import orient
+from tacit.dna.sequences import MEANING, orient
 from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations

@@ -10,10 +10,10 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed
 from tacit.data.parameters import one_of, whole_number
-from tacit.dna.letters import MEANING
 from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
 from tacit.dna.motif.problem import SequenceProblem
 from tacit.dna.motif.site_oracle import SiteOracle
+from tacit.dna.sequences import MEANING
 from tacit.dna.words import COMPOSITION_SCALE, count_shares
 from tacit.oracle import Example, Schema
 from tacit.problems.costs import read_costs

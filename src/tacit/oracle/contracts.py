@@ -82,7 +82,7 @@ class Schema:
 
     def views(self, w: Array) -> dict[str, Array]:
         """The named parts of ``w``, as views: writing to them writes to ``w``."""
-        sizes = [math.prod(shape) for shape in self.blocks.values()]
+        sizes = list(map(math.prod, self.blocks.values()))
         if w.shape != (sum(sizes),):
             raise ValueError(f"w has shape {w.shape}, and {sum(sizes)} weights are needed: {shorten(self.blocks)}")
         views, start = {}, 0

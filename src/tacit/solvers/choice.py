@@ -45,15 +45,18 @@ def choose(task: Task, tol: float) -> Solver:
     oracle = task.oracle
     if not task.penalty.is_quadratic:
         return Bundle()
-    is_small = sample_influence(task) <= MAX_INFLUENCE
     has_dual = capability(oracle, KeepsDual) is not None
     if runs_python(oracle) and not has_dual:
-        return FrankWolfe() if is_small and tol >= MIN_TOLERANCE else Bundle()
+        return FrankWolfe() if tol >= MIN_TOLERANCE and _is_small(task) else Bundle()
     if has_long_codes(oracle) and has_dual and oracle.n_params > MAX_PLANE_NUMBERS:
         return FrankWolfe()
-    if has_long_codes(oracle) and has_dual and oracle.n_samples >= MIN_SEQUENCES and is_small:
+    if has_long_codes(oracle) and has_dual and oracle.n_samples >= MIN_SEQUENCES and _is_small(task):
         return FrankWolfe() if task.target.size <= MAX_MEAN_LENGTH * oracle.n_samples else Bundle()
     return Bundle()
+
+
+def _is_small(task: Task) -> bool:
+    return sample_influence(task) <= MAX_INFLUENCE
 
 
 def sample_influence(task: Task) -> float:

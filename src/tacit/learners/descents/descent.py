@@ -169,7 +169,14 @@ class Descent(Method[Any]):
     def step(self, now: Any) -> Any:
         """One outer iteration: solve with the present hidden values, impute new ones, decide how to go on."""
         is_pacing = self._is_pacing(now)
-        solved = self._solve_easy(now) if is_pacing else self._solve_all(now)
+        if is_pacing:
+            solved = self._solve_easy(now)
+        else:
+            everyone = now.is_in if now.is_in.all() else np.ones_like(now.is_in)  # one mask for many lines of history
+            solution = self._solve(now, now.target, self.weights, now.w)
+            is_solved = solution.status is Status.CONVERGED
+            ends = solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution)
+            solved = Solved(*ends)
         if not solved.is_in.any():  # nothing was easy enough: the hidden values stay, more samples are let in
             return replace(now, ease=solved.ease, iteration=now.iteration + 1, is_in=solved.is_in, changed=0)
         is_stuck = self.escape and not is_pacing and not solved.w.any() and now.iteration < MAX_ESCAPES
@@ -183,13 +190,6 @@ class Descent(Method[Any]):
         return after
 
     # solve
-
-    def _solve_all(self, now: LatentState) -> Solved:
-        """The convex task of all samples."""
-        solution = self._solve(now, now.target, self.weights, now.w)
-        is_solved = solution.status is Status.CONVERGED
-        everyone = now.is_in if now.is_in.all() else np.ones_like(now.is_in)  # one mask for many lines of the history
-        return Solved(solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution))
 
     def _solve(
         self, now: LatentState, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None

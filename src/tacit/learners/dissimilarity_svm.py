@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,7 +18,7 @@ from tacit.learners.descents.multistart import Ended, Numbers, OptionalCodes, Op
 from tacit.learners.descents.starts import propose
 from tacit.learners.iterative_latent_svm import Rounds
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import Problem, loss_needs_hidden, require
+from tacit.oracle import Oracle, Problem, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
 from tacit.runtime.blocks import cache_answers
 
@@ -147,7 +147,7 @@ class DissimilaritySVM(LatentSVM):
         if not isinstance(self.rescaling, str) or self.rescaling != "margin":
             raise ValueError("a loss that is averaged over hidden values is not zero on the truth: rescaling='margin'")
 
-    def _check_loss(self, oracle: Any) -> None:
+    def _check_loss(self, oracle: Oracle) -> None:
         """Bind the oracle of P_θ, and refuse problems that cannot do what it takes."""
         self._oracle = None
         if not loss_needs_hidden(oracle):
@@ -168,13 +168,14 @@ class DissimilaritySVM(LatentSVM):
             self._oracle,
             [GivesPosteriors.hidden_posterior, MovesPosteriors.posterior_slope],
         )
-        if not np.array_equal(self._oracle.offsets, oracle.offsets):
+        sizes, own = (np.diff(cast(ListsOutputs, one).offsets) for one in (self._oracle, oracle))
+        if not np.array_equal(sizes, own):
             raise ValueError(
                 "conditional must give every sample as many hidden values as the problem does; sample "
-                f"{int(np.argmax(np.diff(self._oracle.offsets) != np.diff(oracle.offsets)))} differs"
+                f"{int(np.argmax(sizes != own))} differs"
             )
 
-    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+    def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
         """Where a start begins: the first of "auto" where all hidden values are as likely, as θ = 0 says.
 
         There the features of a label are their means over its hidden values. Their differences from those of all labels
@@ -185,10 +186,11 @@ class DissimilaritySVM(LatentSVM):
         if not is_mean or self._known_part(oracle) is not None or propose(oracle, int(self.n_init)):
             return super()._begin(descent, oracle, y, previous, seed=seed, start=start)
         weights = descent.weights
-        w = oracle.expectations(np.zeros(oracle.n_params), label=weights, free=-weights).features
+        sums = cast(SumsOutputs, oracle).expectations(np.zeros(oracle.n_params), label=weights, free=-weights)
+        w = sums.features if sums.features is not None else np.zeros(oracle.n_params)
         return descent.begin(oracle.impute(w).code, seed=seed, start=start)
 
-    def _descent(self, oracle: Any, prepared: Any) -> Descent:
+    def _descent(self, oracle: Oracle, prepared: Any) -> Descent:
         descent = super()._descent(oracle, prepared)
         if isinstance(self.conditional, str):
             return descent.turned_into(Rounds)
@@ -197,7 +199,7 @@ class DissimilaritySVM(LatentSVM):
         settings = {"conditional": self._oracle, "J": float(self.J), "beta": float(self.beta)}
         return descent.turned_into(Dissimilarity, **settings, step_kind=self.theta_step)
 
-    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
+    def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         super()._keep(ended, schema, oracle)
         best = ended.state
         if isinstance(best, PairState):
@@ -333,8 +335,8 @@ class Dissimilarity(Descent):
         """
         weights = self.weights
         posterior = self.conditional.hidden_posterior(theta)
-        oracle = self.oracle.exact()
-        best = oracle.measured_against(posterior=posterior).augmented(w)
+        oracle = cast(MovesPosteriors, self.oracle.exact())
+        best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).augmented(w)
         spread, slope = oracle.spread(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
         objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * spread)).sum())
@@ -347,7 +349,7 @@ class Dissimilarity(Descent):
         The gradient is ``λθ + Cov(v, Φ) − β Cov(LP + LᵀP, Φ)``, of which the text has lost λ, β and a sign; v are the
         losses of the *predicted* output. The first t is C/J: a step of 1/λ would wipe out θ.
         """
-        weights, oracle = self.weights, self.oracle.exact()
+        weights, oracle = self.weights, cast(MovesPosteriors, self.oracle.exact())
         total = float(weights.sum())
         rate = self.J / total
         predicted = oracle.losses_of(oracle.predict(now.w).code)
@@ -375,8 +377,8 @@ class Dissimilarity(Descent):
         digest = checksum(theta)
         if digest not in self.present:
             posterior = self.conditional.hidden_posterior(theta)
-            oracle = cache_answers(self.oracle.measured_against(posterior=posterior))
-            spread = float((self.weights * self.oracle.spread(posterior)[0]).sum())
+            oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(posterior=posterior))
+            spread = float((self.weights * cast(MovesPosteriors, self.oracle).spread(posterior)[0]).sum())
             self.present.clear()
             descent = self.turned_into(Descent, oracle=oracle)
             self.present[digest] = Fixed(posterior, descent, spread, 0.5 * self.J * float(theta @ theta))

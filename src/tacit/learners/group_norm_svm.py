@@ -14,7 +14,7 @@ from tacit.learners.descents.descent import Descent, Iteration, LatentState
 from tacit.learners.descents.multistart import Ended, Weights
 from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import CapabilityError, Problem, Schema, Task
+from tacit.oracle import CapabilityError, Oracle, Problem, Schema, Task
 from tacit.penalties import GroupNorm, Quadratic
 from tacit.solvers import Bundle, Solver
 from tacit.solvers.bundle import overflow_error
@@ -193,7 +193,7 @@ as in `LatentSVM`
         if np.shape(selected) not in ((n_groups,), self._label_states()):
             raise ValueError("selected_states_ does not say of every group whether it is used")
 
-    def _keep(self, ended: Ended, schema: Schema, oracle: Any) -> None:
+    def _keep(self, ended: Ended, schema: Schema, oracle: Oracle) -> None:
         super()._keep(ended, schema, oracle)
         self._measure_groups(ended.state.bound_slope)
 
@@ -246,7 +246,7 @@ as in `LatentSVM`
         twin._measure_groups(np.empty(0))
         return twin
 
-    def _descent(self, oracle: Any, prepared: Any) -> Descent:
+    def _descent(self, oracle: Oracle, prepared: Any) -> Descent:
         descent = super()._descent(oracle, prepared)
         if isinstance(self.solver, str):
             descent = replace(descent, solver=lambda task: Bundle())
@@ -256,7 +256,7 @@ as in `LatentSVM`
         previous = super()._previous_weights(schema)
         return previous if previous is not None and previous.any() else None  # at w = 0 all hidden values tie
 
-    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+    def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
         first = super()._begin(descent, oracle, y, previous, seed=seed, start=start)
         if first.w.any() or not oracle.hidden_unknown().size:
             return first

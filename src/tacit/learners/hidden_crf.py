@@ -96,10 +96,10 @@ class HiddenCRF(SmoothLearner):
             return self._tag_posteriors(oracle)
         return self._label_posteriors(oracle, 1.0)
 
-    def _objective(self, oracle: Any, weights: Array) -> Likelihood:
+    def _objective(self, oracle: Oracle, weights: Array) -> Likelihood:
         return Likelihood(oracle, weights)
 
-    def _method(self, objective: Any, oracle: Any) -> Method[Any]:
+    def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         if self.method == "lbfgs":
             return QuasiNewton(objective, oracle, oracle.n_samples, float(self.tol))
         return EM(objective, oracle, self.method == "hard-em", float(self.tol))
@@ -123,7 +123,7 @@ class Likelihood:
         found = self.oracle.expectations(w, free=self.weights, truth=-self.weights)
         return 0.5 * float(w @ w) + float((self.weights * (found.free - found.truth)).sum()), w + found.features
 
-    def of(self, oracle: Any, weights: Array) -> Likelihood:
+    def of(self, oracle: Oracle, weights: Array) -> Likelihood:
         """The same objective of other samples, or with other hidden values known."""
         return Likelihood(oracle, weights)
 

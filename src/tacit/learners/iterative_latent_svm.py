@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tacit.data.arrays import Array, checksum
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import measures_hidden, require
+from tacit.oracle import Oracle, measures_hidden, require
 from tacit.oracle.capabilities import MeasuresHidden
 from tacit.runtime.blocks import cache_answers
 
@@ -43,11 +43,11 @@ class IterativeLatentSVM(LatentSVM):
     (array(['x', 'y', 'x'], dtype='<U1'), array([1, 0, 0]))
     """
 
-    def _check_loss(self, oracle: Any) -> None:
+    def _check_loss(self, oracle: Oracle) -> None:
         if measures_hidden(oracle):
             require(type(self).__name__, self.problem, oracle, MeasuresHidden)
 
-    def _descent(self, oracle: Any, prepared: Any) -> Rounds:
+    def _descent(self, oracle: Oracle, prepared: Any) -> Rounds:
         return super()._descent(oracle, prepared).turned_into(Rounds)
 
 
@@ -116,7 +116,7 @@ class Rounds(Descent):
         digest = checksum(code)
         if digest not in self.present:
             self.present.clear()
-            oracle = cache_answers(self.oracle.measured_against(code))
+            oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(code))
             self.present[digest] = self.turned_into(Descent, oracle=oracle)
         return self.present[digest]
 

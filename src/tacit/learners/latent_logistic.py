@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.special import expit
@@ -89,7 +89,7 @@ class LatentLogistic(SmoothLearner):
             del self._is_free
         return self
 
-    def _check_bound(self, schema: Schema, oracle: Any) -> None:
+    def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
         name = type(self.problem).__name__
         if len(schema.classes) != 2:
             raise CapabilityError(
@@ -105,10 +105,10 @@ class LatentLogistic(SmoothLearner):
     def _skips_zero(self) -> bool:
         return True  # all hidden values are as good there
 
-    def _objective(self, oracle: Any, weights: Array) -> LogisticLoss:
+    def _objective(self, oracle: Oracle, weights: Array) -> LogisticLoss:
         return LogisticLoss(oracle, weights, self._is_free)
 
-    def _method(self, objective: Any, oracle: Any) -> QuasiNewton:
+    def _method(self, objective: Any, oracle: Oracle) -> QuasiNewton:
         significant = float(self.tol) * float(objective.weights.sum())
         return QuasiNewton(objective, oracle, oracle.n_samples, STATIONARY, significant)
 
@@ -121,7 +121,7 @@ class LogisticLoss:
     """``½‖w‖² + Σ_i c_i log(1 + exp(s_i(ȳ_i) − s_i(y_i)))``, and a subgradient: the features of the best outputs under
     both labels. Known hidden values are fixed under the true one, unless ``is_free`` says that there are none."""
 
-    oracle: Any
+    oracle: Oracle
     weights: Array
     is_free: bool
 
@@ -134,15 +134,17 @@ class LogisticLoss:
             return value, w + self._sums.difference(rival.code, truth.code, pull)
         return value, w + self.oracle.features(rival.code, pull) - self.oracle.features(truth.code, pull)
 
-    def of(self, oracle: Any, weights: Array) -> LogisticLoss:
+    def of(self, oracle: Oracle, weights: Array) -> LogisticLoss:
         """The same objective of other samples, or with other hidden values known."""
         return LogisticLoss(oracle, weights, False)
 
     def _best_outputs(self, w: Array) -> tuple[Assignment, Assignment]:
         """Under the true label, and under the other one."""
         if not self.is_free:
-            return self.oracle.impute(w), self.oracle.best_under(w, 1 - self._labels)
-        one, other = (self.oracle.best_under(w, np.full_like(self._labels, label)) for label in (0, 1))
+            return self.oracle.impute(w), cast(ScoresLabels, self.oracle).best_under(w, 1 - self._labels)
+        one, other = (
+            cast(ScoresLabels, self.oracle).best_under(w, np.full_like(self._labels, label)) for label in (0, 1)
+        )
         is_one = self._labels == 0
         pairs = [(np.where(is_one, a, b), np.where(is_one, b, a)) for a, b in zip(one, other, strict=True)]
         truth, rival = zip(*pairs, strict=True)
@@ -150,8 +152,7 @@ class LogisticLoss:
 
     @cached_property
     def _labels(self) -> Array:
-        labels: Array = self.oracle.known_labels()
-        return labels
+        return cast(ListsOutputs, self.oracle).known_labels()
 
     @cached_property
     def _sums(self) -> SumsDifferences | None:

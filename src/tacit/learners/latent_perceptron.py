@@ -18,7 +18,7 @@ from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.oracle import Oracle, Schema, capability, has_hidden_states, has_long_codes, hidden_values, require
+from tacit.oracle import Oracle, Schema, capability, code_offsets, has_hidden_states, has_long_codes, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, parallel
@@ -148,9 +148,10 @@ class LatentPerceptron(Learner):
         self.status_ = Status.CONVERGED if state.is_done else Status.MAX_ITER
         return self
 
-    def _epochs(self, oracle: Any, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
-        if capability(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
-            return OnlineEpochs(oracle, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
+    def _epochs(self, oracle: Oracle, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
+        online = capability(oracle, LearnsOnline)
+        if online is not None and self.batch_size in (None, 1):
+            return OnlineEpochs(online, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
         if self.margin:
             require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, LearnsOnline, "use margin=0")
         size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
@@ -186,7 +187,7 @@ class EpochState(SmoothState):
 class Epochs(Method[EpochState]):
     """Epochs of the perceptron, batch by batch."""
 
-    oracle: Any
+    oracle: Oracle
     weights: Array
     average: bool
     shuffle: bool
@@ -227,8 +228,8 @@ class Epochs(Method[EpochState]):
         everyone = np.arange(self.oracle.n_samples)[slice(None) if rows is None else rows]
         chosen = everyone[wrong]
         right = self.oracle.impute(w, chosen).code
-        if has_long_codes(self.oracle):
-            offsets = self.oracle.code_offsets
+        offsets = code_offsets(self.oracle)
+        if offsets is not None:
             sizes = np.diff(offsets)[everyone]
             predicted = predicted[np.repeat(coef != 0, sizes)]
         else:
@@ -254,7 +255,7 @@ class OnlineEpochs(Method[EpochState]):
     """`Epochs` of one sample after the other, by an oracle that learns online: nothing here is as long as w but a few
     vectors."""
 
-    oracle: Any
+    oracle: LearnsOnline
     weights: Array
     average: bool
     shuffle: bool
@@ -280,7 +281,7 @@ class OnlineEpochs(Method[EpochState]):
         return EpochState(objective, now.iteration + 1, found.mistakes == 0, True, *numbers)
 
 
-def _first_weights(oracle: Any, start: int, seed: int) -> Array:
+def _first_weights(oracle: Oracle, start: int, seed: int) -> Array:
     """Zero for the first start, unless the problem proposes hidden values; then one move towards hidden values at
     random."""
     zero = np.zeros(oracle.n_params)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from tacit.oracle import (
     loss_needs_hidden,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, WeighsSamples
+from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, SplitsCodes, WeighsSamples
 from tacit.penalties import Penalty, without_bounds
 from tacit.runtime import parallel
 from tacit.runtime.blocks import cache_answers
@@ -191,7 +191,7 @@ class LatentSVM(Learner):
         warn_unless_converged(self, ended, stalled)
         return self
 
-    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
+    def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""
         state, best = ended.state, ended.runs.best
         self.schema_ = schema
@@ -204,7 +204,7 @@ class LatentSVM(Learner):
         self.status_, self.history_, self.runs_ = ended.status, best.history, ended.runs
         self.n_iter_ = len(best.history)
 
-    def _check_loss(self, oracle: Any) -> None:
+    def _check_loss(self, oracle: Oracle) -> None:
         """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""
         if not loss_needs_hidden(oracle):
             return
@@ -216,7 +216,7 @@ class LatentSVM(Learner):
                 "use a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
             )
 
-    def _descent(self, oracle: Any, prepared: Prepared) -> Descent:
+    def _descent(self, oracle: Oracle, prepared: Prepared) -> Descent:
         """How a start proceeds: by convex tasks, or stochastically for a solver that is, and for very many weights."""
         kind = OnlineDescent if self._is_online(oracle, prepared.penalty) else Descent
         return kind(
@@ -239,9 +239,11 @@ class LatentSVM(Learner):
         if not has_part or not isinstance(self.unknown_weight, str):
             return float(self.unknown_weight) if has_part else 1.0
 
-        def learn(oracle: Any, weights: Array) -> Array:
+        def learn(oracle: Oracle, weights: Array) -> Array:
             descent = self._descent(cache_answers(oracle), prepared._replace(weights=weights))
-            w = descent.solve_known(oracle.known_part())
+            part = cast(KnowsPart, oracle).known_part()
+            assert part is not None  # what is held back leaves some known
+            w = descent.solve_known(part)
             if not weights[oracle.hidden_unknown()].any():
                 return w
             state = descent.begin(oracle.impute(w).code, w, seed=seed)
@@ -252,7 +254,7 @@ class LatentSVM(Learner):
         with parallel(prepared.oracle, self.n_jobs):  # one BLAS thread, so that the choice has the same bits everywhere
             return choose_unknown_weight(prepared.oracle, prepared.weights, learn, np.random.default_rng(seed))
 
-    def _is_online(self, oracle: Any, penalty: Penalty) -> bool:
+    def _is_online(self, oracle: Oracle, penalty: Penalty) -> bool:
         """Whether hidden values are imputed at every visit of a sample instead of between convex tasks."""
         is_plain = penalty.is_plain and self.rescaling == "margin" and self.pace is None
         if not is_plain or not oracle.hidden_unknown().size or capability(oracle, LearnsOnline) is None:
@@ -276,11 +278,11 @@ class LatentSVM(Learner):
         }
         return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)
 
-    def _is_fixed(self, oracle: Any) -> bool:
+    def _is_fixed(self, oracle: Oracle) -> bool:
         """Whether every start would be the same: hidden values to begin with are given, or all are known."""
         return not isinstance(self.init, str) or not oracle.hidden_unknown().size
 
-    def _begin(self, descent: Descent, oracle: Any, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
+    def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
         """The first state of a start."""
         key: dict[str, Any] = {"seed": seed, "start": start}
         zero, rng = np.zeros(oracle.n_params), descent.state(**key).rng("start")
@@ -307,10 +309,10 @@ class LatentSVM(Learner):
         if found.code is not None:
             return descent.begin(found.code, **key)
         who = f"{type(self).__name__}(init={shorten(self.init)})"
-        require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
-        return descent.begin(oracle.draw(rng), **key)
+        drawer = require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
+        return descent.begin(drawer.draw(rng), **key)
 
-    def _encode_init(self, oracle: Any, y: Any) -> Array:
+    def _encode_init(self, oracle: Oracle, y: Any) -> Array:
         """The code of hidden values that `init` gives."""
         try:
             code: Array = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
@@ -319,7 +321,7 @@ class LatentSVM(Learner):
             raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
         return code
 
-    def _known_part(self, oracle: Any) -> KnownPart | None:
+    def _known_part(self, oracle: Oracle) -> KnownPart | None:
         """What the first start learns from, where it begins with what is known."""
         if not isinstance(self.init, str) or self.init not in ("auto", "known"):
             return None
@@ -358,7 +360,7 @@ class LatentSVM(Learner):
 
 
 def choose_unknown_weight(
-    oracle: Any, weights: Array, learn: Callable[[Any, Array], Array], rng: np.random.Generator
+    oracle: Oracle, weights: Array, learn: Callable[[Any, Array], Array], rng: np.random.Generator
 ) -> float:
     """The one of `UNKNOWN_WEIGHTS` with the lowest error on hidden values that were held back.
 
@@ -379,7 +381,7 @@ def choose_unknown_weight(
     if informative.size < 2 * FOLDS:
         return UNKNOWN_WEIGHTS[0]
     folds = np.array_split(rng.permutation(informative), FOLDS)
-    states = oracle.split(oracle.impute(np.zeros(oracle.n_params)).code)[1]
+    states = cast(SplitsCodes, oracle).split(oracle.impute(np.zeros(oracle.n_params)).code)[1]
     errors: list[list[Array]] = [[] for _ in UNKNOWN_WEIGHTS]
     for fold in folds:
         given = np.full(oracle.n_samples, -1)
@@ -406,11 +408,11 @@ def rescale_weights(weights: Array, factor: Array) -> Array:
     return np.asarray(changed * (float(weights.sum()) / max(float(changed.sum()), 1e-300)))
 
 
-def _errors(oracle: Any, train: Any, w: Array, rows: Array, states: Array) -> Array:
+def _errors(oracle: Oracle, train: Any, w: Array, rows: Array, states: Array) -> Array:
     """The losses of predictions on rows that were held back; where they count labels alone, wrong hidden values
     beside."""
     loss: Array = oracle.loss(oracle.predict(w, rows).code, rows)
     if loss_needs_hidden(oracle):
         return loss
-    found = oracle.split(train.impute(w, rows).code, rows)[1]
+    found = cast(SplitsCodes, oracle).split(train.impute(w, rows).code, rows)[1]
     return np.asarray(loss + (found != states[rows]))

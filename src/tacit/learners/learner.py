@@ -216,7 +216,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         scores: Array = self._asked(oracle, lambda shards: rule.label_scores(shards, self.coef_), overflows)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _asked(self, oracle: Any, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
+    def _asked(self, oracle: Oracle, question: Callable[[Any], Any], overflows: Callable[[Any], Array]) -> Any:
         """The answer to a question about scores, in double precision where they overflow in single precision."""
         with parallel(oracle, self.n_jobs) as shards, np.errstate(over="ignore", invalid="ignore"):
             answer = question(shards)
@@ -283,7 +283,7 @@ class Learner(Stored, LearnerParameters, BaseEstimator):  # type: ignore[misc]
         same = self.coef_.size == schema.n_params and np.array_equal(self.schema_.classes, schema.classes)
         return self.coef_ if same else None
 
-    def _answer(self, oracle: Any) -> Array:
+    def _answer(self, oracle: Oracle) -> Array:
         """The code of what is predicted."""
         require(type(self).__name__, self.problem, oracle, self._rule().needs)
         return self._rule().answer(oracle, self.coef_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.base import clone
@@ -141,10 +141,10 @@ class MinEntropySVM(SmoothLearner):
         best = max(self.curve_, key=lambda point: (point.score, -point.C))
         self.alpha_, self.C_ = best.alpha, best.C
 
-    def _objective(self, oracle: Any, weights: Array) -> EntropyMargins:
+    def _objective(self, oracle: Oracle, weights: Array) -> EntropyMargins:
         return EntropyMargins(oracle, weights, self.alpha_)
 
-    def _method(self, objective: Any, oracle: Any) -> Method[Any]:
+    def _method(self, objective: Any, oracle: Oracle) -> Method[Any]:
         tol, significant = float(self.tol), float(self.tol) * float(objective.weights.sum())
         solver = self.solver
         if solver == "auto":
@@ -281,7 +281,7 @@ class RivalTask(Task):
 
     def plane(self, code: Array, rows: Any = None) -> Plane:
         """As in `Task`; codes of the true label are targets of earlier tasks, and stand for this task's own."""
-        oracle: Any = self.oracle
+        oracle = cast(SplitsCodes, self.oracle)
         target = take_code(oracle, self.target, rows)
         labels = oracle.split(np.where(code < 0, target, code), rows)[0]
         is_own = labels == oracle.split(target, rows)[0]

@@ -46,7 +46,7 @@ class Prepared(NamedTuple):
     """The bound data, the weight c_i of every sample, and the penalty Ω."""
 
     schema: Schema
-    oracle: Any
+    oracle: Oracle
     weights: Array
     penalty: Penalty
 
@@ -109,7 +109,7 @@ def bounded_penalty(learner: Any, schema: Schema) -> Any:
     return penalty
 
 
-def open_checkpoint(learner: Any, oracle: Any) -> Checkpoint | None:
+def open_checkpoint(learner: Any, oracle: Oracle) -> Checkpoint | None:
     """The checkpoint of a learner, None if its parameter ``checkpoint`` is None.
 
     A run resumes only with the same data and parameters. Parameters are compared by their ``repr``.
@@ -212,7 +212,7 @@ def require_hidden(learner: Any, oracle: Oracle) -> None:
         )
 
 
-def _check_rescaling(learner: Any, oracle: Any) -> None:
+def _check_rescaling(learner: Any, oracle: Oracle) -> None:
     offered = getattr(oracle, "rescalings", ("margin",))
     if learner.rescaling not in offered:
         raise CapabilityError(
@@ -221,7 +221,7 @@ def _check_rescaling(learner: Any, oracle: Any) -> None:
         )
 
 
-def _warn_of_unequal_costs(learner: Any, oracle: Any) -> None:
+def _warn_of_unequal_costs(learner: Any, oracle: Oracle) -> None:
     """Say when a cost matrix is better served by slack rescaling (benchmarks/results/costs.md)."""
     costs = np.asarray(getattr(learner.problem, "loss", "0/1"))
     is_matrix = costs.ndim == 2 and len(costs) > 2 and bool((costs > 0).any())
@@ -237,7 +237,7 @@ def _warn_of_unequal_costs(learner: Any, oracle: Any) -> None:
         )
 
 
-def _other_way(oracle: Any) -> str:
+def _other_way(oracle: Oracle) -> str:
     return "give it outputs=, or use rescaling='margin'" if hasattr(oracle, "remedy") else "use rescaling='margin'"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.oracle import Oracle, capability, has_hidden_states, has_long_codes
-from tacit.oracle.capabilities import ScoresEntropy, ScoresLabels, SumsParts
+from tacit.oracle.capabilities import HasHiddenStates, ScoresEntropy, ScoresLabels, SumsParts
 from tacit.oracle.contracts import Need
 
 
@@ -18,10 +18,10 @@ class Rule(Protocol):
     needs: tuple[Need, ...]
     """The protocols or methods of an oracle that `answer` calls."""
 
-    def answer(self, oracle: Any, w: Array) -> Array:
+    def answer(self, oracle: Oracle, w: Array) -> Array:
         """The code of the output that is predicted for every sample."""
 
-    def label_scores(self, oracle: Any, w: Array) -> Array:
+    def label_scores(self, oracle: Oracle, w: Array) -> Array:
         """(n, n_labels): the score of every label, the highest being predicted."""
 
 
@@ -30,13 +30,11 @@ class BestOutput:
 
     needs: tuple[Need, ...] = (Oracle.predict,)
 
-    def answer(self, oracle: Any, w: Array) -> Array:
-        code: Array = oracle.predict(w).code
-        return code
+    def answer(self, oracle: Oracle, w: Array) -> Array:
+        return oracle.predict(w).code
 
-    def label_scores(self, oracle: Any, w: Array) -> Array:
-        scores: Array = oracle.label_scores(w)
-        return scores
+    def label_scores(self, oracle: Oracle, w: Array) -> Array:
+        return cast(ScoresLabels, oracle).label_scores(w)
 
 
 class SummedHidden:
@@ -44,13 +42,11 @@ class SummedHidden:
 
     needs: tuple[Need, ...] = (ScoresLabels,)
 
-    def answer(self, oracle: Any, w: Array) -> Array:
-        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
-        return code
+    def answer(self, oracle: Oracle, w: Array) -> Array:
+        return cast(ScoresLabels, oracle).best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
 
-    def label_scores(self, oracle: Any, w: Array) -> Array:
-        scores: Array = oracle.label_scores(w, power=1.0)
-        return scores
+    def label_scores(self, oracle: Oracle, w: Array) -> Array:
+        return cast(ScoresLabels, oracle).label_scores(w, power=1.0)
 
 
 class LikeliestLabel(SummedHidden):
@@ -59,13 +55,12 @@ class LikeliestLabel(SummedHidden):
 
     needs: tuple[Need, ...] = (Oracle.predict,)
 
-    def answer(self, oracle: Any, w: Array) -> Array:
+    def answer(self, oracle: Oracle, w: Array) -> Array:
         if has_hidden_states(oracle):
-            likeliest: Array = oracle.likeliest(w)
-            return likeliest
-        if capability(oracle, SumsParts) is not None:
-            clusters: Array = oracle.likeliest_clusters(w).code
-            return clusters
+            return cast(HasHiddenStates, oracle).likeliest(w)
+        summing = capability(oracle, SumsParts)
+        if summing is not None:
+            return summing.likeliest_clusters(w).code
         return BestOutput().answer(oracle, w) if has_long_codes(oracle) else super().answer(oracle, w)
 
 
@@ -77,10 +72,8 @@ class LeastEntropy:
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
 
-    def answer(self, oracle: Any, w: Array) -> Array:
-        code: Array = oracle.best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
-        return code
+    def answer(self, oracle: Oracle, w: Array) -> Array:
+        return cast(ScoresLabels, oracle).best_under(w, np.argmax(self.label_scores(oracle, w), axis=1)).code
 
-    def label_scores(self, oracle: Any, w: Array) -> Array:
-        scores: Array = oracle.renyi_scores(w, self.alpha)
-        return scores
+    def label_scores(self, oracle: Oracle, w: Array) -> Array:
+        return cast(ScoresEntropy, oracle).renyi_scores(w, self.alpha)

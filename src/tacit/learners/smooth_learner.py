@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from scipy.special import softmax
@@ -30,6 +30,7 @@ from tacit.learners.learner import Learner, have_nan, overflows
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, bind_samples, check_fitted, open_checkpoint, sample_weights
 from tacit.oracle import (
     KnownHidden,
+    Oracle,
     Schema,
     capability,
     completes_labels,
@@ -38,7 +39,7 @@ from tacit.oracle import (
     hidden_values,
     require,
 )
-from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, ListsOutputs
+from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, GivesTagPosteriors, ListsOutputs, SplitsCodes
 from tacit.oracle.contracts import Need
 from tacit.runtime import parallel
 from tacit.runtime.archive import record
@@ -70,18 +71,18 @@ class SmoothLearner(Learner, ABC):
         """Whether a start at w = 0 would have nothing to go by."""
         return False
 
-    def _check_bound(self, schema: Schema, oracle: Any) -> None:
+    def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
         """Refuse data that the learner cannot learn from."""
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
         """Choose parameters that are to be chosen in `fit`; here there are none."""
 
     @abstractmethod
-    def _objective(self, oracle: Any, weights: Array) -> Any:
+    def _objective(self, oracle: Oracle, weights: Array) -> Any:
         """The function to minimise, of an oracle and the weights c_i: its value and gradient at w."""
 
     @abstractmethod
-    def _method(self, objective: Any, oracle: Any) -> Any:
+    def _method(self, objective: Any, oracle: Oracle) -> Any:
         """How it is minimised: a `Method` with ``begin_at(w)``, the first state at given weights."""
 
     @abstractmethod
@@ -129,7 +130,7 @@ class SmoothLearner(Learner, ABC):
         return self
 
     def _first_weights(
-        self, objective: Any, oracle: Any, weights: Array, previous: Array | None, seed: int, start: int
+        self, objective: Any, oracle: Oracle, weights: Array, previous: Array | None, seed: int, start: int
     ) -> Array:
         """The weights that a start begins with.
 
@@ -157,10 +158,12 @@ class SmoothLearner(Learner, ABC):
             if drawer is None:
                 return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
             code = drawer.draw(rng)
-        view = oracle.with_hidden(code if has_long_codes(oracle) else KnownHidden(oracle.split(code)[1]))
+        view = oracle.with_hidden(
+            code if has_long_codes(oracle) else KnownHidden(cast(SplitsCodes, oracle).split(code)[1])
+        )
         return _descend(objective.of(view, weights), zero)
 
-    def _learn_known(self, objective: Any, oracle: Any, weights: Array, unknown: Array) -> Array:
+    def _learn_known(self, objective: Any, oracle: Oracle, weights: Array, unknown: Array) -> Array:
         """Zero, or where some hidden values are known the weights that those samples lead to."""
         zero, known = np.zeros(oracle.n_params), weights.copy()
         known[unknown] = 0.0
@@ -188,18 +191,19 @@ class SmoothLearner(Learner, ABC):
         found = self._posteriors(oracle, lambda shards: shards.hidden_posterior(self.coef_, labels=labels))
         return found.with_values(oracle.in_user_order(found.values, labels))
 
-    def _label_posteriors(self, oracle: Any, power: float) -> Array:
+    def _label_posteriors(self, oracle: Oracle, power: float) -> Array:
         scores = self._asked(oracle, lambda shards: shards.label_scores(self.coef_, power=power), overflows)
         return np.asarray(softmax(scores, axis=1))
 
-    def _tag_posteriors(self, oracle: Any, is_given: bool = False) -> Ragged:
+    def _tag_posteriors(self, oracle: Oracle, is_given: bool = False) -> Ragged:
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
-    def _posteriors(self, oracle: Any, question: Callable[[Any], Array]) -> Ragged:
+    def _posteriors(self, oracle: Oracle, question: Callable[[Any], Array]) -> Ragged:
         """Probabilities of every sample; an error where its scores are beyond double precision."""
-        return Ragged(self._asked(oracle, question, lambda found: have_nan(found, oracle.offsets)), oracle.offsets)
+        offsets = cast(GivesTagPosteriors, oracle).offsets
+        return Ragged(self._asked(oracle, question, lambda found: have_nan(found, offsets)), offsets)
 
-    def _keep(self, ended: Ended, schema: Any, oracle: Any) -> None:
+    def _keep(self, ended: Ended, schema: Any, oracle: Oracle) -> None:
         """Set the learned attributes."""
         state, best = ended.state, ended.runs.best
         self.schema_ = schema
@@ -286,7 +290,7 @@ class QuasiNewton(Method[Any]):
     """
 
     function: Function
-    oracle: Any
+    oracle: Oracle
     n_samples: int
     tol: float
     significant: float | None = None

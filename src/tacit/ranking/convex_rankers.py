@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,8 +14,8 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.specs import estimator, finite, parameter, positive, switch, whole
 from tacit.learners.preparation import check_history, check_long_run
-from tacit.oracle import Task
-from tacit.ranking.oracle import Training, ranking_task
+from tacit.oracle import Oracle, Task
+from tacit.ranking.oracle import RankingOracle, Training, ranking_task
 from tacit.ranking.ranker import Ranker, check_query_width, check_table, read_training, spread
 from tacit.ranking.relevances import Relevances
 from tacit.ranking.triplets import Triplets
@@ -106,9 +106,8 @@ class GlobalRanker(Ranker):
         """
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
-        oracle: Any = training.oracle()
-        with parallel(oracle, self.n_jobs) as shards:
-            task = ranking_task(shards, float(self.C), training.size)
+        with parallel(cast(Oracle, training.oracle()), self.n_jobs) as shared:
+            task = ranking_task(cast(RankingOracle, shared), float(self.C), training.size)
             solution = minimise(
                 task,
                 self.solver or Bundle(),

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from tacit.data.arrays import Array, Rows, smallest_integers, span
-from tacit.oracle import TARGET, Assignment, Task, checksum
+from tacit.oracle import TARGET, Assignment, Oracle, Task, checksum
 from tacit.penalties import Quadratic
 from tacit.ranking.counting import (
     count_active,
@@ -243,10 +243,10 @@ class Training(NamedTuple):
         return Training(part.table, part.triplets, self.queries[queries], self.scale)
 
 
-def ranking_task(oracle: Any, C: float, n_triplets: int) -> Task:
+def ranking_task(oracle: RankingOracle, C: float, n_triplets: int) -> Task:
     """The convex task ``½‖z‖² + (C/T) Σ hinges``: every query is a sample, its target the empty set."""
     target = np.zeros(int(oracle.code_offsets[-1]), dtype=oracle.code_type)
-    return Task(oracle, np.full(oracle.n_samples, C / n_triplets), target, Quadratic())
+    return Task(cast(Oracle, oracle), np.full(oracle.n_samples, C / n_triplets), target, Quadratic())
 
 
 def count_right(training: Training, weights: Array) -> Array:

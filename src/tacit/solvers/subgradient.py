@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -141,8 +141,8 @@ class SubgradientState(State):
         visit = (self.trust + self.passes) * n + np.arange(1, n + 1, dtype=np.float64)
         time = n + visit  # as if the targets themselves had been one pass: the first steps are no longer than C/n
         steps = n * task.weights[order] / time
-        oracle: Any = task.oracle
-        found = oracle.learn_online(self.w, order, steps, 1 - 1 / time, visit, margin=1.0, target=task.target)
+        online = cast(LearnsOnline, task.oracle)
+        found = online.learn_online(self.w, order, steps, 1 - 1 / time, visit, margin=1.0, target=task.target)
         before = (visit[0] - 1) * visit[0] / 2
         mean = (before * self.mean + found.total) / (before + float(visit.sum()))
         slope = ((time[0] - 1) * self.w - time[-1] * found.w) / n

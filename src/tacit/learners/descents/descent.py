@@ -16,7 +16,7 @@ from tacit.data.parameters import is_not_negative, number
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.multistart import Codes, DescentState, Mask, Method, OptionalWeights, Planes, Weights
 from tacit.learners.descents.pacing import SelfPaced
-from tacit.oracle import Task, capability, hidden_values
+from tacit.oracle import Oracle, Task, capability, hidden_values
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, MovesJointly
 from tacit.penalties import Penalty
 from tacit.runtime import Status
@@ -129,7 +129,7 @@ class Descent(Method[Any]):
     shift : when a run has ended, try the oracle's `joint_moves` and go on from one that is better
     """
 
-    oracle: Any
+    oracle: Oracle
     weights: Array
     penalty: Penalty
     solver: Callable[[Task], Solver]

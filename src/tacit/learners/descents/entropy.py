@@ -17,6 +17,7 @@ from tacit.data.kernels import kernel
 from tacit.learners.descents.multistart import Mask, Method
 from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.smooth_learner import QuasiNewton, QuasiNewtonState, SmoothState, SmoothStep
+from tacit.oracle import Oracle
 from tacit.oracle.cell_sums import choose_rivals
 from tacit.oracle.renyi import renyi_cells, renyi_weights
 from tacit.solvers.ball_bundle import minimise_in_ball
@@ -43,7 +44,7 @@ class EntropyMargins:
         value: Array = self.oracle.renyi_slacks(w, np.zeros(self.weights.size), self.alpha).value
         return value
 
-    def of(self, oracle: Any, weights: Array) -> EntropyMargins:
+    def of(self, oracle: Oracle, weights: Array) -> EntropyMargins:
         """The same objective of other samples, or with other hidden values known."""
         return EntropyMargins(oracle, weights, self.alpha)
 

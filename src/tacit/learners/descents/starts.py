@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from tacit.data.parameters import numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Weights
-from tacit.oracle import capability, has_hidden_states, require
+from tacit.oracle import Oracle, capability, has_hidden_states, require
 from tacit.oracle.capabilities import ClustersParts, LearnsOnline, ProposesStarts
 
 INIT_SCALE = 0.1
@@ -43,7 +43,7 @@ class Beginning(NamedTuple):
 
 
 def find_beginning(
-    learner: Any, oracle: Any, weights: Array, start: int, rng: np.random.Generator, init: Any = "auto"
+    learner: Any, oracle: Oracle, weights: Array, start: int, rng: np.random.Generator, init: Any = "auto"
 ) -> Beginning:
     """What the problem has for a start to begin with, as ``init`` says.
 
@@ -54,16 +54,16 @@ def find_beginning(
     if not isinstance(init, str):
         return Beginning()
     if init == "warm" or (init == "auto" and has_hidden_states(oracle)):
-        require(who, learner.problem, oracle, LearnsOnline, "use init='weights'")
-        return Beginning(w=learn_first_weights(oracle, weights, rng))
+        online = require(who, learner.problem, oracle, LearnsOnline, "use init='weights'")
+        return Beginning(w=learn_first_weights(online, weights, rng))
     if init == "k-means":
-        require(who, learner.problem, oracle, ClustersParts, "use init='auto'")
-        return Beginning(oracle.clusters(rng))
+        clustering = require(who, learner.problem, oracle, ClustersParts, "use init='auto'")
+        return Beginning(clustering.clusters(rng))
     proposed = propose(oracle, int(learner.n_init)) if init == "auto" else []
     return Beginning(proposed[start] if start < len(proposed) else None, n_proposed=len(proposed))
 
 
-def propose(oracle: Any, most: int) -> list[Array]:
+def propose(oracle: Oracle, most: int) -> list[Array]:
     """Codes that the problem proposes to begin with, one per start."""
     proposer = capability(oracle, ProposesStarts)
     return [] if proposer is None else proposer.proposals(most)
@@ -107,14 +107,14 @@ def _digest_values(values: Any) -> str:
     return checksum(values)
 
 
-def learn_first_weights(oracle: Any, weights: Array, rng: np.random.Generator, epochs: int = EPOCHS) -> Array:
+def learn_first_weights(oracle: LearnsOnline, weights: Array, rng: np.random.Generator, epochs: int = EPOCHS) -> Array:
     """The weights of a stochastic subgradient descent on ``½‖w‖² + Σ c_i ξ_i`` (Shalev-Shwartz et al. 2011).
 
     Hidden values are imputed at every visit. The answer is the average over the last pass.
 
     Parameters
     ----------
-    oracle : offers `tacit.oracle.capabilities.LearnsOnline`
+    oracle : the samples
     weights : (n,) the c_i
     rng : draws the first weights and the order of the samples
     epochs : passes over the samples
@@ -159,7 +159,8 @@ class OnlineDescent(Descent):
         order = now.rng("solve").permutation(n)
         visit = now.iteration * n + np.arange(1, n + 1, dtype=np.float64)
         time = n + visit  # the first steps are no longer than C/n
-        found = self.oracle.learn_online(now.last, order, n * weights[order] / time, 1 - 1 / time, visit, margin=1.0)
+        online = cast(LearnsOnline, self.oracle)
+        found = online.learn_online(now.last, order, n * weights[order] / time, 1 - 1 / time, visit, margin=1.0)
         before = (visit[0] - 1) * visit[0] / 2
         w = (before * now.w + found.total) / (before + float(visit.sum()))
         target = self.oracle.impute(w).code

@@ -18,7 +18,15 @@ from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.oracle import Oracle, Schema, capability, code_offsets, has_hidden_states, has_long_codes, hidden_values, require
+from tacit.oracle import (
+    Oracle,
+    Schema,
+    capability,
+    code_offsets,
+    has_hidden_states,
+    hidden_values,
+    require,
+)
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, parallel

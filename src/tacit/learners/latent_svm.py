@@ -27,6 +27,7 @@ from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, Prepared, check_fitted, check_margin, prepare
 from tacit.oracle import (
     KnownHidden,
+    Oracle,
     capability,
     completes_labels,
     has_hidden_states,

@@ -24,7 +24,7 @@ from tacit.learners.path import check_size, count_labels, one_each, plain_labels
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import TARGET, Assignment, Oracle, Plane, Task, require, take_code
-from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, VisitsCells
+from tacit.oracle.capabilities import GivesLogPartition, ScoresEntropy, SplitsCodes, VisitsCells
 from tacit.penalties import Quadratic
 from tacit.runtime.archive import record
 from tacit.solvers import Bundle

@@ -17,8 +17,7 @@ from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
 from tacit.dna.sequences import MEANING, check_letters, check_shard_letters, find_flipped, read_sequences
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
-from tacit.oracle.losses import by_kind
-from tacit.problems.costs import class_losses, read_costs
+from tacit.oracle.losses import by_kind, class_losses, read_costs
 
 LONGEST_WORD = 8
 

@@ -16,7 +16,7 @@ from tacit.dna.motif.site_oracle import SiteOracle
 from tacit.dna.sequences import MEANING
 from tacit.dna.words import COMPOSITION_SCALE, count_shares
 from tacit.oracle import Example, Schema
-from tacit.problems.costs import read_costs
+from tacit.oracle.losses import read_costs
 
 LONGEST_SHARE = 5
 """Letters of a word of the composition: there are 4⁵ and more shares per sequence."""

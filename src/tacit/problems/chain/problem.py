@@ -14,10 +14,10 @@ from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.shards import Shards, read_shards
 from tacit.data.specs import estimator, parameter, switch
 from tacit.oracle import TARGET, Example, LossTable, Problem, Schema
+from tacit.oracle.losses import read_costs
 from tacit.problems.chain.oracle import ChainOracle
 from tacit.problems.chain.tags import States, check_states, read_counts, read_states, read_tag_classes, read_tags
 from tacit.problems.classes.blocks import check_blocks
-from tacit.problems.costs import read_costs
 
 
 @estimator

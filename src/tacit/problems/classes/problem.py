@@ -13,9 +13,8 @@ from tacit.data.labels import check_listed, find_labels, read_classes, read_labe
 from tacit.data.parameters import switch
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.known_hidden import KnownHidden
-from tacit.oracle.losses import CalledLoss
+from tacit.oracle.losses import CalledLoss, class_losses, read_costs
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
-from tacit.problems.costs import class_losses, read_costs
 
 
 class ClassProblem(Problem):

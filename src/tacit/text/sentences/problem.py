@@ -14,8 +14,8 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.specs import choice, estimator, parameter, some_share
 from tacit.oracle import Example, Problem, Schema
+from tacit.oracle.losses import class_losses, read_costs
 from tacit.problems.classes.blocks import check_blocks
-from tacit.problems.costs import class_losses, read_costs
 from tacit.text.sentences.oracle import SIGNS, Budget, SentencesOracle
 
 MAX_BUDGET_WORDS = 100_000

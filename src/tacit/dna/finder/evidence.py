@@ -51,27 +51,14 @@ def auroc(score: Array, is_positive: Array) -> Auroc:
     >>> auroc(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False])).value
     0.75
     """
-    value, placements = _placements(score, is_positive)
-    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in placements if part.size > 1))
-    reach = norm.ppf(0.975) * float(spread)
-    return Auroc(value, max(value - reach, 0.0), min(value + reach, 1.0))
-
-
-def compare_auroc(one: Array, other: Array, is_positive: Array) -> tuple[float, float]:
-    """The difference of two areas on the same sequences, and its two-sided p-value (DeLong et al. 1988)."""
-    (a, first), (b, second) = _placements(one, is_positive), _placements(other, is_positive)
-    differences = [p - q for p, q in zip(first, second, strict=True)]
-    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in differences if part.size > 1))
-    return a - b, float(2 * norm.sf(abs(a - b) / spread)) if spread > 0 else 1.0
-
-
-def _placements(score: Array, is_positive: Array) -> tuple[float, tuple[Array, Array]]:
-    """The area, and for each positive and negative its share of pairs that are in the right order."""
     positive, negative = score[is_positive], score[~is_positive]
-    ranks = rankdata(score)
+    ranks = rankdata(score)  # for each positive and negative its share of pairs that are in the right order:
     up = (ranks[is_positive] - rankdata(positive)) / negative.size
     down = 1 - (ranks[~is_positive] - rankdata(negative)) / positive.size
-    return float(up.mean()), (up, down)
+    value = float(up.mean())
+    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in (up, down) if part.size > 1))
+    reach = norm.ppf(0.975) * float(spread)
+    return Auroc(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
 def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import is_positive, number, one_of, random_numbers, shorten, switch, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
+from tacit.data.specs import (
+    between,
+    choice,
+    either,
+    estimator,
+    finite,
+    instance,
+    parameter,
+    positive,
+    share,
+    switch,
+    table,
+    whole,
+)
 from tacit.dna.finder import evidence
 from tacit.dna.finder.models import (
     SHUFFLES,
@@ -40,6 +54,17 @@ LEAST_SEQUENCES = 10
 """Sequences of each class without which nothing can be learned and tested."""
 
 
+def _check_flank(name: str, flank: Any) -> None:
+    if not isinstance(flank, str):
+        raise ValueError(f"{name} must be letters of DNA, got {name}={shorten(flank)}")
+    if flank:
+        try:
+            read_sequences([flank])
+        except ValueError as error:
+            raise ValueError(f"{name} must be letters of DNA, got {name}={shorten(flank)}: {error}") from error
+
+
+@estimator
 class MotifFinder(Application):
     """Find the motifs that tell positive sequences from negative ones, and test them on sequences held out.
 
@@ -90,41 +115,37 @@ class MotifFinder(Application):
     _not_saved = ("checkpoint", "resume", "verbose", "time_budget", "n_jobs")
     status_: Status
 
-    def __init__(
-        self,
-        width: Any = 10,
-        n_motifs: Any = "auto",
-        learner: str = "logistic",
-        C: Any = "auto",
-        strands: str = "both",
-        overhang: int = 2,
-        flank: str = "",
-        motif_only: bool = False,
-        held_out: float = 0.5,
-        alpha: float = 1e-3,
-        time_budget: float | None = None,
-        checkpoint: Any = None,
-        resume: bool = False,
-        random_state: Any = 0,
-        n_jobs: int | None = None,
-        verbose: int = 1,
-    ) -> None:
-        self.width = width
-        self.n_motifs = n_motifs
-        self.learner = learner
-        self.C = C
-        self.strands = strands
-        self.overhang = overhang
-        self.flank = flank
-        self.motif_only = motif_only
-        self.held_out = held_out
-        self.alpha = alpha
-        self.time_budget = time_budget
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    width: Any = parameter(lambda name, value: read_widths(value), default=10)
+    n_motifs: Any = parameter(either("auto", whole(1, MOST_MOTIFS)), default="auto")
+    learner: str = parameter(choice("logistic", "latent svm"), default="logistic")
+    C: Any = parameter(either("auto", positive), default="auto")
+    strands: str = parameter(choice("both", "one"), default="both")
+    overhang: int = parameter(whole(0), default=2)
+    flank: str = parameter(_check_flank, default="")
+    motif_only: bool = parameter(switch, default=False)
+    held_out: float = parameter(between("a share between 0.1 and 0.9", 0.1, 0.9), default=0.5)
+    alpha: float = parameter(between("a probability above 0", 0, 1, is_open=True), default=1e-3)
+    time_budget: float | None = parameter(lambda name, value: Deadline(value), default=None)
+    checkpoint: Any = None
+    resume: bool = parameter(switch, default=False)
+    random_state: Any = 0
+    n_jobs: int | None = None
+    verbose: int = 1
+    learned: ClassVar = {
+        "schema_": instance(Schema, "a Schema"),
+        "coef_": table(None),
+        "width_": whole(1, 100),
+        "C_": positive,
+        "composition_": whole(1, 5),
+        "motifs_": instance(list, "a list of motifs"),
+        "motif_order_": table(None, kinds="iu"),
+        "classes_": instance(np.ndarray, "an array of two labels"),
+        "blend_": table(3),
+        "kmer_weights_": table(None),
+        "kmer_intercept_": finite,
+        "length_area_": share,
+        "status_": instance(Status, "a Status"),
+    }
 
     # fit
 
@@ -261,10 +282,24 @@ class MotifFinder(Application):
         return {name: value for name, value in super().learned_attributes().items() if name not in left_out}
 
     def check_parameters(self) -> None:
-        check_settings(self)
+        super().check_parameters()
+        whole_number("overhang", self.overhang, 0, read_widths(self.width)[1] - 1)
+        if self.resume and self.checkpoint is None:
+            raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
 
     def check_learned(self) -> None:
-        check_fitted(self)
+        super().check_learned()
+        n = whole_number("n_motifs", self.schema_.blocks.get("motif", (0,))[0], 1, MOST_MOTIFS)
+        make_problem(self, n, self.width_).check_schema(self.schema_)
+        table(self.schema_.n_params)("coef_", self.coef_)
+        table(count_words(count_strands(self)))("kmer_weights_", self.kmer_weights_)
+        if self.classes_.shape != (2,):
+            raise ValueError(f"classes_ is {shorten(self.classes_)}, not two labels")
+        for motif in self.motifs_:
+            instance(FoundMotif, "a list of motifs")("motifs_", motif)
+        order = self.motif_order_
+        if order.size != len(self.motifs_) or not ((order >= 0) & (order < n)).all():
+            raise ValueError(f"motif_order_ is {shorten(order)}, not the places of {len(self.motifs_)} motifs")
 
 
 def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
@@ -295,72 +330,3 @@ def check_enough(is_positive: Array, is_held_out: Array) -> None:
         both = {bool(held) for held in is_held_out[is_positive == kind]}
         if len(both) < 2:
             raise ValueError(f"the {name} sequences are copies of one another; nothing is left to test on")
-
-
-def check_settings(finder: Any) -> None:
-    """Refuse invalid parameters of a finder."""
-    longest = read_widths(finder.width)[1]
-    if not isinstance(finder.n_motifs, str) or finder.n_motifs != "auto":
-        whole_number("n_motifs", finder.n_motifs, 1, MOST_MOTIFS, remedy='or "auto"')
-    one_of("learner", finder.learner, ("logistic", "latent svm"))
-    if not isinstance(finder.C, str) or finder.C != "auto":
-        number("C", finder.C, "a number above 0 or 'auto'", is_positive)
-    one_of("strands", finder.strands, ("both", "one"))
-    whole_number("overhang", finder.overhang, 0, longest - 1)
-    check_flank(finder.flank)
-    switch("motif_only", finder.motif_only)
-    number("held_out", finder.held_out, "a share between 0.1 and 0.9", lambda share: 0.1 <= share <= 0.9)
-    number("alpha", finder.alpha, "a probability above 0", lambda alpha: 0 < alpha < 1)
-    if switch("resume", finder.resume) and finder.checkpoint is None:
-        raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
-    Deadline(finder.time_budget)
-
-
-def check_fitted(finder: Any) -> None:
-    """Refuse a finder, read from a file, whose learned attributes are missing or do not fit each other."""
-    model = ("schema_", "coef_", "width_", "C_", "composition_", "motifs_", "classes_", "blend_")
-    words = ("kmer_weights_", "kmer_intercept_", "length_area_", "motif_order_", "status_")
-    missing = [name for name in (*model, *words) if not hasattr(finder, name)]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing; a fitted MotifFinder has it")
-    whole_number("width_", finder.width_, 1, 100)
-    whole_number("composition_", finder.composition_, 1, 5)
-    if not isinstance(finder.schema_, Schema):
-        raise ValueError(f"schema_ is {shorten(finder.schema_)}, no Schema")
-    finder.schema_.check()
-    n = finder.schema_.blocks.get("motif", (0,))[0]
-    make_problem(finder, whole_number("n_motifs", n, 1, MOST_MOTIFS), finder.width_).check_schema(finder.schema_)
-    n_words = count_words(count_strands(finder))
-    for name, size in (("coef_", finder.schema_.n_params), ("kmer_weights_", n_words), ("blend_", 3)):
-        values = getattr(finder, name)
-        if not is_table(values, 1, "f") or values.shape != (size,):
-            raise ValueError(f"{name} is {shorten(values)}, not {size} finite numbers")
-    number("kmer_intercept_", finder.kmer_intercept_, "a number")
-    number("length_area_", finder.length_area_, "a number from 0 to 1", lambda area: 0 <= area <= 1)
-    if not isinstance(finder.classes_, np.ndarray) or finder.classes_.shape != (2,):
-        raise ValueError(f"classes_ is {shorten(finder.classes_)}, not two labels")
-    _check_motifs(finder, n)
-    if not isinstance(finder.status_, Status):
-        raise ValueError(f"status_ is {shorten(finder.status_)}, no Status")
-
-
-def _check_motifs(finder: Any, n_motifs: int) -> None:
-    """Refuse descriptions that are none, and an order that is none of theirs."""
-    if not isinstance(finder.motifs_, list) or not all(isinstance(motif, FoundMotif) for motif in finder.motifs_):
-        raise ValueError("motifs_ is no list of motifs")
-    order, n = finder.motif_order_, len(finder.motifs_)
-    if not is_table(order, 1, "iu") or order.size != n or not ((order >= 0) & (order < n_motifs)).all():
-        raise ValueError(f"motif_order_ is {shorten(order)}, not the places of {n} motifs")
-    for motif in finder.motifs_:
-        motif.check()
-
-
-def check_flank(flank: Any) -> None:
-    """Refuse a flank that is no DNA."""
-    if not isinstance(flank, str):
-        raise ValueError(f"flank must be letters of DNA, got flank={shorten(flank)}")
-    if flank:
-        try:
-            read_sequences([flank])
-        except ValueError as error:
-            raise ValueError(f"flank must be letters of DNA, got flank={shorten(flank)}: {error}") from error

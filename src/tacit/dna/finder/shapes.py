@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.data.arrays import Array, is_table
-from tacit.data.parameters import number, shorten, whole_number
+from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
+from tacit.data.specs import check_parameters, instance, not_negative, optional, parameter, share, switch, table, whole
 from tacit.dna.sequences import COMPLEMENT, MEANING, SHARES
 from tacit.runtime.archive import storable
 
@@ -58,18 +59,14 @@ class Overlap:
     share : of our sites at this distance, on whichever side
     """
 
-    motif: int
-    offset: int
-    is_turned: bool
-    share: float
+    motif: int = parameter(whole())
+    offset: int = parameter(whole(-LONGEST_OFFSET, LONGEST_OFFSET))
+    is_turned: bool = parameter(switch)
+    share: float = parameter(share)
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
-        whole_number("motif", self.motif, 1)
-        whole_number("offset", self.offset, -LONGEST_OFFSET, LONGEST_OFFSET)
-        number("share", self.share, "a number from 0 to 1", lambda share: 0 <= share <= 1)
-        if not isinstance(self.is_turned, bool):
-            raise ValueError(f"is_turned is {shorten(self.is_turned)}, neither True nor False")
+        check_parameters(self)
 
 
 @storable
@@ -91,17 +88,17 @@ class FoundMotif:
     overlap : the motif before it whose sites most of its own lie on; None if there is none
     """
 
-    counts: Array
-    background: Array
-    consensus: str
-    least_score: float
-    p_value: float
-    is_significant: bool
-    sites: int
-    in_positives: float
-    in_negatives: float
-    agreement: float
-    overlap: Overlap | None = None
+    counts: Array = parameter(table(None, 4))
+    background: Array = parameter(table(4))
+    consensus: str = parameter(instance(str, "a letter per position"))
+    least_score: float = parameter(not_negative)
+    p_value: float = parameter(share)
+    is_significant: bool = parameter(switch)
+    sites: int = parameter(whole(0))
+    in_positives: float = parameter(share)
+    in_negatives: float = parameter(share)
+    agreement: float = parameter(share)
+    overlap: Overlap | None = parameter(optional(instance(Overlap, "an Overlap")), default=None)
 
     @property
     def width(self) -> int:
@@ -126,24 +123,13 @@ class FoundMotif:
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
-        if not is_table(self.counts, 2, "f") or self.counts.shape[1] != 4 or (self.counts < 0).any():
-            raise ValueError(f"counts are {shorten(self.counts)}, not (width, 4) numbers")
-        if not is_table(self.background, 1, "f") or self.background.shape != (4,) or not (self.background > 0).all():
+        check_parameters(self)
+        if (self.counts < 0).any():
+            raise ValueError(f"counts are {shorten(self.counts)}, and none may be below 0")
+        if not (self.background > 0).all():
             raise ValueError(f"background is {shorten(self.background)}, not four shares")
-        if not isinstance(self.consensus, str) or len(self.consensus) != len(self.counts):
-            raise ValueError(f"consensus is {shorten(self.consensus)}, not a letter per position")
-        if not set(self.consensus) <= set(MEANING):
-            raise ValueError(f"consensus is {shorten(self.consensus)}, not letters of DNA")
-        for name in ("p_value", "in_positives", "in_negatives", "agreement"):
-            number(name, getattr(self, name), "a number from 0 to 1", lambda share: 0 <= share <= 1)
-        whole_number("sites", self.sites, 0)
-        number("least_score", self.least_score, "a number from 0", lambda score: 0 <= score < np.inf)
-        if not isinstance(self.is_significant, bool):
-            raise ValueError(f"is_significant is {shorten(self.is_significant)}, neither True nor False")
-        if self.overlap is not None:
-            if not isinstance(self.overlap, Overlap):
-                raise ValueError(f"overlap is {shorten(self.overlap)}, no Overlap")
-            self.overlap.check()
+        if len(self.consensus) != len(self.counts) or not set(self.consensus) <= set(MEANING):
+            raise ValueError(f"consensus is {shorten(self.consensus)}, not a letter of DNA per position")
 
 
 def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> Sites:

@@ -20,7 +20,7 @@ from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, turn
 from tacit.dna.words import Pieces, Words, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
-from tacit.oracle.cells import one_coef_each
+from tacit.oracle.cells import one_coef_each, take_rows
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.problems.classes.blocks import cut_samples
 
@@ -143,7 +143,7 @@ class MotifOracle(EnumerableOracle):
         """The numbered words of some sequences."""
         if self._letters is None:
             words, parts, starts, stops = self._all
-            return Numbered(words, parts, _take(starts, rows), _take(stops, rows))
+            return Numbered(words, parts, take_rows(starts, rows), take_rows(stops, rows))
         span = slice(None) if rows is None else rows
         block = span.indices(self.n_samples)[:2] if isinstance(span, slice) else None
         if block in self._kept:
@@ -274,7 +274,9 @@ class MotifOracle(EnumerableOracle):
         if self._allowed is not None:
             return super().impute(w, rows, prefer)
         labels = self._known_labels(rows)
-        given = np.where(labels == 1, _take(self._hidden, rows), 0)  # background alone has one state: nothing to search
+        given = np.where(
+            labels == 1, take_rows(self._hidden, rows), 0
+        )  # background alone has one state: nothing to search
         preferred = None if prefer is None else self._preferred_states(prefer, labels, rows)
         background_only, value, state = self._search(w, rows, given, preferred)
         return Assignment(self._join(labels, state), np.where(labels == 1, value, background_only))
@@ -298,7 +300,7 @@ class MotifOracle(EnumerableOracle):
         return np.flatnonzero(several if self._labels is None else several & (self._labels == 1))
 
     def existing(self, labels: Array, rows: Rows = None) -> Array:
-        sizes = _take(np.diff(self.offsets), rows)
+        sizes = take_rows(np.diff(self.offsets), rows)
         there = np.repeat(labels == 1, sizes)
         there[np.cumsum(sizes) - sizes] = True  # background alone has one state
         return there
@@ -311,12 +313,12 @@ class MotifOracle(EnumerableOracle):
         labels = np.asarray(labels)
         found = find_labels(self.classes, labels)
         reject_unknown(found, self.classes, labels)
-        sizes = _take(np.diff(self.offsets), rows)
+        sizes = take_rows(np.diff(self.offsets), rows)
         if hidden is None:
             states = np.where((found == 1) & (sizes > 1), -1, 0)
         else:
             states = read_windows(hidden, sizes // self._strands, self._strands, found, self.classes).states
-            is_flipped = _take(self._flipped, rows) & (found == 1) & (states >= 0)
+            is_flipped = take_rows(self._flipped, rows) & (found == 1) & (states >= 0)
             states = np.where(is_flipped, sizes - 1 - states, states)
         unknown = np.flatnonzero(states < 0)
         if unknown.size:
@@ -328,8 +330,8 @@ class MotifOracle(EnumerableOracle):
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         labels, states = self.split(code, rows)
-        sizes = _take(np.diff(self.offsets), rows)
-        states = np.where(_take(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
+        sizes = take_rows(np.diff(self.offsets), rows)
+        states = np.where(take_rows(self._flipped, rows) & (labels == 1), sizes - 1 - states, states)
         hidden = states if self._strands == 1 else np.column_stack(np.divmod(states, 2))
         return self.classes[labels], np.where(labels == 1, hidden.T, -1).T
 
@@ -364,7 +366,7 @@ class MotifOracle(EnumerableOracle):
         if losses.column is None:
             return super()._argmax(w, rows, losses, anchor=anchor, rivals=rivals)
         background_only, value, state = self._search(w, rows)
-        column = _take(losses.column, rows)
+        column = take_rows(losses.column, rows)
         background, motif = losses.table[0].take(column), losses.table[1].take(column)
         if anchor is None:
             background += background_only
@@ -439,7 +441,3 @@ class MotifOracle(EnumerableOracle):
 
     def _work(self) -> Array:
         return np.empty((2, self._longest + 1))
-
-
-def _take(values: Array, rows: Rows) -> Array:
-    return values if rows is None else values[rows]

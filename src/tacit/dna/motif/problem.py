@@ -11,8 +11,9 @@ from sklearn.utils import ClassifierTags
 
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
-from tacit.data.parameters import one_of, shorten, whole_number
+from tacit.data.parameters import shorten
 from tacit.data.shards import Shards
+from tacit.data.specs import choice, estimator, parameter, whole
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.motif.oracle import Layout, MotifOracle
 from tacit.dna.sequences import MEANING, check_letters, check_shard_letters, find_flipped, read_sequences
@@ -46,7 +47,12 @@ class SequenceProblem(Problem):
     def check_loss(self, classes: Array) -> None:
         """Refuse a loss that does not fit the classes."""
 
+    def check(self) -> None:
+        super().check()
+        check_listed(self.classes)
+
     def check_schema(self, schema: Schema) -> None:
+        self.check()
         super().check_schema(schema)
         if schema.blocks != self.blocks() or len(schema.classes) != 2:
             raise ValueError(
@@ -110,6 +116,7 @@ class SequenceProblem(Problem):
         return tags
 
 
+@estimator
 class Motif(SequenceProblem):
     """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
 
@@ -158,21 +165,12 @@ class Motif(SequenceProblem):
     takes_shards = True
     longest_word = "background"
 
-    def __init__(
-        self,
-        width: int,
-        background: int = 3,
-        strands: str = "one",
-        features: str = "full",
-        loss: Any = "0/1",
-        classes: Any = None,
-    ) -> None:
-        self.width = width
-        self.background = background
-        self.strands = strands
-        self.features = features
-        self.loss = loss
-        self.classes = classes
+    width: int = parameter(whole())
+    background: int = parameter(whole(1, LONGEST_WORD, remedy="w has 4^background weights"), default=3)
+    strands: str = parameter(choice("one", "both"), default="one")
+    features: str = parameter(choice("full", "literature"), default="full")
+    loss: Any = "0/1"
+    classes: Any = None
 
     @classmethod
     def from_old_parts(cls, n_motifs: int = 1, overhang: int = 0, **parts: Any) -> Problem:
@@ -184,15 +182,8 @@ class Motif(SequenceProblem):
         same = {name: parts[name] for name in ("width", "strands", "loss", "classes")}
         return MotifSites(composition=parts["background"], n_motifs=n_motifs, overhang=overhang, **same)
 
-    def check(self) -> None:
-        one_of("features", self.features, ("full", "literature"))
-        self._sizes()
-        one_of("strands", self.strands, ("one", "both"))
-        check_listed(self.classes)
-
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        width, background = self._sizes()
-        return {"motif": (width, 4), "background": (4**background,)}
+        return {"motif": (int(self.width), 4), "background": (4 ** int(self.background),)}
 
     def shortest(self) -> tuple[int, str]:
         return self._layout().shortest, "background"
@@ -238,7 +229,7 @@ class Motif(SequenceProblem):
             read_costs(self.loss, classes, ("start",))
 
     def _layout(self) -> Layout:
-        return Layout(*self._sizes(), self.n_strands, self.features == "full")
+        return Layout(int(self.width), int(self.background), self.n_strands, self.features == "full")
 
     def example(self, rng: np.random.Generator) -> Example:
         classes = np.array(["-1", "1"] if self.classes is None else self.classes)
@@ -296,12 +287,6 @@ class Motif(SequenceProblem):
             cls(2, background=2, features="literature"),
             cls(2, background=1, strands="both", features="literature"),
         ]
-
-    def _sizes(self) -> tuple[int, int]:
-        """Width and background, as Python integers: sizes are powers of them."""
-        width = whole_number("width", self.width)
-        remedy = "w has 4^background weights"
-        return width, whole_number("background", self.background, 1, LONGEST_WORD, remedy=remedy)
 
 
 def start_loss(starts: Array, layout: Layout) -> HiddenLoss:

@@ -18,7 +18,7 @@ from tacit.dna.sequences import MEANING, orient
 from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
-from tacit.oracle.cells import label_positions, one_coef_each
+from tacit.oracle.cells import label_positions, one_coef_each, take_rows
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import checked_losses
 
@@ -90,7 +90,7 @@ class SiteOracle:
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self._known_labels(rows)
         wished = None if prefer is None else self._wished(prefer, labels, rows)
-        given = np.where((labels == 1)[:, None], _take(self._hidden, rows), 0)  # without sites nothing is searched
+        given = np.where((labels == 1)[:, None], take_rows(self._hidden, rows), 0)  # without sites nothing is searched
         score, states = self._positive(w, rows, given, wished)
         return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
 
@@ -127,7 +127,7 @@ class SiteOracle:
         return np.column_stack([np.zeros(score.size), score])
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
-        is_positive = label_positions(labels, _take(self._starts, rows).size, 2) == 1
+        is_positive = label_positions(labels, take_rows(self._starts, rows).size, 2) == 1
         if not is_positive.any():
             return Assignment(np.zeros(is_positive.size, np.int64), np.zeros(is_positive.size))
         score, states = self._positive(w, rows)
@@ -143,16 +143,16 @@ class SiteOracle:
         is_positive, states = self.split(code, rows)
         coef = one_coef_each(coef, is_positive.size) * is_positive
         sums = self._zeros()
-        kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, coef, sums)
+        kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, coef, sums)
         return self._fold(sums, coef, rows)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
         """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)), added up before letters are looked at."""
-        sums, total = self._zeros(), np.zeros(_take(self._starts, rows).size)
+        sums, total = self._zeros(), np.zeros(take_rows(self._starts, rows).size)
         for output, sign in ((code, 1.0), (target, -1.0)):
             is_positive, states = self.split(output, rows)
             signed = sign * one_coef_each(coef, is_positive.size) * is_positive
-            kernels.add_sites(self._parts.ids, _take(self._starts, rows), self._pieces.places, states, signed, sums)
+            kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, signed, sums)
             total += signed
         return self._fold(sums, total, rows)
 
@@ -166,13 +166,13 @@ class SiteOracle:
         truth: Any = None,
         power: float = 1.0,
     ) -> Expectations:
-        n = _take(self._starts, rows).size
+        n = take_rows(self._starts, rows).size
         asked = {"free": free, "label": label, "truth": truth}
         coefs = {kind: np.broadcast_to(np.asarray(c, float), n) for kind, c in asked.items() if c is not None}
         answers: dict[str, Array | None] = dict.fromkeys(asked)
         total = np.zeros(self.n_params)
         for kind, coef in coefs.items():
-            given = _take(self._hidden, rows) if kind == "truth" else self._free(rows)
+            given = take_rows(self._hidden, rows) if kind == "truth" else self._free(rows)
             score = self._sums(w, rows, power, given, None)[0]
             if kind == "free":
                 answers[kind] = np.logaddexp(0.0, score)
@@ -226,7 +226,7 @@ class SiteOracle:
 
     def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         """Whether each output is positive, and the (n, motifs) states of its sites."""
-        sizes = _take(self._sizes, rows)
+        sizes = take_rows(self._sizes, rows)
         code = np.asarray(code)
         if code.shape != sizes.shape or code.dtype.kind not in "iu":
             raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
@@ -243,7 +243,7 @@ class SiteOracle:
         return code > 0, states
 
     def _join(self, is_positive: Array, states: Array, rows: Rows) -> Array:
-        sizes = _take(self._sizes, rows)
+        sizes = take_rows(self._sizes, rows)
         number = np.zeros(sizes.size, np.int64)
         for column in states.T[::-1]:
             number = number * sizes + column
@@ -259,10 +259,10 @@ class SiteOracle:
         labels = np.asarray(labels)
         found = find_labels(self.classes, labels)
         reject_unknown(found, self.classes, labels)
-        sizes = _take(self._sizes, rows)
+        sizes = take_rows(self._sizes, rows)
         shape = (found.size, self._layout.n_motifs)
         states = np.full(shape, -1) if hidden is None else read_sites(hidden, sizes, self._layout, found, self.classes)
-        flipped = _take(self._flipped, rows)[:, None] & (states > 0)
+        flipped = take_rows(self._flipped, rows)[:, None] & (states > 0)
         states = np.where(flipped, sizes[:, None] - states, states)
         unknown = np.flatnonzero(((states < 0) & (found == 1)[:, None]).any(axis=1))
         if unknown.size:
@@ -274,7 +274,7 @@ class SiteOracle:
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         is_positive, states = self.split(code, rows)
-        sizes, flipped = _take(self._sizes, rows), _take(self._flipped, rows)
+        sizes, flipped = take_rows(self._sizes, rows), take_rows(self._flipped, rows)
         states = np.where(flipped[:, None] & (states > 0), sizes[:, None] - states, states)
         hidden = write_sites(states, self._layout)
         return self.classes[is_positive.astype(np.int64)], np.where(is_positive, hidden.T, -1).T
@@ -327,14 +327,14 @@ class SiteOracle:
         self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
     ) -> tuple[Array, Array]:
         """The score of the positive class with the best sites, and their states."""
-        starts = _take(self._starts, rows)
+        starts = take_rows(self._starts, rows)
         value = np.empty((starts.size, self._layout.n_motifs))
         state = np.empty(value.shape, np.int64)
         free = self._free(rows)
         kernels.best_sites(
             self._parts.ids,
             starts,
-            _take(self._stops, rows),
+            take_rows(self._stops, rows),
             self._tables(w),
             self._pieces.places,
             self._layout.width,
@@ -347,12 +347,12 @@ class SiteOracle:
 
     def _sums(self, w: Array, rows: Rows, power: float, given: Array, coef: Array | None) -> tuple[Array, Array]:
         """``log Σ exp(power · score)`` of the positive class, and Σ coef · E[Ψ] under it (zeros for None)."""
-        starts = _take(self._starts, rows)
+        starts = take_rows(self._starts, rows)
         logs, sums = np.empty((starts.size, self._layout.n_motifs)), self._zeros()
         kernels.sum_sites(
             self._parts.ids,
             starts,
-            _take(self._stops, rows),
+            take_rows(self._stops, rows),
             self._tables(w),
             self._pieces.places,
             self._layout.width,
@@ -369,7 +369,7 @@ class SiteOracle:
     def _common(self, w: Array, rows: Rows) -> Array:
         """What composition and the intercept add."""
         blocks = self._views(w)
-        return np.asarray(_take(self._composition, rows) @ blocks["composition"] + blocks["intercept"][0])
+        return np.asarray(take_rows(self._composition, rows) @ blocks["composition"] + blocks["intercept"][0])
 
     def _tables(self, w: Array) -> Array:
         motifs = self._views(w)["motif"]
@@ -389,12 +389,12 @@ class SiteOracle:
             blocks["motif"][m] = self._pieces.fold(plain[m, 0])
             if self._layout.strands == 2:
                 blocks["motif"][m] += self._pieces.fold(plain[m, 1])[::-1, ::-1]
-        blocks["composition"][:] = coef @ _take(self._composition, rows)
+        blocks["composition"][:] = coef @ take_rows(self._composition, rows)
         blocks["intercept"][0] = coef.sum()
         return out
 
     def _free(self, rows: Rows) -> Array:
-        return np.full((_take(self._starts, rows).size, self._layout.n_motifs), -1)
+        return np.full((take_rows(self._starts, rows).size, self._layout.n_motifs), -1)
 
     def known_labels(self) -> Array:
         return self._known_labels(None)
@@ -402,13 +402,13 @@ class SiteOracle:
     def _known_labels(self, rows: Rows) -> Array:
         if self._labels is None:
             raise ValueError("these samples have no labels: bind them with y")
-        return _take(self._labels, rows)
+        return take_rows(self._labels, rows)
 
     def _losses_of(self, rows: Rows) -> tuple[Array, Array]:
         """The loss of predicting negative and positive."""
         if self._losses is None or self._losses.column is None:
             raise ValueError("these samples have no labels, so that nothing can be lost: bind them with y")
-        column = _take(self._losses.column, rows)
+        column = take_rows(self._losses.column, rows)
         return self._losses.table[0].take(column), self._losses.table[1].take(column)
 
     def _wished(self, prefer: Array, labels: Array, rows: Rows) -> Array:
@@ -435,7 +435,3 @@ def pad(sequences: Ragged, overhang: int) -> Ragged:
     owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
     values[np.arange(sequences.values.size) + (2 * owner + 1) * overhang] = sequences.values
     return Ragged(values, offsets)
-
-
-def _take(values: Array, rows: Rows) -> Array:
-    return values if rows is None else values[rows]

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.labels import check_listed
-from tacit.data.parameters import one_of, whole_number
+from tacit.data.parameters import whole_number
+from tacit.data.specs import choice, estimator, parameter, whole
 from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
 from tacit.dna.motif.problem import SequenceProblem
 from tacit.dna.motif.site_oracle import SiteOracle
@@ -25,6 +25,7 @@ MOST_MOTIFS = 8
 """Motifs in one model."""
 
 
+@estimator
 class MotifSites(SequenceProblem):
     """Positive sequences may hold sites of several motifs; what they are made of counts beside them.
 
@@ -63,28 +64,17 @@ class MotifSites(SequenceProblem):
 
     longest_word = "composition"
 
-    def __init__(
-        self,
-        width: int,
-        composition: int = 3,
-        strands: str = "one",
-        n_motifs: int = 1,
-        overhang: int = 0,
-        loss: Any = "0/1",
-        classes: Any = None,
-    ) -> None:
-        self.width = width
-        self.composition = composition
-        self.strands = strands
-        self.n_motifs = n_motifs
-        self.overhang = overhang
-        self.loss = loss
-        self.classes = classes
+    width: int = parameter(whole())
+    composition: int = parameter(whole(1, LONGEST_SHARE, remedy="w has 4^composition weights and more"), default=3)
+    strands: str = parameter(choice("one", "both"), default="one")
+    n_motifs: int = parameter(whole(1, MOST_MOTIFS), default=1)
+    overhang: int = parameter(whole(0), default=0)
+    loss: Any = "0/1"
+    classes: Any = None
 
     def check(self) -> None:
-        one_of("strands", self.strands, ("one", "both"))
-        self._layout()
-        check_listed(self.classes)
+        super().check()
+        whole_number("overhang", self.overhang, 0, int(self.width) - 1)
 
     def blocks(self) -> dict[str, tuple[int, ...]]:
         layout = self._layout()
@@ -109,12 +99,8 @@ class MotifSites(SequenceProblem):
 
     def _layout(self) -> SiteLayout:
         """Sizes, as Python integers."""
-        width = whole_number("width", self.width)
-        remedy = "w has 4^composition weights and more"
-        longest = whole_number("composition", self.composition, 1, LONGEST_SHARE, remedy=remedy)
-        n_motifs = whole_number("n_motifs", self.n_motifs, 1, MOST_MOTIFS)
-        overhang = whole_number("overhang", self.overhang, 0, width - 1)
-        return SiteLayout(width, longest, self.n_strands, n_motifs, overhang)
+        sizes = self.width, self.composition, self.n_strands, self.n_motifs, self.overhang
+        return SiteLayout(*map(int, sizes))
 
     def example(self, rng: np.random.Generator) -> Example:
         layout = self._layout()

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -59,8 +60,12 @@ class Manifest(NamedTuple):
         part.replace(folder / MANIFEST)
 
 
+TEXT_KINDS = "tacit.text_kinds"
+"""The group of entry points under which a package says what strings in shards stand for."""
+
+
 class TextKind(Protocol):
-    """What strings in shards stand for, one byte per letter: DNA, by the one export of `tacit.data` from a domain."""
+    """What strings in shards stand for, one byte per letter. A domain offers one by the entry point of `TEXT_KINDS`."""
 
     def check(self, letters: Array, offsets: Array, X: Any) -> Any:
         """Refuse what is not a letter; ``X`` are the samples as they were given, for the error."""
@@ -222,9 +227,11 @@ def refuse_other_letters(samples: Ragged, X: Any) -> None:
 
 
 def _text_kind() -> TextKind:
-    from tacit.data import DNA_TEXT
-
-    return DNA_TEXT
+    """What strings stand for; the core does not know."""
+    for offer in entry_points(group=TEXT_KINDS):
+        kind: TextKind = offer.load()
+        return kind
+    raise RuntimeError(f"nothing installed says what strings stand for (entry point {TEXT_KINDS}); install tacit again")
 
 
 def _strings_in(X: Any) -> Sequence[str | bytes] | None:

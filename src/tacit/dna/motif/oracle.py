@@ -410,8 +410,10 @@ class MotifOracle(EnumerableOracle):
         """The weight of every background word, of its reverse complement if that is counted too, and of every piece of
         the motif on each strand."""
         blocks = self._blocks_of(w)
-        motifs = [blocks["motif"], blocks["motif"][::-1, ::-1]]  # A, C, G, T backwards are their complements
-        tables = np.stack([self._pieces.tables(motif) for motif in motifs[: self._strands]])
+        strands = [self._pieces.tables(blocks["motif"])]
+        if self._strands == 2:  # A, C, G, T backwards are their complements
+            strands.append(self._pieces.tables(blocks["motif"][::-1, ::-1]))
+        tables = np.stack(strands)
         background = blocks["background"]
         reverse = at.words.extend(background[self._complements]) if self._layout.is_symmetric else np.zeros(0)
         return at.words.extend(background), reverse, at.parts.extend(tables)

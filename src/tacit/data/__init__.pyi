@@ -1,1 +1,0 @@
-from tacit.dna.sequences import DNA_TEXT as DNA_TEXT

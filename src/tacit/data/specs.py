@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from tacit.data.arrays import is_table
 from tacit.data.parameters import is_not_negative, is_positive, number, one_of, shorten, whole_number
@@ -44,10 +44,13 @@ def parameter(spec: Spec, *, default: Any = MISSING) -> Any:
 def estimator(kind: K) -> K:
     """A class whose annotated attributes are the parameters of its constructor, which only stores them.
 
-    Names that end in an underscore are learned, those that begin with one are internal: neither is a parameter.
+    Names that end in an underscore are learned, those that begin with one are internal: neither is a parameter. A
+    property takes the place of a parameter of a base.
     """
     own = vars(kind).get("__annotations__", {})
-    kind.__annotations__ = {name: own[name] for name in own if name == "_" or "_" not in (name[0], name[-1])}
+    shown = {name: own[name] for name in own if name == "_" or "_" not in (name[0], name[-1])}
+    computed = {name: ClassVar for name, value in vars(kind).items() if isinstance(value, property)}
+    kind.__annotations__ = shown | computed
     dataclass(eq=False, repr=False)(kind)
     kind.__annotations__ = own
     return kind

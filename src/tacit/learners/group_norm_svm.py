@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -10,13 +9,13 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten, switch, whole_number
-from tacit.learners.descents.descent import Descent, Iteration, LatentState
+from tacit.data.specs import estimator
+from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Ended, Weights
-from tacit.learners.descents.pacing import SelfPaced
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import CapabilityError, Oracle, Problem, Schema, Task
 from tacit.penalties import GroupNorm, Quadratic
-from tacit.solvers import Bundle, Solver
+from tacit.solvers import Bundle
 from tacit.solvers.bundle import overflow_error
 
 MAX_FIRST_ITERATIONS = 10
@@ -26,7 +25,17 @@ SUBGRADIENT_STEPS = 100
 """Subgradient steps per outer iteration, which is one line of the history."""
 
 
-class GroupNormSVM(LatentSVM):
+@estimator
+class Groups:
+    """The parameters that come first: those of the last base do."""
+
+    problem: Problem
+    groups: Any = "auto"
+    weights: Any = 1.0
+
+
+@estimator
+class GroupNormSVM(LatentSVM, Groups):
     """Latent SVM with ``Σ_g λ_g ‖w_g‖`` for ½‖w‖²: whole groups of weights, such as those of a hidden state, are zero.
 
     Minimises ``Σ_g λ_g ‖w_g‖ + (C/n) Σ_i ξ_i``, with the slacks of `LatentSVM`, by the same procedure. Every convex
@@ -74,57 +83,7 @@ as in `LatentSVM`
     named_solvers = ("subgradient",)
     _also_compared = ("groups", "weights")
 
-    def __init__(
-        self,
-        problem: Problem,
-        groups: Any = "auto",
-        weights: Any = 1.0,
-        C: float = 100.0,
-        solver: Solver | str | None = "auto",
-        pace: SelfPaced | None = None,
-        n_init: int = 1,
-        init: Any = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        max_inner: int = 1000,
-        unknown_weight: float | str = "auto",
-        rescaling: str = "margin",
-        class_weight: Any = None,
-        warm_start: bool = False,
-        escape: bool = True,
-        shift: bool = True,
-        checkpoint: Any = None,
-        resume: bool = False,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-        verbose: int = 1,
-        callbacks: Iterable[Callable[[Iteration], Any]] | None = None,
-    ) -> None:
-        self.problem = problem
-        self.groups = groups
-        self.weights = weights
-        self.C = C
-        self.solver = solver
-        self.pace = pace
-        self.n_init = n_init
-        self.init = init
-        self.tol = tol
-        self.max_iter = max_iter
-        self.max_inner = max_inner
-        self.unknown_weight = unknown_weight
-        self.rescaling = rescaling
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.escape = escape
-        self.shift = shift
-        self.checkpoint = checkpoint
-        self.resume = resume
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callbacks = callbacks
-
-    @property
+    @property  # type: ignore[misc]
     def penalty(self) -> GroupNorm:  # type: ignore[override]
         """Ω, before it knows the groups of the data."""
         return GroupNorm(self.groups, self.weights)

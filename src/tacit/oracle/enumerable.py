@@ -53,6 +53,7 @@ class EnumerableOracle(CellSums):
     code_offsets: Array | None = None
     completes_labels = False
     rescalings: tuple[str, ...] = ("margin", "slack")
+    _precision: Any = np.dtype(np.float64)  # of scores; `exact` raises it
     block_cells = 1 << 18
     """Scores computed at a time: a table of this size stays in a core's cache until it has been searched."""
 
@@ -316,7 +317,11 @@ class EnumerableOracle(CellSums):
         return np.ascontiguousarray(table.T), np.repeat(column, np.diff(self.offsets))
 
     def exact(self) -> Self:
-        return self
+        if self._precision == np.float64:
+            return self
+        view = copy.copy(self)
+        view._precision = np.dtype(np.float64)
+        return view
 
     def hidden_unknown(self) -> Array:
         several = np.flatnonzero((np.diff(self.offsets) > 1) & (self._hidden < 0))

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_whole, number, shorten, whole_number
+from tacit.data.specs import estimator
 from tacit.runtime.archive import storable
 
 __all__ = ["Rotations", "rotations"]
@@ -42,6 +43,7 @@ def rotations(low: float, high: float, count: int, shape: tuple[int, int] | None
 
 
 @storable
+@estimator
 class Rotations(BaseEstimator):  # type: ignore[misc]
     """Turns of an image about its middle, by bilinear interpolation, black outside; channels turn together.
 
@@ -57,9 +59,8 @@ class Rotations(BaseEstimator):  # type: ignore[misc]
              [1., 3.]]]])
     """
 
-    def __init__(self, angles: tuple[float, ...], shape: tuple[int, int] | None = None) -> None:
-        self.angles = angles
-        self.shape = shape
+    angles: tuple[float, ...]
+    shape: tuple[int, int] | None = None
 
     @property
     def states(self) -> Array:

@@ -13,8 +13,9 @@ from sklearn.decomposition import PCA
 
 from tacit.data.arrays import Array, first_non_finite, is_table
 from tacit.data.labels import read_classes
-from tacit.data.parameters import even_table, one_of, shorten, whole_number
+from tacit.data.parameters import even_table, shorten
 from tacit.data.shards import Shards, read_table_shards
+from tacit.data.specs import choice, estimator, optional, parameter, whole
 from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden, read_hidden
 from tacit.problems.candidates import exact_loss
@@ -29,6 +30,7 @@ FEW_SAMPLES = 200
 """Samples below which principal components are found by a singular value decomposition."""
 
 
+@estimator
 class Transforms(ClassProblem):
     """Inputs that were turned, moved or changed in one of T known ways; ``s(y, h) = w_y·φ(x, h) + b_y``.
 
@@ -71,23 +73,14 @@ class Transforms(ClassProblem):
     hidden_losses = ("exact", "angle")
     takes_shards = True
 
-    def __init__(
-        self,
-        transforms: Any,
-        n_components: int | None = None,
-        blocks: str = "class",
-        loss: Any = "0/1",
-        classes: Any = None,
-        fit_intercept: bool = True,
-        kept: Any = None,
-        null: Any = False,
-    ) -> None:
-        super().__init__(loss, classes, fit_intercept)
-        self.transforms = transforms
-        self.n_components = n_components
-        self.blocks = blocks
-        self.kept = kept
-        self.null = null
+    transforms: Any
+    n_components: int | None = parameter(optional(whole()), default=None)
+    blocks: str = parameter(choice("class", "class and state"), default="class")
+    loss: Any = "0/1"
+    classes: Any = None
+    fit_intercept: bool = True
+    kept: Any = None
+    null: Any = False
 
     @property
     def holds_functions(self) -> bool:
@@ -96,9 +89,6 @@ class Transforms(ClassProblem):
 
     def check(self) -> None:
         super().check()
-        one_of("blocks", self.blocks, ("class", "class and state"))
-        if self.n_components is not None:
-            whole_number("n_components", self.n_components)
         null = even_table("null", self.null)
         if null.dtype != bool or (null.any() and self.kept is None):
             raise ValueError(f"null is False, or with kept= True or a boolean per class, got {shorten(self.null)}")
@@ -185,7 +175,7 @@ class Transforms(ClassProblem):
                     f"n_components={kept} principal components of {len(X)} samples of "
                     f"{math.prod(shape)} numbers; at most the smaller of the two can be kept"
                 )
-            if len(X) < FEW_SAMPLES and not _is_here(X):
+            if len(X) < FEW_SAMPLES and isinstance(X, Shards) and not X.is_here:
                 raise CapabilityError(
                     f"the principal components of {len(X)} samples are found in memory, and these are on workers; from "
                     f"{FEW_SAMPLES} samples on workers sum them up"
@@ -418,11 +408,6 @@ def _checked_view(function: Callable[[Array], Any], X: Array, t: int, first: int
     if place:
         raise ValueError(f"transformation {t} made NaN or infinity of sample {first + place[0]}")
     return view
-
-
-def _is_here(X: Any) -> bool:
-    """Whether this process can read the samples."""
-    return X.is_here if isinstance(X, Shards) else True
 
 
 def _flat(X: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
-from tacit.data.parameters import switch, whole_number
+from tacit.data.specs import estimator, parameter, switch, whole
 from tacit.oracle import TARGET, Plane, Task
 from tacit.penalties import GroupNorm, Penalty
 from tacit.runtime.archive import storable
@@ -66,6 +66,7 @@ any."""
 
 
 @storable
+@estimator
 class Bundle(Solver):
     """Proximal bundle method on the 1-slack form (Joachims, Finley & Yu 2009, algorithm 3, plus a proximal term).
 
@@ -90,9 +91,8 @@ class Bundle(Solver):
 
     takes_norms = True
 
-    def __init__(self, proximal: bool = True, drop_after: int = 5) -> None:
-        self.proximal = proximal
-        self.drop_after = drop_after
+    proximal: bool = parameter(switch, default=True)
+    drop_after: int = parameter(whole(), default=5)
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> BundleState:
         self.check()
@@ -113,10 +113,6 @@ class Bundle(Solver):
             state.min_weight = MIN_NORM_WEIGHT * steepness / max(2 * (task.trivial - state.floor), 2 * gain, 1e-300)
         state.raise_bound(state.solve_model_dual(task.penalty), task.penalty)
         return state
-
-    def check(self) -> None:
-        switch("proximal", self.proximal)
-        whole_number("drop_after", self.drop_after)
 
     def step(self, task: Task, state: BundleState) -> BundleState:
         before, state = state, copy.copy(state)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
-from tacit.data.specs import check_parameters, estimator, optional, parameter, switch, whole
+from tacit.data.specs import estimator, optional, parameter, switch, whole
 from tacit.oracle import TARGET, Plane, Task, take_code
 from tacit.oracle.capabilities import KeepsDual
 from tacit.oracle.contracts import capability
@@ -88,9 +88,6 @@ class FrankWolfe(Solver):
         if warm.w is not None:
             state.evaluate(task, warm.w)
         return state
-
-    def check(self) -> None:
-        check_parameters(self)
 
     def step(self, task: Task, state: FrankWolfeState) -> FrankWolfeState:
         state = copy.copy(state)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import is_not_negative, number, whole_number
+from tacit.data.specs import check_parameters
 from tacit.oracle import Oracle, Task, checksum
 from tacit.oracle.contracts import Need
 from tacit.penalties import Penalty
@@ -201,7 +202,8 @@ class Solver(BaseEstimator, ABC):  # type: ignore[misc]
         return state
 
     def check(self) -> None:
-        """Refuse invalid parameters."""
+        """Refuse invalid parameters: those that specs do not allow."""
+        check_parameters(self)
 
 
 def minimise(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import whole_number
+from tacit.data.specs import estimator, optional, parameter, whole
 from tacit.oracle import Oracle, Task, capability
 from tacit.oracle.capabilities import LearnsOnline
 from tacit.penalties import without_bounds
@@ -33,6 +33,7 @@ MAX_CODES = 5
 
 
 @storable
+@estimator
 class Subgradient(Solver):
     """Mini-batch subgradient descent with steps 1/t and averaging (Pegasos: Shalev-Shwartz et al. 2011).
 
@@ -60,8 +61,7 @@ class Subgradient(Solver):
     needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.exact)
     is_coarse = True
 
-    def __init__(self, batch_size: int | None = None) -> None:
-        self.batch_size = batch_size
+    batch_size: int | None = parameter(optional(whole()), default=None)
 
     def init(self, task: Task, warm: WarmStart, rng: np.random.Generator) -> SubgradientState:
         self.check()
@@ -72,10 +72,6 @@ class Subgradient(Solver):
             state.certify(task, warm.w)
             state.w, state.mean, state.trust = warm.w, warm.w, WARM_START_PASSES
         return state
-
-    def check(self) -> None:
-        if self.batch_size is not None:
-            whole_number("batch_size", self.batch_size)
 
     def step(self, task: Task, state: SubgradientState) -> SubgradientState:
         state = copy.copy(state)

@@ -8,7 +8,6 @@ O(windows·K·T·P·d), and no row of features per window is ever made.
 
 from __future__ import annotations
 
-import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,7 +16,7 @@ from sklearn.decomposition import PCA
 from tacit.data.arrays import Array, Rows, checksum, is_table, span, states_of
 from tacit.data.labels import read_classes
 from tacit.data.parameters import shorten, whole_number
-from tacit.data.specs import check_parameters, choice, estimator, optional, parameter, switch, whole
+from tacit.data.specs import choice, estimator, optional, parameter, switch, whole
 from tacit.oracle import EnumerableOracle, Example, LossTable, PairLoss, Schema
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import Reference
@@ -89,7 +88,6 @@ class Detection(ClassProblem):
 
     def check(self) -> None:
         super().check()
-        check_parameters(self)
         if callable(self.loss):
             raise TypeError("loss must be '0/1', 'overlap' or a cost matrix; Detection takes no function")
 
@@ -393,13 +391,6 @@ class WindowScores(EnumerableOracle):
     @property
     def operations(self) -> float:
         return float(self._table.shape[0]) * self.n_params
-
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
 
     def digest(self) -> str:
         return checksum(self._table, self._cells, self._plan.inner, self.offsets, *self.digest_arrays())

@@ -155,13 +155,6 @@ class ClassBlocks(EnumerableOracle):
         view._keep(table)
         return view
 
-    def exact(self) -> Self:
-        if self._precision == np.float64:
-            return self
-        view = copy.copy(self)
-        view._precision = np.dtype(np.float64)
-        return view
-
     def digest(self) -> str:
         return checksum(self._rows, self.offsets, *self.digest_arrays())
 

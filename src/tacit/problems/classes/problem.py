@@ -10,7 +10,7 @@ from sklearn.utils import ClassifierTags
 
 from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
-from tacit.data.parameters import switch
+from tacit.data.specs import estimator, switch
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
 from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import CalledLoss, class_losses, read_costs
@@ -24,13 +24,13 @@ class ClassProblem(Problem):
     min_classes = 2
     """Classes that may be listed at the least."""
 
-    def __init__(self, loss: Any = "0/1", classes: Any = None, fit_intercept: bool = True) -> None:
-        self.loss = loss
-        self.classes = classes
-        self.fit_intercept = fit_intercept
+    loss: Any
+    classes: Any
+    fit_intercept: bool
+    parameters = {"fit_intercept": switch}
 
     def check(self) -> None:
-        switch("fit_intercept", self.fit_intercept)
+        super().check()
         check_listed(self.classes, least=self.min_classes)
 
     @abstractmethod
@@ -104,10 +104,15 @@ class ClassProblem(Problem):
         return tags
 
 
+@estimator
 class TableProblem(ClassProblem):
     """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
 
     takes_shards = True
+
+    loss: Any = "0/1"
+    classes: Any = None
+    fit_intercept: bool = True
 
     @abstractmethod
     def rows(self, X: Any) -> tuple[Any, Array]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import has_length, is_whole, number, shorten, switch
+from tacit.data.parameters import has_length, is_whole, shorten
+from tacit.data.specs import between, estimator, parameter, switch
 from tacit.oracle import Example, Oracle, Problem, Schema
 from tacit.oracle.contracts import missing_methods
 from tacit.problems.per_sample.called_oracle import Bound, CalledOracle
@@ -25,6 +27,7 @@ from tacit.problems.per_sample.user_functions import (
 )
 
 
+@estimator
 class PerSample(Problem):
     """Structured prediction from functions of one sample, written in plain Python.
 
@@ -71,39 +74,22 @@ class PerSample(Problem):
 
     holds_functions = True  # so a model file cannot hold it
 
-    def __init__(
-        self,
-        joint_feature: Callable[..., Any],
-        argmax: Callable[..., Any] | None = None,
-        loss: Callable[..., Any] | None = None,
-        *,
-        augmented: Callable[..., Any] | None = None,
-        impute: Callable[..., Any] | None = None,
-        outputs: Callable[[Any], Any] | Sequence[Any] | None = None,
-        hidden_loss: Callable[..., Any] | None = None,
-        hidden: bool = False,
-        approximate: bool = False,
-        blocks: Mapping[str, tuple[int, ...]] | None = None,
-        memory: float = 2**29,
-        examples: Any = None,
-    ) -> None:
-        self.joint_feature = joint_feature
-        self.argmax = argmax
-        self.loss = loss
-        self.augmented = augmented
-        self.impute = impute
-        self.outputs = outputs
-        self.hidden_loss = hidden_loss
-        self.hidden = hidden
-        self.approximate = approximate
-        self.blocks = blocks
-        self.memory = memory
-        self.examples = examples
+    joint_feature: Callable[..., Any]
+    argmax: Callable[..., Any] | None = None
+    loss: Callable[..., Any] | None = None
+    _: KW_ONLY
+    augmented: Callable[..., Any] | None = None
+    impute: Callable[..., Any] | None = None
+    outputs: Callable[[Any], Any] | Sequence[Any] | None = None
+    hidden_loss: Callable[..., Any] | None = None
+    hidden: bool = parameter(switch, default=False)
+    approximate: bool = parameter(switch, default=False)
+    blocks: Mapping[str, tuple[int, ...]] | None = None
+    memory: float = parameter(between("a number of bytes (2**29 is half a gigabyte)", 0, math.inf), default=2**29)
+    examples: Any = None
 
     def check(self) -> None:
-        switch("hidden", self.hidden)
-        switch("approximate", self.approximate)
-        number("memory", self.memory, "a number of bytes (2**29 is half a gigabyte)", lambda room: room >= 0)
+        super().check()
         self._blocks()
         self.functions()
 
@@ -171,8 +157,7 @@ class PerSample(Problem):
                 raise TypeError(
                     f"outputs must be a function of x, or a list of all outputs, got {shorten(self.outputs)}"
                 )
-            everything = list(self.outputs)
-            given["outputs"] = _Always(everything)
+            given["outputs"] = _Always(list(self.outputs))
         else:
             given["outputs"] = self.outputs
         for name, function in given.items():
@@ -229,15 +214,7 @@ class PerSample(Problem):
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         """Functions by their names: a checkpoint compares problems, and addresses differ from run to run."""
-        defaults = {
-            "argmax": None,
-            "loss": None,
-            "hidden_loss": None,
-            "hidden": False,
-            "approximate": False,
-            "memory": 2**29,
-            "examples": None,
-        }
+        defaults = {one.name: one.default for one in fields(self)}
         params = self.get_params(deep=False)
         shown = [f"{k}={name_of(v)}" for k, v in params.items() if v is not defaults.get(k) and v != defaults.get(k)]
         return f"PerSample({', '.join(shown)})"
@@ -287,11 +264,11 @@ class PerSample(Problem):
         return self.functions().cost(0, true, y, h)
 
 
+@dataclass(repr=False)
 class _Always:
     """The same outputs for every sample."""
 
-    def __init__(self, everything: list[Any]) -> None:
-        self.everything = everything
+    everything: list[Any]
 
     def __call__(self, x: Any) -> list[Any]:
         return self.everything

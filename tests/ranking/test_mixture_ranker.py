@@ -10,7 +10,9 @@ import tacit
 from tacit.ranking import GlobalRanker, MixtureRanker, TransductiveRanker, Triplets
 from tacit.ranking.mixture import Mixture
 from tacit.ranking.mixture_ranker import with_constant
+from tacit.ranking.oracle import RankingOracle
 from tacit.ranking.ranker import read_training
+from tacit.runtime.archive import StorageError, read_archive, write_archive
 
 
 def planted(seed=0, n_queries=120, n_classes=2, per_query=10):
@@ -153,6 +155,35 @@ def test_ctrl_c_keeps_the_best_so_far(data):
         ranker = MixtureRanker(2, callbacks=[interrupt]).fit(X, y, group=group, query_features=features)
     assert ranker.status_.name == "INTERRUPTED"
     assert ranker.score(X, y, group=group, query_features=features) > 0.5
+
+
+def test_ctrl_c_within_a_convex_solve_ends_the_fit(data, fitted, monkeypatch):
+    X, y, group, features, _ = data
+    lines, calls, search = [], [], RankingOracle.augmented
+
+    def search_or_interrupt(*args, **options):
+        calls.append(len(lines))
+        if calls.count(2) == 3 and calls[-1] == 2:  # the solve after the second line is on its way
+            raise KeyboardInterrupt
+        return search(*args, **options)
+
+    monkeypatch.setattr(RankingOracle, "augmented", search_or_interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        ranker = MixtureRanker(2, n_init=2, callbacks=[lines.append]).fit(X, y, group=group, query_features=features)
+    assert ranker.status_.name == "INTERRUPTED"
+    assert [line.objective for line in ranker.history_] == [line.objective for line in fitted.history_[:2]]
+
+
+def test_a_checkpoint_of_another_shape_is_refused(data, tmp_path):
+    X, y, group, features, _ = data
+    path = tmp_path / "state"
+    MixtureRanker(2, n_init=1, checkpoint=path).fit(X, y, group=group, query_features=features)
+    header, arrays = read_archive(path, "checkpoint")
+    for name, message in (("W", "W is"), ("Z", "Z is"), ("planes", "planes hold")):
+        key = f"state.now.{name}"
+        write_archive(path, "checkpoint", header, {**arrays, key: arrays[key][:, :-1]})
+        with pytest.raises(StorageError, match=message):
+            MixtureRanker(2, n_init=1, checkpoint=path, resume=True).fit(X, y, group=group, query_features=features)
 
 
 @pytest.mark.parametrize(

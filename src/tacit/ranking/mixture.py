@@ -10,19 +10,18 @@ of the softmax's derivative and the rest. No step raises the objective.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize as minimise_smoothly
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
+from tacit.learners.descents.multistart import DescentState, Method, Numbers, Planes, Sizes
 from tacit.ranking.oracle import Training, ranking_task
 from tacit.runtime import Status
 from tacit.runtime.archive import record
-from tacit.runtime.checkpoint import stored, stored_codes, stored_number
 from tacit.solvers import Bundle, minimise
 
 GATE_STEPS = 15
@@ -82,6 +81,8 @@ class Mixture:
         task = ranking_task(self.training.oracle(shares), self.C, self.training.size)
         start = None if Z is None else Z.ravel()
         solution = minimise(task, Bundle(), tol=tol, start=start, planes=planes)
+        if solution.status is Status.INTERRUPTED:  # nobody goes on from half a solve
+            raise KeyboardInterrupt
         found = solution.w.reshape(shares.shape[1], -1)
         kept = solution.planes[-MAX_PLANES:]
         return found, kept, solution.objective + 0.5 * self.gate_penalty * float((W * W).sum())
@@ -113,121 +114,88 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Position:
-    """Where a descent is: at which start, with which weights, and the best it has seen at any start."""
+class MixtureState(DescentState):
+    """Where a start is: its gate and the best weights of classes under it. ``iteration`` counts the convex solves."""
 
-    start: int
-    iteration: int
-    W: Array
-    Z: Array
-    planes: Array
-    objective: float
-    is_done: bool
-    best: tuple[Array, Array, float]
-    history: tuple[MixtureStep, ...]
+    start: int = 0
+    W: Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    Z: Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    planes: Planes = field(default_factory=lambda: np.empty((0, 0), np.int64))
+    moved: float = 1.0
+
+    def as_result(self) -> MixtureState:
+        """The same without its planes, which only the next step needs."""
+        return replace(self, planes=self.planes[:0])
 
 
-class Descent:
-    """Descents from several starts, one after the other, as a `tacit.runtime.Process`.
+@dataclass(frozen=True)
+class MixtureDescent(Method[MixtureState]):
+    """Weights of classes under the gate of a start, then gate and weights in turn.
 
     Parameters
     ----------
     mixture : the objective
-    starts : gates to start from
+    gates : to start from
     tol, max_iter : a start ends when a step lowers the objective by less than this share of it, or after so many
     """
 
-    def __init__(self, mixture: Mixture, starts: list[Array], tol: float, max_iter: int) -> None:
-        self.mixture, self.starts = mixture, starts
-        self.tol, self.max_iter = tol, max_iter
-        self._began = time.perf_counter()
+    mixture: Mixture
+    gates: list[Array]
+    tol: float
+    max_iter: int
 
-    def begin(self, saved: Mapping[str, Any] | None = None) -> Position:
-        """The first position, or the one that a checkpoint holds."""
-        return self._enter(0, None, ()) if saved is None else self._restore(saved)
+    state: ClassVar[Any] = MixtureState
+    line_type: ClassVar[Any] = MixtureStep
 
-    def step(self, now: Position) -> Position:
-        if now.is_done:
-            return self._enter(now.start + 1, now.best, now.history)
+    @property
+    def sizes(self) -> Sizes:
+        return self.mixture.training.oracle()
+
+    def begin(self, start: int) -> MixtureState:
+        """The first state of a start, before its first solve."""
+        W, oracle = self.gates[start], self.mixture.training.oracle()
+        planes = np.empty((0, int(oracle.code_offsets[-1])), oracle.code_type)
+        return MixtureState(start=start, W=W, Z=np.zeros((len(W), oracle.n_params)), planes=planes)
+
+    def step(self, now: MixtureState) -> MixtureState:
+        if now.iteration == 0:
+            Z, planes, objective = self.mixture.fit_classes(now.W, None, None, self.tol)
+            has_gate = len(now.W) > 1  # the gate of one class does nothing
+            return replace(now, Z=Z, planes=planes, objective=objective, iteration=1, is_done=not has_gate)
         W = self.mixture.improve_gate(now.Z, now.W)
         if W is now.W:
             return replace(now, is_done=True)
         Z, planes, objective = self.mixture.fit_classes(W, now.Z, now.planes, self.tol)
         if not objective < now.objective:
             return replace(now, is_done=True)
-        moved = float((self._classes(W) != self._classes(now.W)).mean())
-        gained = now.objective - objective
-        later = now.iteration + 1
-        done = gained <= self.tol * objective or later >= self.max_iter
-        return self._at(now.start, later, W, Z, planes, objective, done, now.best, now.history, moved)
+        is_last = now.iteration == self.max_iter  # such a start ends as MAX_ITER, however little it gained
+        return replace(
+            now,
+            W=W,
+            Z=Z,
+            planes=planes,
+            objective=objective,
+            moved=float((self._classes(W) != self._classes(now.W)).mean()),
+            iteration=now.iteration + 1,
+            is_done=now.objective - objective <= self.tol * objective and not is_last,
+        )
 
-    def report(self, now: Position) -> MixtureStep:
-        return now.history[-1]
+    def line(self, now: MixtureState, seconds: float) -> MixtureStep:
+        return MixtureStep(now.start, now.iteration - 1, seconds, now.objective, now.moved)
 
-    def describe(self, now: Position) -> tuple[int, str]:
-        return len(now.history), f"start {now.start + 1} of {len(self.starts)}, objective {now.objective:.5g}"
-
-    def verdict(self, now: Position) -> Status | None:
-        if not now.is_done or now.start + 1 < len(self.starts):
-            return None
-        winner = min(now.history, key=lambda line: line.objective).start
-        last = max(line.iteration for line in now.history if line.start == winner)
-        return Status.MAX_ITER if last >= self.max_iter else Status.CONVERGED
-
-    def snapshot(self, now: Position) -> dict[str, Any]:
-        best_Z, best_W, best = now.best
-        return {
-            "start": now.start, "iteration": now.iteration, "W": now.W, "Z": now.Z, "planes": now.planes,
-            "objective": now.objective, "is_done": now.is_done, "best_Z": best_Z, "best_W": best_W, "best": best,
-            "history": np.array(now.history, dtype=np.float64).reshape(-1, len(MixtureStep._fields)),
-        }  # fmt: skip
-
-    def _enter(self, start: int, best: Any, history: tuple[MixtureStep, ...]) -> Position:
-        W = self.starts[start]
-        Z, planes, objective = self.mixture.fit_classes(W, None, None, self.tol)
-        done = len(W) == 1  # the gate of one class does nothing
-        return self._at(start, 0, W, Z, planes, objective, done, best, history, 1.0)
-
-    def _at(
-        self,
-        start: int,
-        iteration: int,
-        W: Array,
-        Z: Array,
-        planes: Array,
-        objective: float,
-        done: bool,
-        best: Any,
-        history: tuple[MixtureStep, ...],
-        moved: float,
-    ) -> Position:
-        line = MixtureStep(start, iteration, time.perf_counter() - self._began, objective, moved)
-        best = best if best is not None and best[2] <= objective else (Z, W, objective)
-        return Position(start, iteration, W, Z, planes, objective, done, best, (*history, line))
+    def check(self, state: MixtureState) -> None:
+        first = self.begin(0)
+        if state.start >= len(self.gates):
+            raise ValueError(f"start {state.start} is not one of {len(self.gates)}")
+        for name in ("W", "Z"):
+            values, shape = getattr(state, name), getattr(first, name).shape
+            if values.shape != shape:
+                raise ValueError(f"{name} is {shorten(values)}, not {shape} finite numbers")
+        if state.planes.shape[1] != first.planes.shape[1]:
+            raise ValueError(f"planes hold {state.planes.shape[1]} counts each, not {first.planes.shape[1]}")
 
     def _classes(self, W: Array) -> Array:
         return np.asarray((self.mixture.inputs @ W.T).argmax(axis=1))
-
-    def _restore(self, saved: Mapping[str, Any]) -> Position:
-        gate = self.starts[0].shape
-        weights = (gate[0], self.mixture.training.features.shape[1])
-        oracle = self.mixture.training.oracle()
-        planes = np.array(stored_codes(saved, "planes", oracle.accepts), dtype=oracle.code_type)
-        start = int(stored_number(saved, "start", 0))
-        if start >= len(self.starts):
-            raise ValueError(f"start {start} is none of {len(self.starts)}")
-        history = tuple(MixtureStep(int(s), int(i), float(t), float(f), float(m)) for s, i, t, f, m in saved["history"])
-        return Position(
-            start,
-            int(stored_number(saved, "iteration", 0)),
-            stored(saved, "W", gate),
-            stored(saved, "Z", weights),
-            planes.reshape(-1, int(oracle.code_offsets[-1])),
-            stored_number(saved, "objective", 0),
-            bool(stored_number(saved, "is_done")),
-            (stored(saved, "best_Z", weights), stored(saved, "best_W", gate), stored_number(saved, "best", 0)),
-            history,
-        )
 
 
 def softmax(scores: Array) -> Array:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array
@@ -25,10 +23,11 @@ from tacit.data.specs import (
     table,
     whole,
 )
+from tacit.learners.descents.multistart import Ended, MultiStart, run_starts, warn_unless_converged
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
-from tacit.ranking.mixture import Descent, Mixture, MixtureStep, Position, softmax, start_gates
+from tacit.ranking.mixture import Mixture, MixtureDescent, MixtureStep, softmax, start_gates
 from tacit.ranking.oracle import count_right
 from tacit.ranking.ranker import (
     Ranker,
@@ -41,7 +40,7 @@ from tacit.ranking.ranker import (
     spread,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
-from tacit.runtime import Progress, Status, run
+from tacit.runtime import Status
 from tacit.runtime.checkpoint import Checkpoint
 
 
@@ -140,21 +139,21 @@ class MixtureRanker(Ranker):
             n_classes = self.n_classes
             if isinstance(n_classes, str):
                 scores, n_classes, status = self._choose(mixture, seed)
-            starts = start_gates(mixture, int(n_classes), int(self.n_init), np.random.RandomState(seed))
-            descent = Descent(mixture, starts, float(self.tol), int(self.max_iter))
-            last, ended = self._descend(descent, seed, inputs)
+            checkpoint = self._open_checkpoint(mixture, seed, inputs)
+            ended = self._descend(mixture, int(n_classes), seed, checkpoint, self.callbacks)
         self._keep(training, y, group)
         self.query_mean_, self.query_scale_ = mean, scale
-        Z, W, self.objective_ = last.best
+        Z, W, self.objective_ = ended.state.Z, ended.state.W, ended.state.objective
         order = np.argsort(-softmax(inputs @ W.T).sum(axis=0), kind="stable")
         self.class_weights_: Array = Z[order] / self.scale_
         self.gate_: Array = W[order]
         self.n_classes_ = len(W)
         self.validation_scores_ = scores
-        self.status_: Status = status or ended
-        self.history_ = list(last.history)
-        self.n_iter_ = len(last.history)
-        self._warn_unless_converged()
+        self.status_: Status = status or ended.status
+        self.history_ = [line for start in ended.runs for line in start.history]
+        self.n_iter_ = len(self.history_)
+        if self.status_ is not Status.STOPPED:
+            warn_unless_converged(self, ended._replace(status=self.status_))
         return self
 
     def class_proba(self, X: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
@@ -182,21 +181,18 @@ class MixtureRanker(Ranker):
         asked = check_query_width(query_features, self.query_mean_)
         return with_constant((asked - self.query_mean_) / self.query_scale_)
 
-    def _descend(self, descent: Descent, seed: int, inputs: Array) -> tuple[Position, Status]:
-        checkpoint = self._open_checkpoint(descent.mixture, seed, inputs)
-        saved = checkpoint.read() if checkpoint is not None else None
-        if saved is not None and checkpoint is not None:
-            with checkpoint.restoring():
-                begun = descent.begin(saved)
-        else:
-            begun = descent.begin()
-        return run(
-            descent,
-            begun,
-            callbacks=self.callbacks or (),
-            progress=Progress(self.verbose, None),
-            checkpoint=checkpoint,
-        )
+    def _descend(
+        self,
+        mixture: Mixture,
+        n_classes: int,
+        seed: int,
+        checkpoint: Checkpoint | None = None,
+        callbacks: Iterable[Callable[[MixtureStep], Any]] | None = None,
+    ) -> Ended:
+        gates = start_gates(mixture, n_classes, int(self.n_init), np.random.RandomState(seed))
+        descent = MixtureDescent(mixture, gates, float(self.tol), int(self.max_iter))
+        starts = MultiStart(descent, lambda _, start: descent.begin(start), len(gates), descent.max_iter + 1)
+        return run_starts(self, starts, seed, checkpoint, callbacks)
 
     def _choose(self, mixture: Mixture, seed: int) -> tuple[Array, int, Status | None]:
         """Validation scores of 1, 2, … classes, and the number to take; INTERRUPTED if Ctrl-C ended the search."""
@@ -211,14 +207,11 @@ class MixtureRanker(Ranker):
         others = training.take(held)
         shares: list[Array] = []
         for n_classes in range(1, min(int(self.max_classes), kept.size) + 1):
-            gates = start_gates(part, n_classes, int(self.n_init), np.random.RandomState(seed))
-            descent = Descent(part, gates, float(self.tol), int(self.max_iter))
-            last, status = run(descent, descent.begin(), progress=Progress(self.verbose, None))
-            Z, W, _ = last.best
-            right = count_right(others, softmax(mixture.inputs[held] @ W.T) @ Z)
+            ended = self._descend(part, n_classes, seed)
+            right = count_right(others, softmax(mixture.inputs[held] @ ended.state.W.T) @ ended.state.Z)
             shares.append(right / others.triplets.per_query)
-            if status is Status.INTERRUPTED:
-                return *_fewest_as_good(shares), status
+            if ended.status is Status.INTERRUPTED:
+                return *_fewest_as_good(shares), ended.status
         return *_fewest_as_good(shares), None
 
     def _open_checkpoint(self, mixture: Mixture, seed: int, inputs: Array) -> Checkpoint | None:
@@ -229,14 +222,6 @@ class MixtureRanker(Ranker):
         data = {"relevances of triplets": mixture.training.oracle().digest(), "queries": checksum(inputs)}
         settings["seed"] = str(seed) if self.random_state is not None else "any"
         return Checkpoint(self.checkpoint, {**settings, **data}, self.resume)
-
-    def _warn_unless_converged(self) -> None:
-        advice = {
-            Status.MAX_ITER: "the best start was still descending; raise max_iter or tol",
-            Status.INTERRUPTED: "interrupted; the best ranker so far is kept, fit again (with resume=True) to go on",
-        }
-        if self.status_ in advice:
-            warnings.warn(f"MixtureRanker: {advice[self.status_]}", ConvergenceWarning, stacklevel=3)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -450,8 +450,8 @@ def run_starts(
     return Ended(record.best, runs, status if is_cut else runs.best.status, n_iterations, starts.n_starts)
 
 
-def warn_unless_converged(learner: Any, ended: Ended, stalled: str, steps: str = "iterations") -> None:
-    """Say how a fit ended that did not converge, and what to do; ``stalled`` says what a stalled one means."""
+def warn_unless_converged(learner: Any, ended: Ended, stalled: str = "", steps: str = "iterations") -> None:
+    """Say how a fit ended that did not converge, and what to do; ``stalled`` is for those that can stall."""
     in_starts = f" in {len(ended.runs)} of {ended.n_starts} starts" if ended.n_starts > 1 else ""
     last = f"objective {ended.runs.best.objective:.6g} after {ended.n_iterations} {steps}{in_starts}"
     cause, _, remedy = stalled.partition("; ")

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,7 @@ def run_options(
     return decorate
 
 
+@dataclass(eq=False)
 class CommandRun:
     """What a command gets from the shared options, and what it tells and writes through.
 
@@ -135,29 +137,19 @@ class CommandRun:
     42
     """
 
-    def __init__(
-        self,
-        command: str,
-        out: Path,
-        *,
-        seed: int = 0,
-        jobs: int | None = None,
-        force: bool = False,
-        force_given: bool = False,
-        as_json: bool = False,
-        quiet: bool = False,
-        options: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.command = command
-        self.out = out
-        self.seed = seed
-        self.jobs = jobs
-        self.force = force
-        self.force_given = force_given
-        self.as_json = as_json
-        self.quiet = quiet
+    command: str
+    out: Path
+    _: KW_ONLY
+    seed: int = 0
+    jobs: int | None = None
+    force: bool = False
+    force_given: bool = False
+    as_json: bool = False
+    quiet: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self.status = DONE
-        self._options = dict(options or {})
         self._facts: dict[str, Any] = {}
 
     @property
@@ -207,7 +199,7 @@ class CommandRun:
                 "status": self.status,
                 "tacit": __version__,
                 "command_line": self.command_line or None,
-                "options": self._options,
+                "options": dict(self.options),
                 "seed": self.seed,
                 "inputs": described,
                 "versions": {name: importlib.metadata.version(name) for name in _RECORDED},

@@ -73,8 +73,8 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
 
     width, letters = motif_problem(model).width, "".join(MEANING)
     sequences = read_sequences(X)
-    found = _starts(model.predict_hidden(X), len(sequences))
-    planted = None if truth is None else _starts(truth, len(sequences))
+    found = _read_places(model.predict_hidden(X), len(sequences))[0]
+    planted = None if truth is None else _read_places(truth, len(sequences))[0]
     longest = int(sequences.lengths.max())
     if ax is None:
         size = (max(4.0, 0.17 * longest + 0.8), 0.26 * len(sequences) + 1.1)
@@ -96,17 +96,6 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
         names.append(Line2D([], [], color=GREEN, lw=3, label="true place"))
     ax.legend(handles=names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax
-
-
-def _starts(hidden: Any, n: int) -> Array:
-    """(n,) starts, of hidden values that may have a strand each."""
-    places = np.asarray(hidden)
-    if places.shape not in ((n,), (n, 2)):
-        raise ValueError(
-            f"the places have shape {places.shape} for {n} sequences; give one start per sequence, or a start and a "
-            "strand, -1 where there is no motif"
-        )
-    return np.asarray(places.reshape(n, -1)[:, 0], dtype=np.int64)
 
 
 def hamming(models: Any, X: Any, ax: Any = None) -> Any:
@@ -178,13 +167,7 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
     array([[1, 2, 3]], dtype=uint8)
     """
     sequences = read_sequences(X)
-    places = np.asarray(hidden)
-    if places.shape not in ((len(sequences),), (len(sequences), 2)):
-        raise ValueError(
-            f"hidden has shape {places.shape} for {len(sequences)} sequences; give a start each, or a start and a "
-            "strand, -1 where there is no motif: the X of the fit goes with its hidden values"
-        )
-    start, strand = (places, np.zeros(places.size)) if places.ndim == 1 else places.T
+    start, strand = _read_places(hidden, len(sequences))
     has_one = np.flatnonzero(start >= 0)
     past = has_one[start[has_one] + width > sequences.lengths[has_one]]
     if past.size:
@@ -193,11 +176,23 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
             f"hidden[{i}] is {start[i]}, and sequence {i} has {sequences.lengths[i]} letters: no window of {width} "
             "starts there; pass the sequences that the hidden values belong to"
         )
-    first = sequences.offsets[:-1][has_one] + start[has_one].astype(np.int64)
+    first = sequences.offsets[:-1][has_one] + start[has_one]
     letters: Array = sequences.values[first[:, None] + np.arange(width)]
     is_reverse = strand[has_one] == 1
     letters[is_reverse] = COMPLEMENT[letters[is_reverse][:, ::-1]]
     return letters
+
+
+def _read_places(hidden: Any, n: int) -> tuple[Array, Array]:
+    """(n,) starts and strands, of hidden values that may have a strand each."""
+    places = np.asarray(hidden)
+    if places.shape not in ((n,), (n, 2)):
+        raise ValueError(
+            f"the places have shape {places.shape} for {n} sequences; give one start per sequence, or a start and a "
+            "strand, -1 where there is no motif: the X of the fit goes with its hidden values"
+        )
+    places = places.reshape(n, -1).astype(np.int64)
+    return places[:, 0], places[:, 1] if places.shape[1] == 2 else np.zeros(n, np.int64)
 
 
 def count_letters(letters: Array) -> Array:

@@ -96,17 +96,8 @@ def _write_sites(folder: Any, finder: Any, scanner: Any, path: Path) -> list[int
     with draft.open("w", encoding="utf-8") as sites, folder.path("sites.bed").open("w", encoding="utf-8") as bed:
         for hit in scanner.scan(checked()):
             counts[hit.motif - 1] += 1
-            place = scanner.bin_of(hit.motif, hit.score)
-            cells = (
-                hit.motif,
-                hit.name,
-                hit.start,
-                hit.end,
-                hit.strand,
-                f"{hit.score:.4f}",
-                f"{hit.p_value:.3g}",
-                place,
-            )
+            place = scanner.bin_of(hit.motif - 1, hit.score)
+            cells = (*hit[:5], f"{hit.score:.4f}", f"{hit.p_value:.3g}", place)
             sites.write("\t".join(map(str, cells)) + "\n")
             bed.write(files.sites_bed([(*hit[:6], "")], labels))
     tables = [scanner.q_table(number + 1) for number in range(len(labels))]
@@ -192,10 +183,6 @@ class Scanner:
         expected = (1 + null.size - np.searchsorted(null, edges)) / (1 + null.size) * self.n_windows
         return np.minimum.accumulate(np.minimum(expected / np.maximum(tail, 1), 1.0))
 
-    def bin_of(self, motif: int, score: float) -> int:
-        """The bin of a score in `q_table`."""
-        return self._bin(motif - 1, score)
-
     def _scan_block(self, names: list[str], shifts: list[int], sequences: Ragged) -> Iterator[Hit]:
         n_starts = np.maximum(sequences.lengths - self.width + 1, 0)
         self.n_windows += int(n_starts.sum()) * self.strands
@@ -212,7 +199,7 @@ class Scanner:
         order = np.lexsort((motif, side, place))
         for i in order[inside[order]]:
             m, value = int(motif[i]), float(score[i])
-            self._counts[m, self._bin(m, value)] += 1
+            self._counts[m, self.bin_of(m, value)] += 1
             first = int(start[i]) + shifts[owner[i]]
             written = "+-"[int(side[i])]
             yield Hit(m + 1, names[owner[i]], first, first + self.width, written, value, self._p(m, value))
@@ -254,7 +241,8 @@ class Scanner:
     def _edges(self, m: int) -> Array:
         return np.linspace(self._least[m], max(self._top[m], self._least[m] + 1e-9), BINS + 1)
 
-    def _bin(self, m: int, score: float) -> int:
+    def bin_of(self, m: int, score: float) -> int:
+        """The bin of a score of the m-th motif, from 0, in `q_table`."""
         span = max(self._top[m] - self._least[m], 1e-9)
         return int(np.clip((score - self._least[m]) / span * BINS, 0, BINS - 1))
 

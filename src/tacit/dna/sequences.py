@@ -208,7 +208,7 @@ def write_letters(sequences: Ragged) -> list[str]:
     >>> write_letters(read_sequences(["acgu", "NN"]))
     ['ACGT', 'NN']
     """
-    letters = np.frombuffer(b"ACGTRYSWKMBDHVN", np.uint8)[sequences.values].tobytes().decode("ascii")
+    letters = letters_of(sequences.values).tobytes().decode("ascii")
     return [letters[a:b] for a, b in pairwise(sequences.offsets.tolist())]
 
 
@@ -360,9 +360,7 @@ def _shuffle(values: Array, offsets: Array, draws: Array, state: int, out: Array
 class DnaText:
     """Sequences in shards: see `tacit.data.shard_folder.TextKind`."""
 
-    @staticmethod
-    def check(letters: Array, offsets: Array, X: Any) -> Array:
-        return known_codes(letters, offsets, X)
+    check = staticmethod(known_codes)
 
     @staticmethod
     def plain(letters: Array) -> Array:

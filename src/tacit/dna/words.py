@@ -175,10 +175,8 @@ def word_holders(sequences: Ragged, length: int, strands: int) -> tuple[Array, A
     usable = inside & (ids < n_words)
     ids, owner = ids[usable], owner[usable]
     if strands == 2:
-        numbers = np.arange(n_words)
-        letters = numbers[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
-        mirrored = (3 - letters[:, ::-1]) @ 4 ** np.arange(length - 1, -1, -1)
-        ids = np.minimum(numbers, mirrored)[ids]
+        kept, place = kept_words(length, strands)
+        ids = kept[place[ids]]
     holder, word = np.divmod(np.unique(owner * n_words + ids), n_words)
     return holder, word
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -201,6 +202,7 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
     )
 
 
+@dataclass(frozen=True)
 class Axes:
     """Where numbers lie in a chart of `WIDTH` × `HEIGHT` units.
 
@@ -212,20 +214,16 @@ class Axes:
     whole_x : ticks of x at whole numbers only
     """
 
-    def __init__(
-        self,
-        x_range: tuple[float, float],
-        y_range: tuple[float, float],
-        xlabel: str,
-        ylabel: str,
-        *,
-        rows: int = 0,
-        whole_x: bool = False,
-    ) -> None:
-        self.x_range, self.y_range = x_range, y_range
-        self._labels = xlabel, ylabel
-        self._top = _TOP + _LEGEND_ROW * rows
-        self._whole_x = whole_x
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    xlabel: str
+    ylabel: str
+    rows: int = 0
+    whole_x: bool = False
+
+    @property
+    def _top(self) -> int:
+        return _TOP + _LEGEND_ROW * self.rows
 
     def places(self, x: Any, y: Any) -> tuple[Array, Array]:
         """Where points are drawn; what is outside of the axes is put on their edge."""
@@ -258,11 +256,11 @@ class Axes:
             y = float(self.places(x0, tick)[1])
             parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
             parts.append(f'<text class="soft" x="{_LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-        for tick in round_numbers(x0, x1, whole=self._whole_x):
+        for tick in round_numbers(x0, x1, whole=self.whole_x):
             x = float(self.places(tick, y0)[0])
             parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
             parts.append(f'<text class="soft" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>')
-        xlabel, ylabel = (escape(label) for label in self._labels)
+        xlabel, ylabel = (escape(label) for label in (self.xlabel, self.ylabel))
         middle = (self._top + bottom) / 2
         parts += [
             f'<line class="axis" x1="{_LEFT}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',

@@ -387,13 +387,11 @@ def values_of_strings(
     row, following = np.empty(n), np.empty(n)
     for i in range(offsets.size - 1):
         total = 0.0
-        for j in range(n):
-            row[j] = initial[j]
+        row[:] = initial
         for t in range(offsets[i], offsets[i + 1]):
             s = codes[t]
             largest = 0.0
-            for j in range(n):
-                following[j] = 0.0
+            following[:] = 0.0
             if s >= 0:
                 for k in range(n):
                     weight = row[k]
@@ -403,8 +401,7 @@ def values_of_strings(
                 for j in range(n):
                     largest = max(largest, abs(following[j]))
             if largest == 0.0:
-                for j in range(n):
-                    row[j] = 0.0
+                row[:] = 0.0
                 break
             total += np.log(largest)
             inverse = 1.0 / largest
@@ -422,11 +419,9 @@ def states_along(codes: Array, initial: Array, transitions: Array, out: Array, l
     """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; rows of out are zero or have one as largest entry."""
     n = initial.size
     for t in range(codes.size + 1):
-        for j in range(n):
-            out[t, j] = 0.0
+        out[t] = 0.0
         if t == 0:
-            for j in range(n):
-                out[0, j] = initial[j]
+            out[0] = initial
         elif codes[t - 1] >= 0:
             for k in range(n):
                 weight = out[t - 1, k]

@@ -323,12 +323,10 @@ def _walk(
         level = upto
         on_path[level] = node
         if level == 0:
-            for j in range(n):
-                path[0, j] = initial[j]
+            path[0] = initial
         else:
             s = symbol[node]
-            for j in range(n):
-                path[level, j] = 0.0
+            path[level] = 0.0
             for i in range(n):
                 weight = path[level - 1, i]
                 if weight > skip:

@@ -226,8 +226,7 @@ def _follow_strings(
                 break
             weight = 0.0
             if s >= 0:
-                for j in range(n):
-                    moved[j] = 0.0
+                moved[:] = 0.0
                 for a in range(n):
                     share = state[a]
                     for j in range(n):

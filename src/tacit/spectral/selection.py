@@ -136,7 +136,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         return Model(whole.automaton(choice.rank), whole.next_symbol(choice.rank, choice.mixing), [], False)
     if recipe.refine is None:
         counts = project(whole.tree, whole.next_symbol(choice.rank, NGRAM_SHARE), choice.rank, recipe.seed)
-        return Model(_automaton(smoothed(counts, choice.strength), whole.symbols), None, [], False)
+        return Model(WeightedAutomaton(*smoothed(counts, choice.strength), whole.symbols), None, [], False)
     if trial is None:
         trial, interrupted = Trial(whole, None, choice.rank, recipe), False
         try:
@@ -149,7 +149,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
     fit = recipe.improve(whole.tree, start, steps)
     parameters = smoothed(fit.counts, choice.strength)
     mixed = of_probabilities(*parameters, whole.table, choice.mixing) if choice.mixing > 0 else None
-    return Model(_automaton(parameters, whole.symbols), mixed, [*trial.history, *fit.history], fit.interrupted)
+    return Model(WeightedAutomaton(*parameters, whole.symbols), mixed, [*trial.history, *fit.history], fit.interrupted)
 
 
 class Trial:
@@ -196,9 +196,8 @@ class Trial:
 
     def model(self, choice: Choice, interrupted: bool = False) -> Model:
         """The best model of the training part alone."""
-        return Model(
-            _automaton(smoothed(self.best[2], choice.strength), self.train.symbols), None, self.history, interrupted
-        )
+        automaton = WeightedAutomaton(*smoothed(self.best[2], choice.strength), self.train.symbols)
+        return Model(automaton, None, self.history, interrupted)
 
     def _look(self, counts: Expected, steps: int) -> None:
         """Score the held-out strings, for every strength of smoothing; without any, the last counts are the best."""
@@ -207,7 +206,7 @@ class Trial:
             return
         self.idle += 1
         for strength in STRENGTHS:
-            automaton = _automaton(smoothed(counts, strength), self.train.symbols)
+            automaton = WeightedAutomaton(*smoothed(counts, strength), self.train.symbols)
             value = self.held.mean(automaton.log_prob_of_codes(self.held.strings))
             if value > self.best[0]:
                 self.best = value, Choice(self.rank, mixing=0.0, strength=strength, steps=steps), counts
@@ -220,10 +219,6 @@ def _mix(train: Moments, held: HeldOut, rank: int, recipe: Recipe) -> tuple[floa
     values = [held.mean(row) for row in train.next_symbol(rank, NGRAM_SHARE).log_probs(held.strings, mixings)]
     place = int(np.argmax(values))
     return values[place], Choice(rank, mixing=float(mixings[place]))
-
-
-def _automaton(parameters: Parameters, symbols: Array) -> WeightedAutomaton:
-    return WeightedAutomaton(*parameters, symbols)
 
 
 def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Expected:
@@ -282,8 +277,7 @@ def _walk(
         weight = 0.0
         if level > 0:
             s = symbol[node]
-            for j in range(n):
-                path[level, j] = 0.0
+            path[level] = 0.0
             for i in range(n):
                 share = path[level - 1, i]
                 for j in range(n):
@@ -297,8 +291,7 @@ def _walk(
                 for j in range(n):
                     path[level, j] = fresh[s, j]
         else:
-            for j in range(n):
-                path[0, j] = initial[j]
+            path[0] = initial
         if row[node] >= 0:
             for j in range(n):
                 vectors[row[node], j] = path[level, j]

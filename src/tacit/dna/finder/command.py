@@ -127,7 +127,8 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, comman
 
     folder.write_text("motifs.meme", files.meme_text(finder))
     folder.write_text("motifs.jaspar", files.jaspar_text(finder))
-    folder.write_text("sites.tsv", files.sites_tsv(sites))
+    header: tuple[str, ...] = ("motif", "sequence", "start", "end", "strand", "score", "site")
+    folder.write_text("sites.tsv", files.tsv(header, sites))
     folder.write_text("sites.bed", files.sites_bed(sites, files.motif_names(finder)))
     draw_to_files()
     for number, one in enumerate(finder.motifs_):
@@ -173,25 +174,12 @@ def _predictions(finder: Any, data: Any) -> str:
 
 def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
     """What run.json says of a motif."""
-    facts = {
-        "consensus": one.consensus,
-        "width": one.width,
-        "p_value": one.p_value,
-        "is_significant": one.is_significant,
-        "sites": one.sites,
-        "in_positives": one.in_positives,
-        "in_negatives": one.in_negatives,
-        "bits": one.bits,
-        "agreement_of_starts": one.agreement,
-    }
+    told = ("consensus", "width", "p_value", "is_significant", "sites", "in_positives", "in_negatives", "bits")
+    facts: dict[str, Any] = {name: getattr(one, name) for name in told} | {"agreement_of_starts": one.agreement}
     if one.overlap is not None:
-        strand = "-" if one.overlap.is_turned else "+"
-        facts["overlap"] = {
-            "motif": one.overlap.motif,
-            "offset": one.overlap.offset,
-            "strand": strand,
-            "share": one.overlap.share,
-        }
+        found = one.overlap
+        strand = "-" if found.is_turned else "+"
+        facts["overlap"] = {"motif": found.motif, "offset": found.offset, "strand": strand, "share": found.share}
     if matches:
         best = matches[number][0]
         facts["match"] = {"name": best.name, "correlation": best.correlation, "p_value": best.p_value}

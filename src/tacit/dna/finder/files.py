@@ -146,17 +146,9 @@ def list_sites(finder: Any, data: MotifInput) -> list[tuple[Any, ...]]:
             if not is_positive[i]:
                 continue
             start, strand = int(sites.start[i, m]), int(sites.strand[i, m])
-            rows.append(
-                (
-                    number + 1,
-                    names[i],
-                    start,
-                    start + motif.width,
-                    "+-"[strand],
-                    float(value[i]),
-                    cut_site(letters[i] + finder.flank, start, motif.width, strand),
-                )
-            )
+            place = start, start + motif.width, "+-"[strand]
+            site = cut_site(letters[i] + finder.flank, start, motif.width, strand)
+            rows.append((number + 1, names[i], *place, float(value[i]), site))
     return rows
 
 
@@ -171,11 +163,6 @@ def cut_site(sequence: str, start: int, width: int, strand: int) -> str:
     return site[::-1].translate(_SWAP) if strand else site
 
 
-def sites_tsv(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Sites as a table."""
-    return tsv(("motif", "sequence", "start", "end", "strand", "score", "site"), rows)
-
-
 def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> str:
     """Sites in the BED format. Where a sequence is called ``chr1:100-200``, places are those of the chromosome.
 
@@ -186,7 +173,8 @@ def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> s
     lines = []
     for number, name, start, end, strand, score, _ in rows:
         region = _REGION.match(name)
-        chromosome, shift = (region[1], int(region[2])) if region else (_first_word(name), 0)
+        first_word = re.sub(r"[^A-Za-z0-9_.:|+-]", "_", (name.split() or ["unnamed"])[0])[:100]
+        chromosome, shift = (region[1], int(region[2])) if region else (first_word or "unnamed", 0)
         low, high = max(start + shift, 0), max(end + shift, 1)
         shown = int(np.clip(round(100 * score), 0, 1000))
         lines.append(f"{chromosome}\t{low}\t{high}\t{motif_labels[number - 1]}\t{shown}\t{strand}")
@@ -204,7 +192,3 @@ def tsv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         cells = (f"{cell:.6g}" if isinstance(cell, float) else one_line(str(cell), 1000) for cell in row)
         lines.append("\t".join(cells))
     return "\n".join(lines) + "\n"
-
-
-def _first_word(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_.:|+-]", "_", (name.split() or ["unnamed"])[0])[:100] or "unnamed"

@@ -14,35 +14,41 @@ inside a window, read backwards, where a word *ends* in it.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 
+Sequences: TypeAlias = tuple[Array, Array, Array, Array]
+"""words, pieces, starts, stops"""
+
+Triple: TypeAlias = tuple[Array, Array, Array]
+"""Numbers by word, by reverse complement and by piece; what is found per sequence; or pieces, starts, stops."""
+
+Model: TypeAlias = Triple
+"""weights, reverse, tables"""
+
+Cut: TypeAlias = tuple[Array, Array]
+"""places, shape"""
+
+Motifs: TypeAlias = tuple[Array, Array, int]
+"""tables, places, width"""
+
 
 @kernel
 def best_windows(
-    words: Array,
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    weights: Array,
-    reverse: Array,
-    tables: Array,
-    places: Array,
-    shape: Array,
-    given: Array,
-    preferred: Array,
-    work: Array,
-    background_only: Array,
-    value: Array,
-    state: Array,
+    sequences: Sequences, model: Model, cut: Cut, given: Array, preferred: Array, work: Array, found: Triple
 ) -> None:
     """The best window of every sequence and its score, and the score ``background_only`` of background alone.
 
     A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to the first state.
     ``work`` has two rows for the longest sequence and one number more.
     """
+    words, pieces, starts, stops = sequences
+    (weights, reverse, tables), (places, shape) = model, cut
+    background_only, value, state = found
     strands = tables.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
@@ -113,20 +119,10 @@ def best_windows(
 
 
 @kernel
-def score_windows(
-    words: Array,
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    weights: Array,
-    reverse: Array,
-    tables: Array,
-    places: Array,
-    shape: Array,
-    work: Array,
-    scores: Array,
-) -> None:
+def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, scores: Array) -> None:
     """``scores[1, state]`` of every window, and in ``scores[0]`` that of background alone in each sequence's first."""
+    words, pieces, starts, stops = sequences
+    (weights, reverse, tables), (places, shape) = model, cut
     strands = tables.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
@@ -155,21 +151,10 @@ def score_windows(
 
 
 @kernel
-def add_windows(
-    words: Array,
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    places: Array,
-    shape: Array,
-    labels: Array,
-    states: Array,
-    coef: Array,
-    word_sums: Array,
-    reverse_sums: Array,
-    piece_sums: Array,
-) -> None:
+def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sums_of: Triple) -> None:
     """Add ``coef[i]`` to the words outside the window of sample i, and to the pieces in it; no window at label 0."""
+    words, pieces, starts, stops = sequences
+    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -198,21 +183,11 @@ def add_windows(
 
 @kernel
 def add_moves(
-    words: Array,
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    places: Array,
-    shape: Array,
-    labels: Array,
-    states: Array,
-    coef: Array,
-    sign: float,
-    word_sums: Array,
-    reverse_sums: Array,
-    piece_sums: Array,
+    sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sign: float, sums_of: Triple
 ) -> None:
     """What a window changes in background alone, times ``sign * coef[i]``: its words go, its pieces come."""
+    words, pieces, starts, stops = sequences
+    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -233,20 +208,10 @@ def add_moves(
 
 
 @kernel
-def add_all_windows(
-    words: Array,
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    places: Array,
-    shape: Array,
-    V: Array,
-    work: Array,
-    word_sums: Array,
-    reverse_sums: Array,
-    piece_sums: Array,
-) -> None:
+def add_all_windows(sequences: Sequences, cut: Cut, V: Array, work: Array, sums_of: Triple) -> None:
     """`add_windows` for all states at once: ``V[label, state]`` is the coefficient of a cell."""
+    words, pieces, starts, stops = sequences
+    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
@@ -276,23 +241,13 @@ def add_all_windows(
 
 
 @kernel
-def best_sites(
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    tables: Array,
-    places: Array,
-    width: int,
-    given: Array,
-    preferred: Array,
-    value: Array,
-    state: Array,
-) -> None:
+def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array, value: Array, state: Array) -> None:
     """The best site of every motif in every sequence, or none; ``value`` and ``state`` are (sequences, motifs).
 
     A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to no site, else to the
     first state.
     """
+    (pieces, starts, stops), (tables, places, width) = sequences, motifs
     strands = tables.shape[1]
     for i in range(starts.size):
         first = starts[i]
@@ -355,12 +310,8 @@ def add_sites(pieces: Array, starts: Array, places: Array, states: Array, coef: 
 
 @kernel
 def sum_sites(
-    pieces: Array,
-    starts: Array,
-    stops: Array,
-    tables: Array,
-    places: Array,
-    width: int,
+    sequences: Triple,
+    motifs: Motifs,
     power: float,
     given: Array,
     coef: Array,
@@ -370,6 +321,7 @@ def sum_sites(
 ) -> None:
     """``log Σ exp(power · score)`` over the states of every motif, no site among them, and the expected pieces times
     ``coef``. A ``given`` state is the only one. ``work`` has a number per state of the longest sequence."""
+    (pieces, starts, stops), (tables, places, width) = sequences, motifs
     strands = tables.shape[1]
     for i in range(starts.size):
         first = starts[i]

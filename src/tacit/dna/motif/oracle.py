@@ -108,6 +108,7 @@ class MotifOracle(EnumerableOracle):
         self._schema = schema
         self._labels_of: Array | None = supervision.get("labels")
         self._pieces = Pieces.of(width)
+        self._tiling = self._pieces.places, self._shape
         self._keep(sequences)
         self._longest = int(sequences.lengths.max())
         states = strands * layout.count_starts(sequences.lengths)
@@ -202,27 +203,20 @@ class MotifOracle(EnumerableOracle):
         scores = np.empty((2, int(sizes.sum())))
         scores[0] = -np.inf
         at = self._at(rows)
-        kernels.score_windows(
-            *at.arrays(),
-            *self._tables(w, at),
-            self._pieces.places,
-            self._shape,
-            self._work(),
-            scores,
-        )
+        kernels.score_windows(at.arrays(), self._tables(w, at), self._tiling, self._work(), scores)
         return scores
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         at = self._at(rows)
         sums = self._zeros(at)
         V = np.ascontiguousarray(V, dtype=np.float64)
-        kernels.add_all_windows(*at.arrays(), self._pieces.places, self._shape, V, self._work(), *sums)
+        kernels.add_all_windows(at.arrays(), self._tiling, V, self._work(), sums)
         return self._fold(at, *sums)
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         at = self._at(rows)
         sums = self._zeros(at)
-        kernels.add_windows(*at.arrays(), self._pieces.places, self._shape, labels, states, coef, *sums)
+        kernels.add_windows(at.arrays(), self._tiling, labels, states, coef, sums)
         return self._fold(at, *sums)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
@@ -231,7 +225,7 @@ class MotifOracle(EnumerableOracle):
         at = self._at(rows)
         sums = self._zeros(at)
         for output, sign in ((self.split(code, rows), 1.0), (self.split(target, rows), -1.0)):
-            kernels.add_moves(*at.arrays(), self._pieces.places, self._shape, *output, coef, sign, *sums)
+            kernels.add_moves(at.arrays(), self._tiling, *output, coef, sign, sums)
         return self._fold(at, *sums)
 
     def proposals(self, most: int) -> list[Array]:
@@ -391,20 +385,10 @@ class MotifOracle(EnumerableOracle):
                 state = state if wished is None else np.where(wished >= 0, wished, state)
             return np.zeros(n), np.zeros(n), state
         free, at = np.full(n, TARGET), self._at(rows)
-        background_only, value, state = np.empty(n), np.empty(n), np.empty(n, np.int64)
-        kernels.best_windows(
-            *at.arrays(),
-            *self._tables(w, at),
-            self._pieces.places,
-            self._shape,
-            free if given is None else given,
-            free if preferred is None else preferred,
-            self._work(),
-            background_only,
-            value,
-            state,
-        )
-        return background_only, value, state
+        given, preferred = (free if states is None else states for states in (given, preferred))
+        found = np.empty(n), np.empty(n), np.empty(n, np.int64)
+        kernels.best_windows(at.arrays(), self._tables(w, at), self._tiling, given, preferred, self._work(), found)
+        return found
 
     def _tables(self, w: Array, at: Numbered) -> tuple[Array, Array, Array]:
         """The weight of every background word, of its reverse complement if that is counted too, and of every piece of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -241,7 +242,6 @@ class Motif(SequenceProblem):
         windows = [(h, s) for h in range(layout.count_starts(int(lengths.min()))) for s in (0, 1)]
         chosen = rng.choice(windows, len(X)) if self.strands == "both" else rng.choice([h for h, _ in windows], len(X))
         hidden = np.where(y == classes[1], chosen.T, -1).T
-        costs = read_costs("0/1" if self._sees_start else self.loss, classes)
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             starts = range(layout.count_starts(len(x)))
@@ -251,13 +251,9 @@ class Motif(SequenceProblem):
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             start, strand = (h, 0) if self.strands == "one" else h
-            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
-            versions = [self._feature("".join(letters), int(start), int(strand)) for letters in plain]
-            return np.asarray(np.mean(versions, axis=0))
+            return mean_feature(x, lambda letters: self._feature(letters, int(start), int(strand)))
 
-        def loss(true: Any, label: Any, h: Any) -> float:
-            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
-
+        loss = label_loss("0/1" if self._sees_start else self.loss, classes)
         return Example(X, y, hidden, outputs, joint_feature, loss)
 
     def _feature(self, x: str, start: int, strand: int) -> Array:
@@ -287,6 +283,18 @@ class Motif(SequenceProblem):
             cls(2, background=2, features="literature"),
             cls(2, background=1, strands="both", features="literature"),
         ]
+
+
+def mean_feature(x: Any, feature: Callable[[str], Array]) -> Array:
+    """The mean of Ψ over all plain sequences that the letters of ``x`` stand for."""
+    plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
+    return np.asarray(np.mean([feature("".join(letters)) for letters in plain], axis=0))
+
+
+def label_loss(loss: Any, classes: Array) -> Callable[[Any, Any, Any], float]:
+    """The cost of a label under a true one, as examples of problems give it."""
+    costs, places = read_costs(loss, classes), {label: place for place, label in enumerate(classes.tolist())}
+    return lambda true, label, h: float(costs[places[true], places[label]])
 
 
 def start_loss(starts: Array, layout: Layout) -> HiddenLoss:

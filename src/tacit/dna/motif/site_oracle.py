@@ -88,7 +88,7 @@ class SiteOracle:
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        labels = self._known_labels(rows)
+        labels = self.known_labels(rows)
         wished = None if prefer is None else self._wished(prefer, labels, rows)
         given = np.where((labels == 1)[:, None], take_rows(self._hidden, rows), 0)  # without sites nothing is searched
         score, states = self._positive(w, rows, given, wished)
@@ -112,7 +112,7 @@ class SiteOracle:
         else:
             anchor = self.score(w, target, rows)
             negative, positive = negative * (1 - anchor), positive * (1 + score - anchor)
-        is_positive = self._known_labels(rows) == 0 if rivals else positive > negative
+        is_positive = self.known_labels(rows) == 0 if rivals else positive > negative
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, positive, negative))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
@@ -178,7 +178,7 @@ class SiteOracle:
                 answers[kind] = np.logaddexp(0.0, score)
                 share = np.exp(score - answers[kind])
             else:
-                is_positive = self._known_labels(rows) == 1
+                is_positive = self.known_labels(rows) == 1
                 answers[kind] = np.where(is_positive, score, 0.0)
                 share = is_positive.astype(np.float64)
             if coef.any():
@@ -192,13 +192,13 @@ class SiteOracle:
         """The true labels, and every motif somewhere in every positive; known sites stay."""
         states = rng.integers(1, self._sizes[:, None], self._hidden.shape)
         states = np.where(self._hidden >= 0, self._hidden, states)
-        return self._join(self._known_labels(None) == 1, states, None)
+        return self._join(self.known_labels() == 1, states, None)
 
     def proposals(self, most: int) -> list[Array]:
         """Sites that look most like words which positives hold more often than negatives: start s takes the s-th word
         for its first motif, and the next words for the others."""
         layout = self._layout
-        is_positive = self._known_labels(None) == 1
+        is_positive = self.known_labels() == 1
         words = enriched_words(self._sequences, is_positive, layout.width, layout.strands, most + layout.n_motifs - 1)
         codes = []
         for first in range(max(len(words) - layout.n_motifs + 1, 0)):
@@ -327,42 +327,19 @@ class SiteOracle:
         self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
     ) -> tuple[Array, Array]:
         """The score of the positive class with the best sites, and their states."""
-        starts = take_rows(self._starts, rows)
-        value = np.empty((starts.size, self._layout.n_motifs))
-        state = np.empty(value.shape, np.int64)
         free = self._free(rows)
+        value, state = np.empty(free.shape), np.empty(free.shape, np.int64)
+        given = free if given is None else np.ascontiguousarray(given)
         kernels.best_sites(
-            self._parts.ids,
-            starts,
-            take_rows(self._stops, rows),
-            self._tables(w),
-            self._pieces.places,
-            self._layout.width,
-            free if given is None else np.ascontiguousarray(given),
-            free if preferred is None else preferred,
-            value,
-            state,
+            self._at(rows), self._motifs(w), given, free if preferred is None else preferred, value, state
         )
         return self._common(w, rows) + value.sum(axis=1), state
 
     def _sums(self, w: Array, rows: Rows, power: float, given: Array, coef: Array | None) -> tuple[Array, Array]:
         """``log Σ exp(power · score)`` of the positive class, and Σ coef · E[Ψ] under it (zeros for None)."""
-        starts = take_rows(self._starts, rows)
-        logs, sums = np.empty((starts.size, self._layout.n_motifs)), self._zeros()
-        kernels.sum_sites(
-            self._parts.ids,
-            starts,
-            take_rows(self._stops, rows),
-            self._tables(w),
-            self._pieces.places,
-            self._layout.width,
-            float(power),
-            np.ascontiguousarray(given),
-            np.zeros(starts.size) if coef is None else coef,
-            np.empty(int(self._sizes.max()) + 1),
-            logs,
-            sums,
-        )
+        logs, sums, work = np.empty(given.shape), self._zeros(), np.empty(int(self._sizes.max()) + 1)
+        weight, given = np.zeros(len(given)) if coef is None else coef, np.ascontiguousarray(given)
+        kernels.sum_sites(self._at(rows), self._motifs(w), float(power), given, weight, work, logs, sums)
         features = np.zeros(0) if coef is None else self._fold(sums, coef, rows)
         return power * self._common(w, rows) + logs.sum(axis=1), features
 
@@ -371,11 +348,14 @@ class SiteOracle:
         blocks = self._views(w)
         return np.asarray(take_rows(self._composition, rows) @ blocks["composition"] + blocks["intercept"][0])
 
-    def _tables(self, w: Array) -> Array:
+    def _at(self, rows: Rows) -> kernels.Triple:
+        return self._parts.ids, take_rows(self._starts, rows), take_rows(self._stops, rows)
+
+    def _motifs(self, w: Array) -> kernels.Motifs:
         motifs = self._views(w)["motif"]
         both = [motifs, motifs[:, ::-1, ::-1]][: self._layout.strands]  # A, C, G, T backwards are their complements
         tables = np.stack([[self._pieces.tables(strand[m]) for strand in both] for m in range(len(motifs))])
-        return self._parts.extend(tables)
+        return self._parts.extend(tables), self._pieces.places, self._layout.width
 
     def _zeros(self) -> Array:
         layout = self._layout
@@ -396,10 +376,7 @@ class SiteOracle:
     def _free(self, rows: Rows) -> Array:
         return np.full((take_rows(self._starts, rows).size, self._layout.n_motifs), -1)
 
-    def known_labels(self) -> Array:
-        return self._known_labels(None)
-
-    def _known_labels(self, rows: Rows) -> Array:
+    def known_labels(self, rows: Rows = None) -> Array:
         if self._labels is None:
             raise ValueError("these samples have no labels: bind them with y")
         return take_rows(self._labels, rows)

@@ -11,9 +11,8 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import whole_number
 from tacit.data.specs import choice, estimator, parameter, whole
 from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
-from tacit.dna.motif.problem import SequenceProblem
+from tacit.dna.motif.problem import SequenceProblem, label_loss, mean_feature
 from tacit.dna.motif.site_oracle import SiteOracle
-from tacit.dna.sequences import MEANING
 from tacit.dna.words import COMPOSITION_SCALE, count_shares
 from tacit.oracle import Example, Schema
 from tacit.oracle.losses import read_costs
@@ -110,7 +109,6 @@ class MotifSites(SequenceProblem):
         X[0] = X[0][:1] + rng.choice(list("NRy")) + X[0][2:]
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
         schema = self.schema(X, y)
-        costs = read_costs(self.loss, classes)
 
         def sites(x: Any) -> list[Any]:
             starts = range(layout.count_starts(len(x)))
@@ -128,19 +126,14 @@ class MotifSites(SequenceProblem):
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             if label == classes[0]:
                 return np.zeros(schema.n_params)
-            plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
             places = np.asarray(h).reshape(layout.n_motifs, layout.strands)
-            versions = [_feature("".join(letters), places, layout, schema) for letters in plain]
-            return np.asarray(np.mean(versions, axis=0))
-
-        def loss(true: Any, label: Any, h: Any) -> float:
-            return float(costs[classes.tolist().index(true), classes.tolist().index(label)])
+            return mean_feature(x, lambda letters: _feature(letters, places, layout, schema))
 
         chosen = [sites(x)[int(rng.integers(len(sites(x))))] for x in X for _ in range(layout.n_motifs)]
         shape = (len(X), *((layout.n_motifs,) if layout.n_motifs > 1 else ()), *((2,) if layout.strands == 2 else ()))
         hidden = np.array(chosen).reshape(shape)
         hidden[y == classes[0]] = -1
-        return Example(X, y, hidden, outputs, joint_feature, loss)
+        return Example(X, y, hidden, outputs, joint_feature, label_loss(self.loss, classes))
 
     @classmethod
     def variants(cls) -> list[Self]:

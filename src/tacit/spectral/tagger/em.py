@@ -200,8 +200,7 @@ def follow_states(
     n = initial.size
     now, after = np.empty(n), np.empty(n)
     for s in range(starts.size - 1):
-        for j in range(n):
-            now[j] = initial[j]
+        now[:] = initial
         for t in range(starts[s], starts[s + 1]):
             for j in range(n):
                 out[t, j] = now[j]
@@ -230,10 +229,7 @@ def _expect(
 ) -> float:  # fmt: skip
     """Scaled forward–backward; ``move_count`` comes without the factor ``moves``."""
     n = start.size
-    longest = 1
-    for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+    longest = max(1, np.diff(starts).max())
     forward, scale = np.empty((longest, n)), np.empty(longest)
     behind, ahead = np.empty(n), np.empty(n)
     log = 0.0
@@ -242,11 +238,9 @@ def _expect(
         for t in range(size):
             now, row = forward[t], emission[pairs[first + t]]
             if t == 0:
-                for j in range(n):
-                    now[j] = start[j]
+                now[:] = start
             else:
-                for j in range(n):
-                    now[j] = 0.0
+                now[:] = 0.0
                 for i in range(n):
                     u = forward[t - 1, i]
                     for j in range(n):
@@ -259,8 +253,7 @@ def _expect(
             log += math.log(total)
             for j in range(n):
                 now[j] /= total
-        for j in range(n):
-            behind[j] = 1.0
+        behind[:] = 1.0
         for t in range(size - 1, -1, -1):
             row = emission[pairs[first + t]]
             for j in range(n):

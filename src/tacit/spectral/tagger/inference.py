@@ -103,10 +103,7 @@ def tag_posteriors(
     the same probabilities of neighbouring tags. Returns how many tokens had to be corrected.
     """
     n, k = initial.size, place.shape[1]
-    longest = 1
-    for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+    longest = max(1, np.diff(starts).max())
     forward = np.empty((longest + 1, n))
     ahead = np.empty(n)
     behind = np.empty((k, n))  # A_x^y · (what follows), of every tag
@@ -118,13 +115,11 @@ def tag_posteriors(
     corrected = 0
     for s in range(starts.size - 1):
         first, size = starts[s], starts[s + 1] - starts[s]
-        for j in range(n):
-            forward[0, j] = initial[j]
+        forward[0] = initial
         for t in range(size):
             x = symbols[first + t]
             now, after_now = forward[t], forward[t + 1]
-            for j in range(n):
-                after_now[j] = 0.0
+            after_now[:] = 0.0
             for y in range(k):
                 c = place[x, y]
                 if c >= 0:
@@ -138,16 +133,14 @@ def tag_posteriors(
                 mass += after_now[j] * final[j]
                 size_of += abs(after_now[j] * final[j])
             if not mass > TINY * size_of:  # no state is left: go on from the average one
-                for j in range(n):
-                    after_now[j] = middle[j]
+                after_now[:] = middle
                 mass = 0.0
                 for j in range(n):
                     mass += middle[j] * final[j]
                 mass = mass if mass > 0.0 else 1.0
             for j in range(n):
                 after_now[j] /= mass
-        for j in range(n):
-            ahead[j] = final[j]
+        ahead[:] = final
         for t in range(size - 1, -1, -1):
             x = symbols[first + t]
             now = forward[t]
@@ -155,8 +148,7 @@ def tag_posteriors(
             for y in range(k):
                 c = place[x, y]
                 value[y] = 0.0
-                for i in range(n):
-                    behind[y, i] = 0.0
+                behind[y] = 0.0
                 if c < 0:
                     continue
                 for i in range(n):
@@ -184,8 +176,7 @@ def tag_posteriors(
                 before, x_before = forward[t - 1], symbols[first + t - 1]
                 for y in range(k):
                     c = place[x_before, y]
-                    for j in range(n):
-                        after[y, j] = 0.0
+                    after[y] = 0.0
                     if c >= 0:
                         for i in range(n):
                             u = before[i]
@@ -206,8 +197,7 @@ def tag_posteriors(
                 mass += middle[i] * ahead[i]
                 size_of += abs(middle[i] * ahead[i])
             if not mass > TINY * size_of:
-                for i in range(n):
-                    ahead[i] = final[i]
+                ahead[:] = final
             else:
                 for i in range(n):
                     ahead[i] /= mass
@@ -257,8 +247,7 @@ def joint_log_likelihoods(
     now, after = np.empty(n), np.empty(n)
     corrected = 0
     for s in range(starts.size - 1):
-        for j in range(n):
-            now[j] = initial[j]
+        now[:] = initial
         log = 0.0
         for t in range(starts[s], starts[s + 1]):
             own = pairs[t]
@@ -279,8 +268,7 @@ def joint_log_likelihoods(
             corrected += is_wrong
             chance = chance / total if total > 0.0 else shares[own]
             log += math.log((1 - mixing) * chance + mixing * shares[own])
-            for j in range(n):
-                after[j] = 0.0
+            after[:] = 0.0
             for i in range(n):
                 for j in range(n):
                     after[j] += now[i] * operators[own, i, j]
@@ -307,16 +295,12 @@ def conditional_log_likelihoods(
 ) -> None:  # fmt: skip
     """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with the tags' shares."""
     n, k = initial.size, place.shape[1]
-    longest = 1
-    for s in range(starts.size - 1):
-        if starts[s + 1] - starts[s] > longest:
-            longest = starts[s + 1] - starts[s]
+    longest = max(1, np.diff(starts).max())
     ahead = np.empty((longest + 1, n))
     now, after = np.empty(n), np.empty(n)
     for s in range(starts.size - 1):
         first, size = starts[s], starts[s + 1] - starts[s]
-        for i in range(n):
-            ahead[size, i] = final[i]
+        ahead[size] = final
         for t in range(size - 1, -1, -1):
             mass, weight = 0.0, 0.0
             for i in range(n):
@@ -331,8 +315,7 @@ def conditional_log_likelihoods(
             is_lost = not mass > TINY * weight
             for i in range(n):
                 ahead[t, i] = final[i] if is_lost else ahead[t, i] / mass
-        for i in range(n):
-            now[i] = initial[i]
+        now[:] = initial
         log = 0.0
         for t in range(size):
             x, own = symbols[first + t], tags[first + t]

@@ -200,8 +200,7 @@ def _follow_strings(
     state, moved = np.empty(n), np.empty(n)
     for i in range(offsets.size - 1):
         context = contexts[i]
-        for j in range(n):
-            state[j] = states[i, j]
+        state[:] = states[i]
         for t in range(offsets[i], offsets[i + 1] + (1 if ends else 0)):
             s = codes[t] if t < offsets[i + 1] else k
             if mixings.size:
@@ -241,8 +240,7 @@ def _follow_strings(
                     state[j] = fresh[s if s >= 0 else k, j]
             context = (context * (k + 1) + (s if s >= 0 else k)) % table.shape[0]
         contexts[i] = context
-        for j in range(n):
-            states[i, j] = state[j]
+        states[i] = state
 
 
 def ngram_order(n_symbols: int) -> int:

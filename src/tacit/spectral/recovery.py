@@ -227,10 +227,8 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
     framed = _pad_with_ends(strings, n_symbols)
     hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
     prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
-    rows, columns = (
-        _disjoint([text[1:] for text in prefixes], prefixes),
-        _disjoint([t[:-1] for t in suffixes], suffixes),
-    )
+    rows = _disjoint([text[1:] for text in prefixes], prefixes)
+    columns = _disjoint([text[:-1] for text in suffixes], suffixes)
     block = rows @ hankel.block @ columns.T
     least = 1 / float(len(strings) if weights is None else weights.sum())
     row_weights, column_weights = (_inverse_sqrt(np.asarray(block.sum(axis=axis)).ravel(), least) for axis in (1, 0))

@@ -34,18 +34,10 @@ class Enumeration:
         self.n = len(example.y)
         xs = [example.X[i] for i in range(self.n)]
         self.outputs = [example.outputs(x) for x in xs]
-        self.features = [
-            np.array([example.joint_feature(x, *output) for output in outputs])
-            for x, outputs in zip(xs, self.outputs, strict=True)
-        ]
-        self.losses = [
-            np.array([example.loss(true, *output) for output in outputs])
-            for true, outputs in zip(example.y, self.outputs, strict=True)
-        ]
-        self.is_true = [
-            np.array([same(label, true) for label, _ in outputs])
-            for true, outputs in zip(example.y, self.outputs, strict=True)
-        ]
+        samples = list(zip(xs, example.y, self.outputs, strict=True))
+        self.features = [np.array([example.joint_feature(x, *one) for one in outputs]) for x, _, outputs in samples]
+        self.losses = [np.array([example.loss(true, *one) for one in outputs]) for _, true, outputs in samples]
+        self.is_true = [np.array([same(label, true) for label, _ in outputs]) for _, true, outputs in samples]
 
     def target(self, i: int) -> int:
         """The place of the true output among those of sample i."""

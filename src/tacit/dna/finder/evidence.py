@@ -206,21 +206,13 @@ def match_known(shares: Array, known: Sequence[Matrix], seed: int = 0, shuffles:
     shuffled = np.stack([shares[rng.permutation(len(shares))] for _ in range(shuffles)] or [shares])
     matches = []
     for motif in known:
-        correlation, offset, strand, overlap = _best_alignment(shares[None], motif.shares)
+        correlation, *place = _best_alignment(shares[None], motif.shares)
         p = 1.0
         if shuffles:
             rivals = _best_alignment(shuffled, motif.shares)[0]
             p = (1 + int((rivals >= correlation[0] - 1e-12).sum())) / (shuffles + 1)
-        matches.append(
-            Match(
-                motif.name,
-                float(correlation[0]),
-                min(1.0, p * len(known)),
-                int(offset[0]),
-                int(strand[0]),
-                int(overlap[0]),
-            )
-        )
+        offset, strand, overlap = (int(part[0]) for part in place)
+        matches.append(Match(motif.name, float(correlation[0]), min(1.0, p * len(known)), offset, strand, overlap))
     return sorted(matches, key=lambda match: (match.p_value, -match.correlation))
 
 

@@ -91,9 +91,7 @@ def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random
     start = np.maximum(automaton.initial @ left, 0.0) + 1e-3 / n
     moves, emission = np.maximum(_signed(moves), 0.0) + 1e-3 / n, np.maximum(_signed(emission), 0.0)
     emission = emission / np.maximum(emission.sum(axis=1, keepdims=True), 1e-300) + floor
-    return PairedHMM(
-        start / start.sum(), moves / moves.sum(axis=1, keepdims=True), emission / emission.sum(axis=1, keepdims=True)
-    )
+    return _scaled(start, moves, emission)
 
 
 def _signed(rows: Array) -> Array:
@@ -124,14 +122,10 @@ def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts
     np.add.at(moves, (states[at - 1], states[at]), 1.0)
     emission = np.zeros((n_states, n_pairs))
     np.add.at(emission, (states, pairs), 1.0)
-    sharp = _normalised(start, moves, emission, smoothing, np.bincount(pairs, minlength=n_pairs))
-    average = _normalised(
-        start,
-        np.tile(moves.sum(axis=0), (n_states, 1)),
-        np.tile(emission.sum(axis=0), (n_states, 1)),
-        smoothing,
-        np.bincount(pairs, minlength=n_pairs),
-    )
+    shares = np.bincount(pairs, minlength=n_pairs)
+    sharp = _normalised(start, moves, emission, smoothing, shares)
+    means = (np.tile(part.sum(axis=0), (n_states, 1)) for part in (moves, emission))
+    average = _normalised(start, *means, smoothing, shares)
     return PairedHMM(*((1 - START_NOISE) * a + START_NOISE * b for a, b in zip(sharp, average, strict=True)))
 
 
@@ -153,8 +147,7 @@ def improve_pairs(
 
 
 def _stretched(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
-    parts = [b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)]
-    return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
+    return _scaled(*(b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)))
 
 
 class Expected(NamedTuple):
@@ -186,10 +179,12 @@ def _normalised(start: Array, moves: Array, emission: Array, smoothing: float, s
     n = start.size
     start = start + smoothing / n + 1e-300
     moves = moves + smoothing / n + 1e-300
-    emission = emission + smoothing * shares / shares.sum() + 1e-300
-    return PairedHMM(
-        start / start.sum(), moves / moves.sum(axis=1, keepdims=True), emission / emission.sum(axis=1, keepdims=True)
-    )
+    return _scaled(start, moves, emission + smoothing * shares / shares.sum() + 1e-300)
+
+
+def _scaled(*parts: Array) -> PairedHMM:
+    """Rows that sum to one."""
+    return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
 
 
 @kernel

@@ -347,12 +347,8 @@ def _add_products(
             a, a1, a2, a3 = left[before[t]], left[before[t1]], left[before[t2]], left[before[t3]]
             b, b1, b2, b3 = right[after[t]], right[after[t1]], right[after[t2]], right[after[t3]]
             for i in range(n):
-                share, share1, share2, share3 = (
-                    weight[t] * a[i],
-                    weight[t1] * a1[i],
-                    weight[t2] * a2[i],
-                    weight[t3] * a3[i],
-                )
+                share, share1 = weight[t] * a[i], weight[t1] * a1[i]
+                share2, share3 = weight[t2] * a2[i], weight[t3] * a3[i]
                 row = into[i]
                 for j in range(n):
                     row[j] += (share * b[j] + share1 * b1[j]) + (share2 * b2[j] + share3 * b3[j])

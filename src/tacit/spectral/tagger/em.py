@@ -124,8 +124,8 @@ def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts
     np.add.at(emission, (states, pairs), 1.0)
     shares = np.bincount(pairs, minlength=n_pairs)
     sharp = _normalised(start, moves, emission, smoothing, shares)
-    means = (np.tile(part.sum(axis=0), (n_states, 1)) for part in (moves, emission))
-    average = _normalised(start, *means, smoothing, shares)
+    moves, emission = (np.tile(part.sum(axis=0), (n_states, 1)) for part in (moves, emission))
+    average = _normalised(start, moves, emission, smoothing, shares)
     return PairedHMM(*((1 - START_NOISE) * a + START_NOISE * b for a, b in zip(sharp, average, strict=True)))
 
 

@@ -276,7 +276,7 @@ class ShardActor:
         self._named: dict[str, Any] = {}
         self._error = ""
         try:
-            self._table = Table([_rows_of(span) for span in spans], max_resident=most_resident())
+            self._table = Table([_cut(span, _open(span)) for span in spans], max_resident=most_resident())
         except Exception as error:  # an error here would be reported as a lost worker
             self._error = f"{type(error).__name__}: {error}"
 
@@ -391,10 +391,6 @@ def moments_of(sums: Sequence[Sequence[Span]], origin: Array) -> list[Moments]:
             rows = [_cut(span, opened[span.source.name]) for span in spans]
             found.append(sum_moments(Table(rows, max_resident=0), origin))
     return found
-
-
-def _rows_of(span: Span) -> Any:
-    return _cut(span, _open(span))
 
 
 def _open(span: Span) -> Any:

@@ -17,7 +17,7 @@ from tacit.dask.sources import Description, Source, describe, read_sources
 from tacit.data.arrays import Array, combine_crc32
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.data.shard_folder import Manifest
+from tacit.data.shard_folder import Manifest, say_kind
 from tacit.data.shards import Shards
 from tacit.data.table import Table
 from tacit.learners.learner import Learner
@@ -68,13 +68,16 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     client = _find_client(client)
     sources = read_sources(X)
     parts = client.gather(client.map(describe, sources, look=model.problem.describe_rows, pure=False))
-    found = [_described(part) for part in parts]
-    for source, part in zip(sources, found, strict=True):
-        if part[:3] != found[0][:3] or (part.boxes is None) != (found[0].boxes is None):
+    for part in parts:
+        if isinstance(part, str):
+            raise ValueError(part)
+    kinds = [(*part[:3], part.boxes is not None) for part in parts]
+    for source, kind in zip(sources, kinds, strict=True):
+        if kind != kinds[0]:
             raise ValueError(
-                f"{source.name} holds {_in_words(part)}, {sources[0].name} {_in_words(found[0])}; make them alike"
+                f"{source.name} holds {say_kind(kind)}, {sources[0].name} {say_kind(kinds[0])}; make them alike"
             )
-    shards = RemoteShards(client, sources, found)
+    shards = RemoteShards(client, sources, parts)
     try:
         return model.fit(shards, _here(y), hidden=_here(hidden), sample_weight=_here(sample_weight))  # type: ignore[no-any-return]
     finally:
@@ -116,16 +119,6 @@ def _find_client(client: Any) -> Any:
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client, got {shorten(client)}")
     return client
-
-
-def _described(part: Description | str) -> Description:
-    if isinstance(part, str):
-        raise ValueError(part)
-    return part
-
-
-def _in_words(part: Description) -> str:
-    return f"{part.kind} of {part.width} × {np.dtype(part.dtype)}{'' if part.boxes is None else ' with boxes'}"
 
 
 def _here(values: Any) -> Any:

@@ -117,7 +117,7 @@ def write_shards(folder: Path, parts: Iterable[Any], names: Iterable[str] | None
         now = kind_of(values, offsets), values.dtype.str, int(values.shape[1]), boxes is not None
         first = first or now
         if now != first:
-            raise ValueError(f"{label} holds {_in_words(now)}, the first shard {_in_words(first)}; make them alike")
+            raise ValueError(f"{label} holds {say_kind(now)}, the first shard {say_kind(first)}; make them alike")
         files = {"values": values, "offsets": offsets, "boxes": boxes}
         shard = Shard(shard_name, len(values) if offsets is None else offsets.size - 1, len(values), {})
         for name, array in files.items():
@@ -251,7 +251,8 @@ def kind_of(values: Any, offsets: Array | None) -> str:
     return "letters" if values.dtype == np.uint8 else "bags"
 
 
-def _in_words(found: tuple[str, str, int, bool]) -> str:
+def say_kind(found: tuple[str, str, int, bool]) -> str:
+    """Kind, type and width of rows, and whether they have boxes, in words."""
     kind, dtype, width, has_boxes = found
     return f"{kind} of {width} × {np.dtype(dtype)}{' with boxes' if has_boxes else ''}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -38,9 +38,6 @@ class Path(Sequence[Any]):
 
     def __getitem__(self, key: Any) -> Any:
         return self.models[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.models)
 
     @property
     def best(self) -> Any:
@@ -168,13 +165,16 @@ def fit_path(
         known = {name: None if values is None else one_each(name, values, n) for name, values in known.items()}
         check_size(X, n)
         folds = splits(cv, plain_labels(y), n)
-        scores = np.array([_fold(estimator, X, y, Cs, known, *fold, largest_first) for fold in folds]).T
+        scores = np.empty((len(folds), len(Cs))).T
+        for place, (train, test) in enumerate(folds):
+            inside = {name: None if given is None else _safe_indexing(given, train) for name, given in known.items()}
+            data, held_out = ((_safe_indexing(X, part), _safe_indexing(y, part)) for part in (train, test))
+            models = _fits(estimator, *data, Cs, inside, largest_first)
+            scores[:, place] = [model.score(*held_out) for model in models]
     return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
 
 
-def _fits(
-    estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool = False
-) -> list[Any]:
+def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool) -> list[Any]:
     given = {name: values for name, values in known.items() if values is not None}
     model = clone(estimator).set_params(warm_start=True)
     models: list[Any] = [None] * len(Cs)
@@ -184,22 +184,6 @@ def _fits(
             raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
         models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
     return models
-
-
-def _fold(
-    estimator: Learner,
-    X: Any,
-    y: Any,
-    Cs: Array,
-    known: dict[str, Any],
-    train: Array,
-    test: Array,
-    largest_first: bool = False,
-) -> list[float]:
-    inside = {name: None if values is None else _safe_indexing(values, train) for name, values in known.items()}
-    models = _fits(estimator, _safe_indexing(X, train), _safe_indexing(y, train), Cs, inside, largest_first)
-    held_out = _safe_indexing(X, test), _safe_indexing(y, test)
-    return [model.score(*held_out) for model in models]
 
 
 def _read(estimator: Any, Cs: Any) -> Array:

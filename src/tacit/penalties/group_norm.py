@@ -46,13 +46,8 @@ class GroupNorm:
     pull: float = 0.0
     centre: Array | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        return False
-
-    @property
-    def is_quadratic(self) -> bool:
-        return False
+    is_plain = False
+    is_quadratic = False
 
     @property
     def stiffness(self) -> float:

@@ -13,9 +13,26 @@ from tacit.data.parameters import is_not_negative, number, numbers, shorten
 from tacit.runtime.archive import record
 
 
+class InMetric:
+    """What penalties that are quadratic in a diagonal metric have in common."""
+
+    is_quadratic = True
+
+    @property
+    def dual_scale(self: Any) -> Any:
+        return np.sqrt(self.metric * self.stiffness)
+
+    def products(self: Any, slopes: Array, slope: Array) -> Array:
+        return np.asarray(slopes @ (slope / self.metric))
+
+    def least(self: Any, slope: Array, offset: float, floor: float) -> float:
+        w = self.primal(slope)
+        return offset + float(slope @ w) + float(self.value(w))
+
+
 @record
 @dataclass(frozen=True)
-class Quadratic:
+class Quadratic(InMetric):
     """Ω(w) = ½ wᵀMw + ½ρ (w − z)ᵀM(w − z), with a diagonal metric M, a proximal weight ρ and its centre z.
 
     The default is ½‖w‖². The second part is a proximal term, or the Lagrangian of a ball around z. A metric that is
@@ -48,16 +65,8 @@ class Quadratic:
         return is_unit and self.lower is None and (not self.pull or self.centre is None)
 
     @property
-    def is_quadratic(self) -> bool:
-        return True
-
-    @property
     def stiffness(self) -> float:
         return 1.0 + (self.pull if self.centre is not None else 0.0)
-
-    @property
-    def dual_scale(self) -> Any:
-        return np.sqrt(self.metric * self.stiffness)
 
     def value(self, w: Array) -> float:
         total = 0.5 * float(w @ (self.metric * w))
@@ -88,17 +97,10 @@ class Quadratic:
         total = self.pull + weight
         return replace(self, pull=total, centre=(self.pull * self.centre + weight * centre) / total)
 
-    def products(self, slopes: Array, slope: Array) -> Array:
-        return np.asarray(slopes @ (slope / self.metric))
-
     def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
         if self.centre is None or not self.pull:
             return offsets
         return np.asarray(offsets + self.pull / self.stiffness * (slopes @ self.centre))
-
-    def least(self, slope: Array, offset: float, floor: float) -> float:
-        w = self.primal(slope)
-        return offset + float(slope @ w) + self.value(w)
 
     def check(self, n_params: int) -> None:
         for name, values in (("metric", self.metric), ("centre", 0.0 if self.centre is None else self.centre)):
@@ -141,7 +143,7 @@ class Quadratic:
 
 @record
 @dataclass(frozen=True)
-class Prior:
+class Prior(InMetric):
     """Ω(w) = ½ (w − z)ᵀM(w − z): a pull to given weights z instead of 0, with a diagonal metric M.
 
     Where the data say nothing the weights are z, and not between z and 0 as with ``Quadratic(pull=..., centre=z)``.
@@ -162,21 +164,11 @@ class Prior:
     proximal: float = 0.0
     around: Array | None = None
 
-    @property
-    def is_plain(self) -> bool:
-        return False
-
-    @property
-    def is_quadratic(self) -> bool:
-        return True
+    is_plain = False
 
     @property
     def stiffness(self) -> float:
         return 1.0 + (self.proximal if self.around is not None else 0.0)
-
-    @property
-    def dual_scale(self) -> Any:
-        return np.sqrt(self.metric * self.stiffness)
 
     @property
     def _middle(self) -> Array:
@@ -203,15 +195,8 @@ class Prior:
         total = self.proximal + weight
         return replace(self, proximal=total, around=(self.proximal * self.around + weight * centre) / total)
 
-    def products(self, slopes: Array, slope: Array) -> Array:
-        return np.asarray(slopes @ (slope / self.metric))
-
     def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
         return np.asarray(offsets + slopes @ self._middle)
-
-    def least(self, slope: Array, offset: float, floor: float) -> float:
-        w = self.primal(slope)
-        return offset + float(slope @ w) + self.value(w)
 
     def check(self, n_params: int) -> None:
         centre = numbers("centre of the prior", self.centre, "one number for each weight")

@@ -150,15 +150,7 @@ class ChainOracle(PackedChains):
     def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(tokens, states): `tag_posterior` of every state."""
         given = self._given(rows) if is_given else None
-        nodes = np.zeros((int(self._starts(rows)[-1]), self.n_states))
-        transition, log = self._transition(w), np.empty(self._starts(rows).size - 1)
-        nothing = np.zeros((0, self.n_states, self.n_states)), np.zeros(0), np.zeros((self.n_states, self.n_states))
-        for out, tokens, part, cuts in self._blocks(rows):
-            unary = self._unary(w, part)
-            if given is not None:
-                self._clamp(unary, given[tokens])
-            forward_backward(unary, cuts, transition, log[out], nodes[tokens], *nothing)
-        return nodes
+        return self._forward_backward(w, rows, nodes=True, edges=False, given=given).nodes
 
     def expectations(
         self,
@@ -367,7 +359,9 @@ class ChainOracle(PackedChains):
                     emission += np.asarray((table.T @ nodes).T if self._sparse else nodes.T @ table)
         return log
 
-    def _forward_backward(self, w: Array, rows: Rows, nodes: bool, edges: bool) -> Marginals:
+    def _forward_backward(
+        self, w: Array, rows: Rows, *, nodes: bool, edges: bool, given: Array | None = None
+    ) -> Marginals:
         starts, k = self._starts(rows), self.n_states
         log_partition = np.empty(starts.size - 1)
         single = np.zeros((int(starts[-1]) if nodes else 0, k))
@@ -375,9 +369,10 @@ class ChainOracle(PackedChains):
         nothing = np.zeros(0), np.zeros((k, k))
         transition = self._transition(w)
         for out, tokens, part, cuts in self._blocks(rows):
-            forward_backward(
-                self._unary(w, part), cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing
-            )
+            unary = self._unary(w, part)
+            if given is not None:
+                self._clamp(unary, given[tokens])
+            forward_backward(unary, cuts, transition, log_partition[out], single[tokens], pairs[tokens], *nothing)
         return Marginals(log_partition, single, pairs)
 
 

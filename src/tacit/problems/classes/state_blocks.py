@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array, Rows, checksum
-from tacit.data.kernels import kernel
 from tacit.data.parameters import shorten
 from tacit.oracle import EnumerableOracle, Schema
-
-NO_INTERCEPT = np.zeros((0, 0))
+from tacit.problems.row_sums import add_rows
 
 
 class StateBlocks(EnumerableOracle):
@@ -65,8 +63,11 @@ class StateBlocks(EnumerableOracle):
         """Σ coef Ψ of one cell per row, ``places`` being those of its views in the table of all."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
-        intercept = parts["intercept"] if self._has_intercept else NO_INTERCEPT
-        add_views(self._rows, labels, states, places, coef, parts["weights"], intercept)
+        blocks = labels * self._states + states
+        add_rows(self._rows, blocks, places, coef, parts["weights"].reshape(-1, self._rows.shape[1]))
+        if self._has_intercept:
+            counts = np.bincount(blocks, coef, minlength=self.n_labels * self._states)
+            parts["intercept"][:] = counts.reshape(self.n_labels, -1)
         return out
 
     def existing(self, labels: Array, rows: Rows = None) -> Array | None:
@@ -131,20 +132,3 @@ class KeptStates(StateBlocks):
 
     def digest(self) -> str:
         return checksum(self._rows, self.offsets, self._there, *self.digest_arrays())
-
-
-@kernel
-def add_views(
-    table: Array, labels: Array, states: Array, places: Array, coef: Array, weights: Array, intercept: Array
-) -> None:
-    """Add ``coef[i] · table[places[i]]`` to the block of its label and state, and ``coef[i]`` to its intercept."""
-    for i in range(labels.size):
-        c = coef[i]
-        if c == 0.0:
-            continue
-        row = table[places[i]]
-        into = weights[labels[i], states[i]]
-        for j in range(row.size):
-            into[j] += c * row[j]
-        if intercept.size:
-            intercept[labels[i], states[i]] += c

@@ -184,6 +184,14 @@ def even_table(name: str, values: Any) -> Array:
         raise ValueError(f"{name} must have rows of one length, got {shorten(values)}") from error
 
 
+def as_array(values: Any) -> Array:
+    """Values as an array of whatever type; one of no shape where they make none, for who checks shapes to refuse."""
+    try:
+        return np.asarray(values)
+    except (ValueError, OverflowError):
+        return np.empty((), dtype=object)
+
+
 def switch(name: str, value: Any) -> bool:
     """A parameter that is on or off.
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.data.arrays import Array, as_csr, check_offsets, find_uneven, first_non_finite, locate, states_of
 from tacit.data.bags import column_of_frame, rows_of_arrow, rows_of_list, stack_rows
 from tacit.data.boxes import check_boxes
-from tacit.data.parameters import is_hashable, is_list, is_whole, reason, shorten
+from tacit.data.parameters import as_array, is_hashable, is_list, is_whole, reason, shorten
 
 
 class MapRows(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -373,10 +373,7 @@ def _only_key(key: tuple[Any, ...]) -> Any:
 
 
 def _as_index(key: Any, n: int) -> Array:
-    try:
-        index = np.asarray(key)
-    except ValueError:
-        index = np.empty((), dtype=object)
+    index = as_array(key)
     if index.dtype == bool:
         if index.shape != (n,):
             raise IndexError(f"a mask for {n} samples must have shape ({n},), got {index.shape}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
-from tacit.data.parameters import is_list, is_whole, shorten
+from tacit.data.parameters import as_array, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged
 
 
@@ -96,10 +96,7 @@ def read_positions(hidden: Any, shape: tuple[int, ...]) -> Array:
     >>> read_positions([2.0, None], (2,))
     array([ 2, -1])
     """
-    try:
-        given = np.asarray(hidden)
-    except ValueError:  # entries of several lengths
-        given = np.empty((), dtype=object)
+    given = as_array(hidden)
     if given.shape != shape:
         raise ValueError(f"hidden has shape {given.shape} for {shape[0]} samples; give one value each, -1 if unknown")
     if given.dtype == object or given.dtype.kind == "f":
@@ -138,10 +135,7 @@ def _mask(entry: Any, size: int, i: int, name: str) -> Array | None:
     """Which values an entry allows; None for all."""
     if _is_single(entry):
         return np.arange(size) == entry if _is_position(entry, size, i, name) and entry != -1 else None
-    try:
-        values = np.asarray(list(entry))
-    except ValueError:
-        values = np.empty(0)
+    values = as_array(list(entry))
     if values.dtype.kind == "b":
         if values.shape != (size,):
             raise ValueError(f"hidden[{i}] is a mask of {values.size} booleans, sample {i} has {size} {name}")

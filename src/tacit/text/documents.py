@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, file_path, is_whole, shorten
+from tacit.data.parameters import as_array, entries, file_path, is_whole, shorten
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,19 @@ def first_occurrence(clusters: Array) -> Array:
     return np.asarray(rank[place])
 
 
+def previous_same(keys: Array) -> Array:
+    """The place of the closest entry before with the same key, −1 where there is none.
+
+    >>> previous_same(np.array([7, 3, 7, 7]))
+    array([-1, -1,  0,  2])
+    """
+    order = np.argsort(keys, kind="stable")
+    before = np.full(keys.size, -1)
+    same = keys[order][1:] == keys[order][:-1]
+    before[order[1:][same]] = order[:-1][same]
+    return before
+
+
 def read_documents(documents: Any) -> list[Document]:
     """Check that something is a list of documents; one alone counts as a list of one."""
     if isinstance(documents, Document):
@@ -117,10 +130,7 @@ def _read_spans(mentions: Any, n_tokens: int, where: str) -> Array:
     listed = entries(f"mentions of {where}", mentions, "pairs (start, end) of tokens")
     if not listed:
         return np.zeros((0, 2), dtype=np.int64)
-    try:
-        spans = np.asarray(listed)
-    except ValueError:
-        spans = np.empty(0)
+    spans = as_array(listed)
     if spans.ndim != 2 or spans.shape[1] != 2 or spans.dtype.kind not in "iu":
         raise ValueError(f"mentions of {where} are pairs (start, end) of tokens, got {shorten(mentions)}")
     spans = spans.astype(np.int64)
@@ -141,10 +151,7 @@ def _read_spans(mentions: Any, n_tokens: int, where: str) -> Array:
 
 
 def _read_clusters(clusters: Any, n: int, where: str) -> Array:
-    try:
-        numbers = np.asarray(clusters)
-    except ValueError:
-        numbers = np.empty(())
+    numbers = as_array(clusters)
     if numbers.shape == (0,):
         numbers = numbers.astype(np.int64)
     if numbers.shape != (n,) or not all(is_whole(value) and -(2**63) <= value < 2**63 for value in numbers.tolist()):
@@ -206,7 +213,8 @@ def conll_lines(document: Document) -> Iterator[str]:
     place = 0
     for sentence in document.sentences:
         for i, token in enumerate(sentence):
-            front = f"{document.name or 'document'}\t{document.part}\t{i}\t{_one_word(token)}\t_\t"
+            word = "_".join(token.split()) or "_"
+            front = f"{document.name or 'document'}\t{document.part}\t{i}\t{word}\t_\t"
             front = front if document.lines is None else document.lines[place]
             yield front + ("|".join(brackets[place]) or document.blank)
             place += 1
@@ -223,17 +231,22 @@ class _Lines(NamedTuple):
 
 
 def _read_file(path: Path) -> Iterator[Document]:
-    where = shorten(str(path))
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
+    text, where = _read_text(path)
     found = False
     for part in _split(text.splitlines(), where):
         found = True
         yield _from_lines(part, where)
     if not found:
         raise ValueError(f"{where} holds no document: a CoNLL-2012 file has lines '#begin document (name); part 0'")
+
+
+def _read_text(path: Path) -> tuple[str, str]:
+    """The content of a file, and its name for errors."""
+    where = shorten(str(path))
+    try:
+        return path.read_text(encoding="utf-8-sig"), where
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
 
 
 def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
@@ -343,11 +356,6 @@ def _brackets(document: Document) -> list[list[str]]:
     ]
 
 
-def _one_word(token: str) -> str:
-    """A token as a column can hold it."""
-    return "_".join(token.split()) or "_"
-
-
 def read_json(path: Any) -> list[Document]:
     """The documents of a JSON file: one object, a list of objects, or one object per line.
 
@@ -363,12 +371,7 @@ def read_json(path: Any) -> list[Document]:
     >>> tale.mentions.tolist(), tale.clusters.tolist()
     ([[0, 1], [2, 4], [2, 3]], [0, 1, 0])
     """
-    source = file_path("path", path)
-    where = shorten(str(source))
-    try:
-        text = source.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
+    text, where = _read_text(file_path("path", path))
     try:
         try:
             found = json.loads(text)

@@ -115,14 +115,13 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
             ("tagged", "nothing" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
         ]
     )
-    names = ["precision", "recall", "F1"]
-    meanings = [
-        "share of right ones among those called so",
-        "share found of those that are so",
-        "harmonic mean of both",
+    columns = [
+        Column("tag"),
+        Column("words", True),
+        Column("precision", True, "share of right ones among those called so"),
+        Column("recall", True, "share found of those that are so"),
+        Column("F1", True, "harmonic mean of both"),
     ]
-    columns = [Column("tag"), Column("words", True)]
-    columns += [Column(name, True, meaning) for name, meaning in zip(names, meanings, strict=True)]
     wrong = scores.confusion.copy()
     np.fill_diagonal(wrong, 0)
     places = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]

@@ -17,8 +17,6 @@ from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.specs import check_parameters, estimator, optional, parameter, whole
 from tacit.runtime.archive import storable
 
-__all__ = ["FeatureClusters", "HashedSymbols", "RareWords", "WordFeatures"]
-
 MAX_COLUMNS = 1 << 30
 """Columns of hashed features at the most."""
 

@@ -232,16 +232,15 @@ def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any =
     a.jpg,cat,50,60,1,2,30,40.5,0.5
     <BLANKLINE>
     """
-    table = checked_table(table)
-    boxes, sizes, ranks = _checked(table, scores)
+    table, ranks = _checked(table, scores)
     head = ["file", "class", "width", "height", *CORNERS, *([] if ranks is None else ["score"])]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
     for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
-        pixels = [side if side > 0 else "" for side in sizes[i].tolist()]
+        pixels = [side if side > 0 else "" for side in table.sizes[i].tolist()]
         score = [] if ranks is None else [_short(ranks[i])]
-        writer.writerow([file, name, *pixels, *map(_short, boxes[i]), *score])
+        writer.writerow([file, name, *pixels, *map(_short, table.boxes[i]), *score])
     _write(file_path("path", path), stream.getvalue())
 
 
@@ -257,8 +256,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     ...     "<xmin>1</xmin>" in (Path(folder) / "a.xml").read_text()
     True
     """
-    table = checked_table(table)
-    boxes, sizes, ranks = _checked(table, scores)
+    table, ranks = _checked(table, scores)
     rows: dict[str, list[int]] = {}
     for i, file in enumerate(table.files):
         rows.setdefault(str(file), []).append(i)
@@ -278,7 +276,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     for name, file in names.items():
         root = ElementTree.Element("annotation")
         _add(root, "filename", file)
-        width, height = sizes[rows[file][0]].tolist()
+        width, height = table.sizes[rows[file][0]].tolist()
         if min(width, height) > 0:
             _add(_add(root, "size"), "width", width)
             _add(root[-1], "height", height)
@@ -289,7 +287,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
             if ranks is not None:
                 _add(thing, "confidence", _short(ranks[i]))
             corners = _add(thing, "bndbox")
-            for corner, value in zip(CORNERS, boxes[i] + [1, 1, 0, 0], strict=True):
+            for corner, value in zip(CORNERS, table.boxes[i] + [1, 1, 0, 0], strict=True):
                 _add(corners, corner, _short(value))
         ElementTree.indent(root)
         _write(place / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
@@ -305,16 +303,15 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     ...     json.loads((Path(folder) / "found.json").read_text())["annotations"][0]["bbox"]
     [1.0, 2.0, 30.0, 40.0]
     """
-    table = checked_table(table)
-    boxes, sizes, ranks = _checked(table, scores)
+    table, ranks = _checked(table, scores)
     images: dict[str, dict[str, Any]] = {}
     kinds = {str(name): k for k, name in enumerate(np.unique(table.y).tolist(), start=1)}
     notes = []
     for i, (file, name) in enumerate(zip(table.files, table.y, strict=True)):
         image = images.setdefault(str(file), {"id": len(images) + 1, "file_name": str(file)})
-        if sizes[i].min() > 0:
-            image["width"], image["height"] = sizes[i].tolist()
-        left, top, right, bottom = boxes[i].tolist()
+        if table.sizes[i].min() > 0:
+            image["width"], image["height"] = table.sizes[i].tolist()
+        left, top, right, bottom = table.boxes[i].tolist()
         note = {"id": i + 1, "image_id": image["id"], "category_id": kinds[str(name)], "iscrowd": 0}
         note |= {"bbox": [left, top, right - left, bottom - top], "area": (right - left) * (bottom - top)}
         notes.append(note if ranks is None else note | {"score": float(ranks[i])})
@@ -323,9 +320,10 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     _write(file_path("path", path), json.dumps(content, indent=1) + "\n")
 
 
-def _checked(table: BoxTable, scores: Any) -> tuple[Array, Array, Array | None]:
-    """Boxes, sizes and scores of one length, boxes with an area."""
-    n, boxes, sizes = len(table.files), table.boxes, table.sizes
+def _checked(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
+    """A table of boxes with an area, and scores of its length."""
+    table = checked_table(table)
+    n, boxes = len(table.files), table.boxes
     ranks = None if scores is None else numbers("scores", scores, "one number per box")
     if ranks is not None and (ranks.shape != (n,) or not np.isfinite(ranks).all()):
         raise ValueError(f"scores has shape {ranks.shape} for {n} files, not {(n,)} finite numbers")
@@ -334,7 +332,7 @@ def _checked(table: BoxTable, scores: Any) -> tuple[Array, Array, Array | None]:
         i = int(np.argmin(good))
         name = named(str(table.files[i]))
         raise ValueError(f"the box of {name} is {boxes[i].tolist()}; leave out rows without a box")
-    return boxes, sizes, ranks
+    return table, ranks
 
 
 def _write(place: Path, text: str) -> None:

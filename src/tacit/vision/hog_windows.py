@@ -4,6 +4,7 @@ Files need the extra ``vision``."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -89,17 +90,12 @@ def windows(
             return _describe(source, setting, name)
         pixels = read_image(source, max_pixels)
         about = f"{KIND}{setting}{pixels.shape}{pixels.dtype}"
-        return _Described(
-            **read_cached(
-                folder,
-                "windows",
-                about,
-                pixels,
-                name,
-                lambda: _describe(pixels, setting, name)._asdict(),
-                lambda arrays: _check_cached(arrays, cells),
-            )
-        )
+
+        def make() -> dict[str, Array]:
+            return _describe(pixels, setting, name)._asdict()
+
+        check = functools.partial(_check_cached, cells=cells)
+        return _Described(**read_cached(folder, "windows", about, pixels, name, make, check))
 
     parts = list(describe_images(images, describe, "images described", verbose=verbose))
     offsets = np.cumsum([0] + [len(part.boxes) for part in parts])

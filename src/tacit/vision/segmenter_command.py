@@ -79,7 +79,8 @@ def segment(
         completed = keep_known(data, app.complete(graphs, y, data.boxes))
         files, masks = (data.files, completed) if others is None else (others, app.predict(others))
         for file, mask in zip(files, masks, strict=True):
-            write_mask(out.path(f"masks/{file.stem}.png"), mask)
+            picture = pillow().fromarray(np.where(mask, 255, 0).astype(np.uint8))
+            picture.save(out.path(f"masks/{file.stem}.png"), format="PNG")
         app.save(out.path("model.tacit"))
         out.write_text("report.html", render(segment_page(app, data, graphs, completed, files, masks)))
         n_masks = sum(mask is not None for mask in data.masks)
@@ -160,11 +161,6 @@ def keep_known(data: LabelledImages, masks: Sequence[Array]) -> list[Array]:
             mask = mask & pixels_inside(mask.shape, box)
         kept.append(mask if drawn is None else drawn)
     return kept
-
-
-def write_mask(path: Path, mask: Array) -> None:
-    """Write a mask as PNG, the object 255 and all else 0."""
-    pillow().fromarray(np.where(mask, 255, 0).astype(np.uint8)).save(path, format="PNG")
 
 
 def read_mask(path: Path, max_pixels: int = MAX_PIXELS) -> Array:

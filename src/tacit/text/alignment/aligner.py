@@ -16,7 +16,7 @@ from tacit.learners import LatentSVM
 from tacit.learners.application import Application
 from tacit.problems import Alignment
 from tacit.runtime import Status
-from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_sentences
+from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_both
 from tacit.text.alignment.links import AlignmentScores, Links, alignment_scores, check_links
 from tacit.text.alignment.word_pairs import NAMES, WordPairs
 
@@ -97,7 +97,7 @@ class WordAligner(Application):
         gold : per sentence pair its `tacit.Links`, or None where they are unknown
         """
         self.check_parameters()
-        sources, targets = read_sentences(source, "source"), read_sentences(target, "target")
+        sources, targets = read_both(source, target)
         links = _read_gold(gold, sources, targets)
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         if len(used) < LEAST_PAIRS:
@@ -127,9 +127,7 @@ class WordAligner(Application):
     def predict(self, source: Any, target: Any) -> Ragged:
         """The links of new sentence pairs, pairs of positions from 0."""
         check_is_fitted(self)
-        sources, targets = read_sentences(source, "source"), read_sentences(target, "target")
-        if len(sources) != len(targets):
-            raise ValueError(f"{len(sources)} source and {len(targets)} target sentences; give as many of each")
+        sources, targets = read_both(source, target)
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
         counts = np.zeros(len(sources), dtype=np.int64)
         if not used:
@@ -206,8 +204,6 @@ class WordAligner(Application):
 
 
 def _read_gold(gold: Any, source: list[list[str]], target: list[list[str]]) -> list[Links | None]:
-    if len(source) != len(target):
-        raise ValueError(f"{len(source)} source and {len(target)} target sentences; give as many of each")
     if gold is None:
         return [None] * len(source)
     meaning = f"Links or None for each of {len(source)} sentence pairs"
@@ -215,6 +211,4 @@ def _read_gold(gold: Any, source: list[list[str]], target: list[list[str]]) -> l
     if not all(entry is None or isinstance(entry, Links) for entry in links):
         raise ValueError(f"gold must be {meaning}, got {shorten(gold)}")
     check_links([Links([]) if entry is None else entry for entry in links], source, target)
-    if not any(entry is not None for entry in links):
-        return [None] * len(source)
     return links

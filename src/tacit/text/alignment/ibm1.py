@@ -64,7 +64,8 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         sources, targets = read_pairs_of_sentences(source, target)
         cells = lay_out(sources, targets, self.source_types_, self.target_types_)
-        return cells.matrices(self.posterior(cells, self.table_))
+        parts = np.split(self.posterior(cells, self.table_), cells.bases[1:-1])
+        return [own.reshape(shape) for own, shape in zip(parts, cells.shapes.tolist(), strict=True)]
 
     def align(self, source: Any, target: Any) -> list[Array]:
         """(links, 2) per sentence pair: every target word with the source word that most likely produced it."""
@@ -184,13 +185,6 @@ class Cells(NamedTuple):
         lengths = self.shapes[self.owner]
         return np.asarray(np.abs((self.i + 0.5) / lengths[:, 0] - (self.j + 0.5) / lengths[:, 1]))
 
-    def matrices(self, values: Array) -> list[Array]:
-        """One (I, J) table per sentence pair, from one number (or row) per word pair."""
-        return [
-            values[first:last].reshape(*shape, *values.shape[1:])
-            for first, last, shape in zip(self.bases[:-1], self.bases[1:], self.shapes.tolist(), strict=True)
-        ]
-
 
 def read_sentences(sentences: Any, name: str = "source") -> list[list[str]]:
     """Lists of words, from lists of words or from lines of words between spaces.
@@ -211,11 +205,17 @@ def read_sentences(sentences: Any, name: str = "source") -> list[list[str]]:
     return found
 
 
-def read_pairs_of_sentences(source: Any, target: Any) -> tuple[list[list[str]], list[list[str]]]:
-    """Two lists of sentences of equal length, none of them empty."""
+def read_both(source: Any, target: Any) -> tuple[list[list[str]], list[list[str]]]:
+    """Two lists of sentences of equal length, some of which may be empty."""
     sources, targets = read_sentences(source, "source"), read_sentences(target, "target")
     if len(sources) != len(targets):
         raise ValueError(f"{len(sources)} source and {len(targets)} target sentences; give as many of each")
+    return sources, targets
+
+
+def read_pairs_of_sentences(source: Any, target: Any) -> tuple[list[list[str]], list[list[str]]]:
+    """Two lists of sentences of equal length, none of them empty."""
+    sources, targets = read_both(source, target)
     if not sources:
         raise ValueError("no sentences: there is nothing to align")
     for name, sentences in (("source", sources), ("target", targets)):

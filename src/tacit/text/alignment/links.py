@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import is_list, one_of, shorten, whole_number
+from tacit.data.parameters import as_array, is_list, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
 
 MAX_WORDS = 10_000
@@ -59,15 +59,10 @@ def read_pairs(pairs: Any) -> Array:
     array([[0, 2],
            [1, 0]])
     """
-    listed = pairs
-    if isinstance(pairs, set | frozenset):
-        listed = sorted(pairs)
+    listed = sorted(pairs) if isinstance(pairs, set | frozenset) else pairs
     if isinstance(listed, str | bytes | dict) or not is_list(listed):
         raise ValueError(f"links are pairs (source position, target position), got {shorten(pairs)}")
-    try:
-        table = np.asarray(listed)
-    except (ValueError, OverflowError):
-        table = np.empty(1)
+    table = as_array(listed)
     if table.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":

@@ -78,7 +78,8 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     resolver.check_parameters()
     with run.writing(*train, *predict) as folder:
         texts = read_conll(train)
-        asked = {path.name: [_without_numbers(text) for text in read_conll(path)] for path in predict}
+        # what a file to predict says of clusters is never used
+        asked = {path.name: [text.with_clusters(None) for text in read_conll(path)] for path in predict}
         run.note(f"{len(texts)} documents to learn from")
         resolver.fit(texts)
         run.note_status(resolver.status_)
@@ -89,7 +90,13 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
             write_conll(folder.path(name), found[name])
         resolver.save(folder.path(MODEL))
         resolved = [text for parts in found.values() for text in parts]
-        told = _told(texts, resolved, learner)
+        told = {
+            "training documents": len(texts),
+            "training mentions": sum(map(len, texts)),
+            "documents resolved": len(resolved),
+            "mentions resolved": sum(map(len, resolved)),
+            "learner": learner,
+        }
         folder.write_text(REPORT, render(coreference_page(resolver, resolved, told)))
         run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in told.items()})
     if resolver.held_out_:
@@ -107,21 +114,6 @@ def _check_names(predict: tuple[Path, ...]) -> None:
         if path.name in (MODEL, REPORT, RECORD):
             raise ValueError(f"{path}: the output folder has a file {path.name} of its own; rename the input")
         seen[path.name] = path
-
-
-def _without_numbers(text: Any) -> Any:
-    """The text and its mentions alone: what a file to predict says of clusters is never used."""
-    return text.with_clusters(None)
-
-
-def _told(texts: list[Any], resolved: list[Any], learner: str) -> dict[str, Any]:
-    return {
-        "training documents": len(texts),
-        "training mentions": sum(map(len, texts)),
-        "documents resolved": len(resolved),
-        "mentions resolved": sum(map(len, resolved)),
-        "learner": learner,
-    }
 
 
 MAX_SHOWN = 10

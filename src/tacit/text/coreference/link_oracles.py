@@ -12,9 +12,7 @@ from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import one_coef_each
 from tacit.oracle.sharing import Batch, join_arrays
 from tacit.text.coreference import kernels
-from tacit.text.coreference.oracle import RIGHT, LinkOracle, Packed, document_of, owners
-
-NOTHING = np.zeros(0, dtype=np.int64)
+from tacit.text.coreference.oracle import NOTHING, RIGHT, LinkOracle, Packed, document_of, owners
 
 
 class LeftOracle(LinkOracle):
@@ -145,9 +143,7 @@ class LeftOracle(LinkOracle):
             )
         return slots.astype(self._code_type)
 
-    def _read_known(self, links: Array | None) -> Array:
-        if links is None or not (links >= 0).any():
-            return NOTHING
+    def _read_known(self, links: Array) -> Array:
         slots = np.where(links >= 0, self._code(np.where(links < 0, self._own(None), links), None), -1)
         chosen = self.packed.starts[:-1] + np.maximum(slots, 0)
         wrong = np.flatnonzero((slots >= 0) & (self.kind[chosen] != 0))
@@ -214,9 +210,7 @@ class ForestOracle(LinkOracle):
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         later, slots = self._chosen(code, rows)
-        value = np.empty(self.documents(rows).size)
-        ones = np.ones(value.size)
-        return np.asarray(self._sum(later, slots, rows, self._row_scores(w, later, slots, rows), ones))
+        return np.add.reduceat(self._row_scores(w, later, slots), self._starts(rows)[:-1])
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         self._clusters()
@@ -278,7 +272,7 @@ class ForestOracle(LinkOracle):
             raise ValueError(f"mention {m} of document {i} cannot link to {parents[wrong[0]]}: it is no candidate")
         return first + later, np.where(own == parents, 0, slots)
 
-    def _row_scores(self, w: Array, later: Array, slots: Array, rows: Rows) -> Array:
+    def _row_scores(self, w: Array, later: Array, slots: Array) -> Array:
         """The worth of chosen links."""
         value = np.zeros((2, later.size))
         places, offsets = np.arange(later.size), np.arange(later.size + 1)
@@ -287,9 +281,6 @@ class ForestOracle(LinkOracle):
                 places, offsets, self.packed.starts[later], self.packed.table, self.base, self.padded(w), chosen, out
             )
         return np.where(slots > 0, value[0] - value[1], 0.0)
-
-    def _sum(self, later: Array, slots: Array, rows: Rows, values: Array, coef: Array) -> Array:
-        return np.add.reduceat(values, self._starts(rows)[:-1]) * coef
 
     def _agrees(self, parents: Array, rows: Rows) -> Array:
         """Which documents have links that make their true clusters."""
@@ -315,9 +306,7 @@ class ForestOracle(LinkOracle):
         self._chosen(parents, rows)
         return parents.astype(self._code_type)
 
-    def _read_known(self, links: Array | None) -> Array:
-        if links is None or not (links >= 0).any():
-            return np.zeros(0, dtype=np.int64)
+    def _read_known(self, links: Array) -> Array:
         known = np.add.reduceat(links >= 0, self.offsets[:-1])
         partly = np.flatnonzero((known > 0) & (known < np.diff(self.offsets)))
         if partly.size:

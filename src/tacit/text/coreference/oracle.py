@@ -9,13 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tacit.data.arrays import Array, Rows, checksum, locate, span
-from tacit.data.parameters import is_list, is_whole, numbers, shorten
+from tacit.data.parameters import as_array, is_list, is_whole, numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Schema
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.coreference.kernels import find_slots, number_clusters
 from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs
-from tacit.text.documents import first_occurrence
+from tacit.text.documents import first_occurrence, previous_same
+
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class LinkOracle(PartsOracle):
@@ -47,11 +49,12 @@ class LinkOracle(PartsOracle):
         )
         self.costs = tuple(float(cost) for cost in costs)
         self.kind = np.zeros(len(packed.table), np.uint8) if clusters is None else kinds_of(packed, clusters)
-        self._known_links = self._read_known(links)
+        is_known = links is not None and bool((links >= 0).any())
+        self._known_links = self._read_known(links) if is_known else NOTHING
 
     @abstractmethod
-    def _read_known(self, links: Array | None) -> Array:
-        """The code of what is known, −1 elsewhere; empty where nothing is."""
+    def _read_known(self, links: Any) -> Array:
+        """The code of links of which some are known, −1 elsewhere."""
 
     @abstractmethod
     def _parents(self, code: Array, rows: Rows) -> Array:
@@ -86,11 +89,9 @@ class LinkOracle(PartsOracle):
 
     def with_hidden(self, hidden: Array | None) -> Self:
         """The same documents, their links given by a code; those that are known already stay."""
-        return (
-            self
-            if hidden is None
-            else self._changed(_known_links=self._with_known(self._read(hidden)).astype(np.int64))
-        )
+        if hidden is None:
+            return self
+        return self._changed(_known_links=self._with_known(self._read(hidden)).astype(np.int64))
 
     def with_loss(self, losses: Any) -> Self:
         """The same documents under other costs: of a missed link, a wrong one, and a link on a first mention."""
@@ -339,11 +340,7 @@ def closest_before(clusters: Array, offsets: Array) -> Array:
     array([-1, -1,  0, -1, -1])
     """
     document = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-    order = np.lexsort((np.arange(clusters.size), clusters, document))
-    same = (np.diff(clusters[order]) == 0) & (np.diff(document[order]) == 0)
-    before = np.full(clusters.size, -1)
-    before[order[1:][same]] = order[:-1][same]
-    return before
+    return previous_same(document * (clusters.max(initial=0) + 1) + clusters)
 
 
 def read_clusters(y: Any, offsets: Array) -> Array:
@@ -378,10 +375,7 @@ def _per_document(values: Any, offsets: Array, name: str, what: str) -> list[Arr
         raise ValueError(f"X has {sizes.size} documents, {name} has {len(listed)}; give the {what} of each")
     parts = []
     for i, entry in enumerate(listed):
-        try:
-            part = np.asarray(entry)
-        except ValueError:
-            part = np.empty(())
+        part = as_array(entry)
         if part.dtype.kind == "f" and part.size and np.isfinite(part).all() and (part == part // 1).all():
             part = part.astype(np.int64)
         if part.shape != (sizes[i],) or part.dtype.kind not in "iu":

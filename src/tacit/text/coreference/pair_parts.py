@@ -9,7 +9,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.text.coreference import lexicon
 from tacit.text.coreference.mentions import FORMS, GENDERS, N_PRONOUNS, NUMBERS, ROLES, TYPES, describe, number_of_word
-from tacit.text.documents import Document
+from tacit.text.documents import Document, previous_same
 
 MATCHES = ("none", "part", "head", "core", "without article", "exact")
 NESTINGS = ("apart", "earlier holds later", "later holds earlier", "overlap", "same span")
@@ -59,11 +59,11 @@ class PairParts:
         self.gender = np.where(m.gender == 0, m.company, m.gender)
         self.coarse = np.where(is_pronoun, m.kind, np.where(is_name, N_PRONOUNS, N_PRONOUNS + 1))
         self.word = np.where(is_pronoun, m.word, m.kind)
-        self.previous_head, self.previous_coarse = _previous(m.head), _previous(self.coarse)
+        self.previous_head, self.previous_coarse = previous_same(m.head), previous_same(self.coarse)
         self.heads_before, self.heads = _counts(m.head)
         self.cores = _Cores(np.where(is_pronoun, 0, m.core), m.words)
         self.best_match, self.best_gap = self._best_matches()
-        self.nested = _is_nested(m.start, m.end)
+        self.nested = _is_nested(m.end)
         self.compatible_before = self._compatible_counts(np.ones(m.kind.size, dtype=bool))
         self.rivals_before = self._compatible_counts(~is_pronoun)
         self.subjects_before = self._compatible_counts(m.role == ROLES.index("subject"))
@@ -159,9 +159,9 @@ class PairParts:
         return np.asarray(np.searchsorted(COUNT_CUTS, counts[row, j] - counts[row, i + 1], "right"))
 
     def _match(self, j: Array, i: Array) -> Array:
-        m = self.mentions
+        m, place = self.mentions, self.cores.place
         same_word = (m.kind[j] < N_PRONOUNS) == (m.kind[i] < N_PRONOUNS)
-        level = self.cores.share_a_word(j, i).astype(np.int64)
+        level = self.cores.shared[place[j], place[i]].astype(np.int64)
         level = np.where((m.head[j] == m.head[i]) & (level < 2), 2, level)
         level = np.where((m.core[j] == m.core[i]) & (level < 3), 3, level)
         level = np.where((m.bare[j] == m.bare[i]) & (level < 4), 4, level)
@@ -174,7 +174,7 @@ class PairParts:
         places = np.arange(m.kind.size)
         best, gap = self.cores.share_with_earlier().astype(np.int64), np.zeros(places.size, dtype=np.int64)
         for level, keys in ((2, m.head), (3, m.core), (4, m.bare), (5, m.full)):
-            before = _previous(keys)
+            before = previous_same(keys)
             best = np.where(before >= 0, level, best)
             gap = np.where(before >= 0, places - before, gap)
         return best, gap
@@ -226,8 +226,8 @@ class PairParts:
         return np.where((a == 0) & (b == 0), 0, np.where(a == b, 1, np.where((a == 0) | (b == 0), 2, 3)))
 
     def _modifiers(self, j: Array, i: Array) -> Array:
-        m = self.mentions
-        relation = self.cores.compare(j, i).astype(np.int64)
+        m, place = self.mentions, self.cores.place
+        relation = self.cores.relation[place[j], place[i]].astype(np.int64)
         return np.where((m.head[i] == m.head[j]) & (m.kind[i] >= N_PRONOUNS) & (m.kind[j] >= N_PRONOUNS), relation, 4)
 
 
@@ -258,18 +258,11 @@ class _Cores:
                     if sets[a] != sets[b]:
                         self.relation[a, b] = 1 if sets[b] > sets[a] else 2 if sets[a] > sets[b] else 3
 
-    def share_a_word(self, j: Array, i: Array) -> Array:
-        return np.asarray(self.shared[self.place[j], self.place[i]])
-
     def share_with_earlier(self) -> Array:
         """Whether any earlier mention shares a word of the core."""
         n = self.place.size
         earliest = np.where(self.shared, self.first, n).min(axis=1, initial=n)
         return np.asarray(earliest[self.place] < np.arange(n))
-
-    def compare(self, j: Array, i: Array) -> Array:
-        """How the words of two cores differ, an index into `MODIFIERS`."""
-        return np.asarray(self.relation[self.place[j], self.place[i]])
 
 
 def _is(holds: Array) -> Part:
@@ -282,15 +275,6 @@ def _cumulate(flags: Array) -> Array:
     return np.pad(np.cumsum(flags, axis=1, dtype=np.int64), ((0, 0), (1, 0)))
 
 
-def _previous(keys: Array) -> Array:
-    """The closest mention before with the same key, −1 where there is none."""
-    order = np.lexsort((np.arange(keys.size), keys))
-    before = np.full(keys.size, -1)
-    same = keys[order][1:] == keys[order][:-1]
-    before[order[1:][same]] = order[:-1][same]
-    return before
-
-
 def _counts(keys: Array) -> tuple[Array, Array]:
     """How many mentions before have the same key, and how many have it in all."""
     _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
@@ -300,7 +284,7 @@ def _counts(keys: Array) -> tuple[Array, Array]:
     return before, np.asarray(counts[place])
 
 
-def _is_nested(start: Array, end: Array) -> Array:
+def _is_nested(end: Array) -> Array:
     """Whether a mention lies inside of one before it."""
     reach = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if end.size else end
     return np.asarray(reach >= end)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tacit.data.arrays import Array, locate
-from tacit.data.parameters import shorten, switch, whole_number
+from tacit.data.parameters import as_array, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.text.coreference.mentions import N_PRONOUNS, TYPES, number_of_word
 from tacit.text.coreference.pair_parts import PairParts, Part
@@ -127,10 +127,7 @@ def _from_array(array: Any, number: int, document: Document, later: Array, earli
 
 
 def _read_own(values: Any, n: int, number: int) -> Array:
-    try:
-        table = np.asarray(values)
-    except ValueError:
-        table = np.empty(())
+    table = as_array(values)
     table = table[:, None] if table.ndim == 1 else table
     is_whole = table.dtype.kind in "biu" or (table.dtype.kind == "f" and bool((table == table // 1).all()))
     if (

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import entries, has_length, is_whole, shorten
+from tacit.data.parameters import as_array, entries, has_length, is_whole, shorten
 from tacit.data.ragged import Ragged
 from tacit.text.documents import Document, first_occurrence
 
@@ -236,10 +236,7 @@ def _is_clustering(entry: Any) -> bool:
 
 
 def _read_labels(entry: Any, name: str) -> Array:
-    try:
-        labels = np.asarray(entry)
-    except ValueError:
-        labels = np.empty(())
+    labels = as_array(entry)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iuUS"):
         raise ValueError(
             f"{name} holds {shorten(entry)} for a document; give one number per mention, or a list of sets of mentions"

@@ -251,20 +251,12 @@ class WindowMaps(Ragged):
     @staticmethod
     def concatenate(parts: Iterable[Any]) -> WindowMaps:
         """The images of several `WindowMaps`, one after the other."""
+        names = ("values", "lengths", "grids", "sizes", "strides", "windows", "window_counts")
         several = list(parts)
-        cells = np.cumsum([0] + [one.values.shape[0] for one in several])
-        windows = np.cumsum([0] + [len(one.windows) for one in several])
-        return WindowMaps(
-            np.concatenate([one.values for one in several]),
-            np.concatenate([*(one.offsets[:-1] + cell for one, cell in zip(several, cells, strict=False)), cells[-1:]]),
-            np.concatenate([one.grids for one in several]),
-            np.concatenate([one.sizes for one in several]),
-            np.concatenate([one.strides for one in several]),
-            np.concatenate([one.windows for one in several]),
-            np.concatenate(
-                [*(one.window_offsets[:-1] + w for one, w in zip(several, windows, strict=False)), windows[-1:]]
-            ),
-        )
+        joined = {name: np.concatenate([getattr(one, name) for one in several]) for name in names}
+        for name in ("lengths", "window_counts"):
+            joined[name] = np.concatenate([[0], np.cumsum(joined[name])])
+        return WindowMaps(*joined.values())
 
     def pooled(self, contrast: str | None = "ring", parts: int = 1) -> Ragged:
         """One row of features per window, with its box: bags for `tacit.problems.Candidates`.
@@ -319,8 +311,6 @@ def read_window_maps(X: Any) -> WindowMaps:
 
 def window_scores(maps: WindowMaps, weights: Array) -> Array:
     """(m,) the score of every window; ``weights`` (n, d) has one row per image, or (d,) one for all."""
-    from tacit.vision.maps.pooling import plan_pooling, pool
-
     features = maps.values.shape[1]
     kinds, which = np.unique(np.atleast_2d(weights), axis=0, return_inverse=True)  # one per class, not per image
     pieces = kinds.shape[1] // features

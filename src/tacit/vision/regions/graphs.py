@@ -90,16 +90,14 @@ class RegionGraphs:
         if len(widths) > 1:
             raise ValueError(f"pairs of neighbours have {sorted(widths)} features; all need as many")
         width = widths.pop() if widths else graphs[0].edge_values.shape[1]
-        starts = np.cumsum([0] + [len(part.edges) for part in graphs])
+        counts = np.concatenate([np.diff(part.edge_offsets) for part in graphs])
         has_maps = all(part.maps is not None for part in graphs)
         return RegionGraphs(
             Ragged.concatenate([part.nodes for part in graphs]),
             np.concatenate([part.areas for part in graphs]),
             np.concatenate([part.edges for part in graphs]),
             np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs]),
-            np.concatenate(
-                [*(part.edge_offsets[:-1] + start for part, start in zip(graphs, starts, strict=False)), starts[-1:]]
-            ),
+            np.concatenate([[0], np.cumsum(counts)]),
             [own for part in graphs for own in part.maps or ()] if has_maps else None,
         )
 

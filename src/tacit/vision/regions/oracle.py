@@ -95,7 +95,8 @@ class RegionOracle(PartsOracle):
         """
         given, graphs = self._known(rows), self._graphs(rows)
         scores = self._clamped(self._scores(w, rows), given)
-        costs, limits = self._costs(w, rows), self._limits_of(rows)
+        costs, limits = self._costs(w, rows), self._limits
+        limits = limits if limits is None or rows is None else limits[rows]
         shares = self.shares[self._places(rows)]
         if limits is None:
             code, miss = best_labels(graphs, scores, costs), np.zeros(len(graphs.starts) - 1)
@@ -277,9 +278,6 @@ class RegionOracle(PartsOracle):
     def _clamped(self, scores: Array, given: Array) -> Array:
         scores[(given[:, None] >= 0) & (given[:, None] != np.arange(self.n_labels))] = -np.inf
         return scores
-
-    def _limits_of(self, rows: Rows) -> Array | None:
-        return None if self._limits is None else self._limits[slice(None) if rows is None else rows]
 
     def _refuse_impossible(self, labels: Array, limits: Array) -> None:
         """Limits that the given labels rule out."""

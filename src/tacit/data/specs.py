@@ -165,8 +165,10 @@ def either(word: str, spec: Spec) -> Spec:
     return check
 
 
-def instance(kinds: type | tuple[type, ...], meaning: str) -> Spec:
+def instance(kinds: type | tuple[type, ...], meaning: str, *, problem: type | None = None) -> Spec:
     """An object of a class; ``meaning`` names one. What has a method ``check`` is checked, too.
+
+    A learner may have to be one of a ``problem``.
 
     >>> instance(dict, "a dict")("held_out_", [])
     Traceback (most recent call last):
@@ -177,6 +179,8 @@ def instance(kinds: type | tuple[type, ...], meaning: str) -> Spec:
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kinds):
             raise ValueError(f"{name} must be {meaning}, got {name}={shorten(value)}")
+        if problem is not None and not isinstance(value.problem, problem):
+            raise ValueError(f"{name} must be a fitted learner of {problem.__name__}")
         if hasattr(value, "check"):
             value.check()
         return value

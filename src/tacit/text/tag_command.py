@@ -47,8 +47,7 @@ def tag(
     from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
 
-    inputs = [path for path in (train, wanted, test) if path is not None]
-    with run.writing(*inputs) as folder:
+    with run.writing(train, wanted, test) as folder:
         known = read_tagged(train)
         others = None if wanted is None else read_tagged(wanted)
         tested = None if test is None else read_tagged(test)

@@ -90,16 +90,13 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         check_parameters(self)
         words, ids, offsets = number_words(X)
         self.vocabularies_: dict[str, dict[str, int]] = {}
-        if self.columns is not None:
-            self.n_columns_ = int(self.columns)
-            return self._assembled(words, ids, offsets)
         width = 0
-        for template, values, codes in self._template_codes(words, ids, offsets):
+        for template, values, codes in () if self.columns else self._template_codes(words, ids, offsets):
             counts = np.bincount(codes[codes >= 0], minlength=len(values))
             kept = np.flatnonzero(counts >= int(self.min_count))
             self.vocabularies_[_name(template)] = {values[v]: width + i for i, v in enumerate(kept.tolist())}
             width += kept.size
-        self.n_columns_ = max(width, 1)
+        self.n_columns_ = int(self.columns or max(width, 1))
         return self._assembled(words, ids, offsets)
 
     def transform(self, X: Any) -> Ragged:

@@ -10,13 +10,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.data.boxes import overlap as overlap
+from tacit.data.boxes import overlap
 from tacit.data.labels import read_labels
 from tacit.data.lines import one_line
 from tacit.data.parameters import even_table, has_length, is_list, number, numbers, one_of, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.reading import MAX_BYTES, named
 from tacit.vision.photos import image_size
+
+__all__ = [
+    "BoxReport",
+    "FoundBoxes",
+    "Nearest",
+    "average_precision",
+    "nearest",
+    "overlap",
+    "pick_boxes",
+    "predict_boxes",
+    "report_boxes",
+]
 
 MAX_SIDE = 1e9
 """No image has more pixels across, or down."""

@@ -164,9 +164,7 @@ class Detection(ClassProblem):
             window = known_window(supervision["hidden"], offsets, int(self.types))
             if (window >= 0).all():  # no imputed type can change such a loss: it is measured once
                 loss, labels = supervision.pop("hidden_loss"), supervision["labels"]
-                reference = supervision["hidden"]
-
-                table = loss.table(len(schema.classes), offsets, labels, Reference(*reference))
+                table = loss.table(len(schema.classes), offsets, labels, Reference(*supervision["hidden"]))
                 supervision["losses"] = LossTable(table, None)
         return WindowScores(maps, schema, self.contrast, int(self.parts), **supervision)
 
@@ -249,7 +247,6 @@ def nearest_windows(maps: WindowMaps, boxes: Any) -> Array:
     >>> nearest_windows(maps, [[22, 0, 40, 20]])
     array([1])
     """
-
     if not isinstance(maps, WindowMaps):
         raise TypeError(f"maps with windows are needed, got {shorten(maps)}")
     return nearest(maps.boxes_as_bags, boxes).hidden

@@ -96,7 +96,7 @@ class Locator(Application):
         "schema_": instance(Schema, "a schema"),
         "coef_": table(None),
         "temperature_": positive,
-        "labeller_": instance(StructuredSVM, "a fitted StructuredSVM"),
+        "labeller_": instance(StructuredSVM, "a fitted StructuredSVM", problem=Multiclass),
         "mean_": table(None),
         "scale_": table(None),
     }
@@ -127,8 +127,6 @@ class Locator(Application):
     def check_learned(self) -> None:
         super().check_learned()
         self._problem().check_schema(self.schema_)
-        if not isinstance(self.labeller_.problem, Multiclass):
-            raise ValueError("labeller_ must be a fitted learner of Multiclass")
         if not np.array_equal(self.labeller_.schema_.classes, self.schema_.classes):
             raise ValueError("labeller_ and schema_ have different classes")
         n_params, n_features = self.schema_.n_params, self.schema_.n_features

@@ -217,7 +217,7 @@ def locator_page(
     is_training = bool(photos.y.size and photos.y[0] != "")
     steps = locator.steps_ if is_training else {}
     show = _Gallery(photos, found, steps, truth if truth is not None else drawn)
-    sections = [_summary(locator, photos, found, is_training), *_evaluation(found, truth)]
+    sections = [_summary(locator, photos, is_training), *_evaluation(found, truth)]
     order = np.argsort(-found.scores, kind="stable")
     legend = "Blue is the box that was found"
     if steps:
@@ -234,15 +234,14 @@ def locator_page(
             *_confusion(locator),
         ]
     if photos.left_out:
-        rows = [(name, why) for name, why in photos.left_out]
-        sections.append(Section("Left out", [Table([Column("file"), Column("why")], rows)]))
+        sections.append(Section("Left out", [Table([Column("file"), Column("why")], photos.left_out)]))
     if command:
         sections.append(Section("To do it again", [Code(shlex.join(command))]))
     banner = "" if was_cut == "done" else f"This run was {was_cut}: these are the best results until then."
     return Page("Where it is", f"{len(photos.files)} photos", banner, sections)
 
 
-def _summary(locator: Locator, photos: Photos, found: FoundBoxes, is_training: bool) -> Section:
+def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     names = {
         "latent": "a latent SVM on the labels",
         "agreed": "one detector for all classes, from boxes on which two methods agree",
@@ -256,7 +255,7 @@ def _summary(locator: Locator, photos: Photos, found: FoundBoxes, is_training: b
     if is_training:
         if np.isfinite(locator.accuracy_):
             pairs.append(("right labels, in cross-validation", f"{locator.accuracy_:.1%}"))
-        pairs += [(name, value) for name, value in locator.evidence_.items()]
+        pairs += locator.evidence_.items()
     blocks: list[Any] = [Facts(pairs)]
     if is_training:
         blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))

@@ -96,8 +96,8 @@ class Segmenter(Application):
     """
 
     learned: ClassVar = {
-        "model_": instance((StructuredSVM, IterativeLatentSVM), "a fitted model of regions"),
-        "box_model_": optional(instance(IterativeLatentSVM, "a fitted model of regions, or None")),
+        "model_": instance((StructuredSVM, IterativeLatentSVM), "a fitted model of regions", problem=Regions),
+        "box_model_": optional(instance(IterativeLatentSVM, "a fitted model of regions, or None", problem=Regions)),
         "box_limits_": table(None),
         "C_": _number_or_nan,
         "weak_": _number_or_nan,
@@ -117,8 +117,6 @@ class Segmenter(Application):
         super().check_learned()
         for name in ("model_", "box_model_"):
             model = getattr(self, name)
-            if model is not None and not isinstance(model.problem, Regions):
-                raise ValueError(f"{name} must be a fitted learner of Regions")
             if model is not None and tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
                 raise ValueError(f"{name} has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
         limits = self.box_limits_

@@ -298,10 +298,7 @@ def segment_page(
 
 
 def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
-    kinds = _kinds(data)
-    facts: list[tuple[str, Any]] = [
-        (f"images with {name}" if name != "nothing" else "images with nothing", n) for name, n in kinds.items() if n
-    ]
+    facts: list[tuple[str, Any]] = [(f"images with {name}", n) for name, n in _kinds(data).items() if n]
     facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
     blocks: list[Any] = [Facts(facts)]
     if np.isnan(app.accuracy_):

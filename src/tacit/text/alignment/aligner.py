@@ -76,14 +76,12 @@ class WordAligner(Application):
     n_jobs: int | None = None
     verbose: int = 1
     learned: ClassVar = {
-        "model_": instance(LatentSVM, "a fitted LatentSVM"),
+        "model_": instance(LatentSVM, "a fitted LatentSVM", problem=Alignment),
         "tables_": instance(dict, "tables by name"),
     }
 
     def check_learned(self) -> None:
         super().check_learned()
-        if not isinstance(self.model_.problem, Alignment):
-            raise ValueError("model_ must be a fitted learner of Alignment")
         if self.model_.schema_.n_features != len(NAMES):
             raise ValueError(f"model_ has {self.model_.schema_.n_features} features, word pairs have {len(NAMES)}")
         self._restored()

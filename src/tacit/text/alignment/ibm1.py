@@ -47,12 +47,9 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     alpha: float = parameter(positive, default=0.01)
     n_iter: int = parameter(whole(1, MAX_ROUNDS), default=10)
 
-    def check(self) -> None:
-        check_parameters(self)
-
     def fit(self, source: Any, target: Any) -> IBM1:
         """Learn from sentence pairs: two lists of sentences, of which one translates the other."""
-        self.check()
+        check_parameters(self)
         sources, targets = read_pairs_of_sentences(source, target)
         self.source_types_, self.target_types_ = number_types(sources), number_types(targets)
         cells = lay_out(sources, targets, self.source_types_, self.target_types_)

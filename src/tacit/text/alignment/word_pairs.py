@@ -88,7 +88,7 @@ class WordPairs(BaseEstimator):  # type: ignore[misc]
 
     def check(self) -> None:
         check_parameters(self)
-        self._model().check()
+        check_parameters(self._model())
 
     def fit(self, source: Any, target: Any) -> WordPairs:
         """Learn tables from sentence pairs: one for each fold, and one from all for new sentences."""
@@ -333,15 +333,8 @@ def _stems(sentences: list[list[str]]) -> list[list[str]]:
 def _turned(cells: Cells) -> Cells:
     """The same word pairs in the other direction, target word after target word."""
     order = np.lexsort((cells.i, cells.j, cells.owner))
-    return Cells(
-        cells.shapes[:, ::-1],
-        cells.bases,
-        cells.owner,
-        cells.j[order],
-        cells.i[order],
-        cells.target[order],
-        cells.source[order],
-    )
+    i, j, source, target = (column[order] for column in (cells.i, cells.j, cells.source, cells.target))
+    return Cells(cells.shapes[:, ::-1], cells.bases, cells.owner, j, i, target, source)
 
 
 def _back(cells: Cells, values: Array) -> Array:
@@ -373,11 +366,10 @@ def _neighbours(cells: Cells, values: Array) -> Array:
 def _spelling(cells: Cells, source: list[list[str]], target: list[list[str]]) -> Array:
     """Spelling of every word pair; each pair of types is compared once."""
     sides = []
-    for sentences, place, column in ((source, cells.i, 0), (target, cells.j, 1)):
+    for sentences, place in ((source, cells.rows()), (target, cells.columns())):
         types = number_types(sentences)
         tokens = np.array([types[word.lower()] for words in sentences for word in words])
-        starts = np.concatenate([[0], np.cumsum(cells.shapes[:, column])])
-        sides.append((list(types), tokens[starts[cells.owner] + place]))
+        sides.append((list(types), tokens[place]))
     (left, first), (right, second) = sides
     kinds, kind = np.unique(first * len(right) + second, return_inverse=True)
     table = compare_spelling(

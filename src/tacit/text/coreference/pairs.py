@@ -77,7 +77,12 @@ def mention_pairs(
 @lru_cache(maxsize=1)
 def text_templates() -> tuple[tuple[str, ...], tuple[int, ...]]:
     """The names of the features from text, and how many values each has."""
-    return tuple(template.name for template in TEMPLATES), template_sizes()
+    nothing, parts = np.zeros(0, dtype=np.int64), PairParts(Document([["."]], []))
+    pair, new = parts.of_pairs(nothing, nothing), parts.of_new(nothing)
+    sizes = (
+        _size(_chosen(pair, own.pair), own.buckets) + _size(_chosen(new, own.new), own.buckets) for own in TEMPLATES
+    )
+    return tuple(template.name for template in TEMPLATES), tuple(sizes)
 
 
 def _candidates(templates: PairTemplates, window: int) -> tuple[Array, Array]:
@@ -349,16 +354,6 @@ class PairTemplates:
             chosen = template.new if is_new else template.pair
             found.append((template.name, ", ".join(f"{name}: {_told(parts[name], words)}" for name in chosen)))
         return found
-
-
-def template_sizes() -> tuple[int, ...]:
-    """How many values every template has."""
-    nothing, parts = np.zeros(0, dtype=np.int64), PairParts(Document([["."]], []))
-    pair, new = parts.of_pairs(nothing, nothing), parts.of_new(nothing)
-    return tuple(
-        _size(_chosen(pair, template.pair), template.buckets) + _size(_chosen(new, template.new), template.buckets)
-        for template in TEMPLATES
-    )
 
 
 def _chosen(parts: Mapping[str, Part], names: tuple[str, ...]) -> tuple[Part, ...]:

@@ -69,7 +69,7 @@ class CoreferenceResolver(Application):
     """
 
     learned: ClassVar = {
-        "model_": instance((LatentPerceptron, HiddenCRF), "a fitted learner of Coreference"),
+        "model_": instance((LatentPerceptron, HiddenCRF), "a fitted learner of Coreference", problem=Coreference),
         "held_out_": instance(dict, "numbers by name"),
         "status_": instance(Status, "why training stopped"),
     }
@@ -84,8 +84,6 @@ class CoreferenceResolver(Application):
 
     def check_learned(self) -> None:
         super().check_learned()
-        if not isinstance(self.model_.problem, Coreference):
-            raise ValueError("model_ must be a fitted learner of Coreference")
         names, sizes = text_templates()
         if list(self.model_.schema_.blocks.items()) != [(name, (n,)) for name, n in zip(names, sizes, strict=True)]:
             raise ValueError("model_ was learned from other features than this version of tacit has; train it again")
@@ -136,7 +134,8 @@ class CoreferenceResolver(Application):
         for mention, earlier in enumerate(parents.tolist()):
             if earlier == mention:
                 continue
-            values = _values(X, mention, earlier)
+            row = np.flatnonzero((X.values[:, 0] == mention) & (X.values[:, 1] == earlier))[0]
+            values = X.values[row, FIRST_FEATURE:].astype(np.int64)
             worth = [float(w[v - 1]) if v else 0.0 for w, v in zip(weights, values, strict=True)]
             best = [t for t in np.argsort(worth)[::-1][:n_reasons].tolist() if worth[t] > 0]
             told = templates.explain(mention, earlier)
@@ -180,12 +179,6 @@ CRF_TOLERANCE = 1e-3
 
 MAX_STEPS = 40
 """Steps of the hidden CRF: held-out measures are then as good as they get."""
-
-
-def _values(X: MentionPairs, mention: int, earlier: int) -> Array:
-    """The feature values of one pair of the only document."""
-    row = np.flatnonzero((X.values[:, 0] == mention) & (X.values[:, 1] == earlier))[0]
-    return np.asarray(X.values[row, FIRST_FEATURE:], dtype=np.int64)
 
 
 def _read_clusters(texts: list[Document], clusters: Any) -> list[Array]:

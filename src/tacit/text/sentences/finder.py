@@ -74,7 +74,7 @@ class ReasonFinder(Application):
     """
 
     learned: ClassVar = {
-        "model_": instance(LatentSVM, "a fitted LatentSVM"),
+        "model_": instance(LatentSVM, "a fitted LatentSVM", problem=Sentences),
         "words_": instance(list, "a list of words"),
     }
 
@@ -88,8 +88,6 @@ class ReasonFinder(Application):
 
     def check_learned(self) -> None:
         super().check_learned()
-        if not isinstance(self.model_.problem, Sentences):
-            raise ValueError("model_ must be a fitted learner of Sentences")
         if not all(isinstance(word, str) for word in self.words_):
             raise ValueError(f"words_ must be a list of words, got words_={shorten(self.words_)}")
         if self.model_.schema_.n_features != len(self.words_):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import shutil
 import tempfile
@@ -156,14 +157,8 @@ class MapShards:
         shapes: list[tuple[float, ...]] = []
 
         def parts() -> Iterator[Ragged]:
-            block: list[MappedImage] = []
-            for one in photos:
-                block.append(one)
-                shapes.append((*one.map.shape[:2], *one.size, one.stride))
-                if len(block) == PHOTOS_PER_SHARD:
-                    yield _cells(block)
-                    block = []
-            if block:
+            while block := list(itertools.islice(photos, PHOTOS_PER_SHARD)):
+                shapes.extend((*one.map.shape[:2], *one.size, one.stride) for one in block)
                 yield _cells(block)
 
         write_shards(path, parts())

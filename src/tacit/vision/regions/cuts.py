@@ -74,7 +74,7 @@ def _expand(graphs: Graphs, scores: Array, costs: Array) -> Array:
     labels = scores.argmax(axis=1)
     rows = np.arange(len(labels))
     images = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.starts))
-    value = _values(graphs, scores, costs, labels)
+    value = label_values(graphs, scores, costs, labels)
     for _ in range(MAX_SWEEPS):
         before = labels
         for alpha in range(scores.shape[1]):
@@ -85,7 +85,7 @@ def _expand(graphs: Graphs, scores: Array, costs: Array) -> Array:
             gains -= np.bincount(a, C - A, len(gains)) - np.bincount(b, C, len(gains))
             taken = _cut(graphs, gains, np.zeros_like(costs), B + C - A)
             moved = np.where(taken == 1, alpha, labels)
-            risen = _values(graphs, scores, costs, moved)
+            risen = label_values(graphs, scores, costs, moved)
             better = risen > value + 1e-12 * np.abs(value)
             labels = np.where(better[images], moved, labels)
             value = np.where(better, risen, value)
@@ -94,8 +94,8 @@ def _expand(graphs: Graphs, scores: Array, costs: Array) -> Array:
     return np.asarray(labels)
 
 
-def _values(graphs: Graphs, scores: Array, costs: Array, labels: Array) -> Array:
-    """The maximised sum of every image."""
+def label_values(graphs: Graphs, scores: Array, costs: Array, labels: Array) -> Array:
+    """The sum that `best_labels` maximises, of every image, for these labels."""
     a, b = graphs.ends
     images = np.repeat(np.arange(len(graphs.starts) - 1), np.diff(graphs.edge_starts))
     lost = np.bincount(images, costs * (labels[a] != labels[b]), len(graphs.starts) - 1)
@@ -206,7 +206,6 @@ def _highest_prices(graphs: Graphs, scores: Array, costs: Array, shares: Array, 
 
 def _only(graphs: Graphs, images: Array) -> tuple[Graphs, Array, Array]:
     """The graphs of some images, and their regions and pairs."""
-
     rows, starts = states_of(graphs.starts, images)
     pairs, edge_starts = states_of(graphs.edge_starts, images)
     return Graphs(starts, edge_starts, np.ascontiguousarray(graphs.edges[pairs])), rows, pairs

@@ -16,7 +16,7 @@ from tacit.oracle.losses import checked_losses
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.problems.row_sums import add_rows
 from tacit.vision.regions import kernels
-from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, violations
+from tacit.vision.regions.cuts import Graphs, best_labels, best_within_limits, cover, label_values, violations
 from tacit.vision.regions.graphs import RegionGraphs
 from tacit.vision.regions.labels import read_region_labels
 
@@ -130,12 +130,8 @@ class RegionOracle(PartsOracle):
     # measure
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        code, graphs = self._read(code, rows), self._graphs(rows)
-        own = np.add.reduceat(self._scores(w, rows)[np.arange(code.size), code], graphs.starts[:-1])
-        a, b = graphs.ends
-        lost = self._costs(w, rows) * (code[a] != code[b])
-        images = np.repeat(np.arange(own.size), np.diff(graphs.edge_starts))
-        return np.asarray(own - np.bincount(images, lost, own.size))
+        code = self._read(code, rows)
+        return label_values(self._graphs(rows), self._scores(w, rows), self._costs(w, rows), code)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         code, starts = self._read(code, rows), self._graphs(rows).starts

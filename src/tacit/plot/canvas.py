@@ -22,6 +22,11 @@ def pyplot() -> Any:
     return plt
 
 
+def axes_grid(rows: int, columns: int, size: tuple[float, float], **more: Any) -> Any:
+    """A figure and its axes, (rows, columns), none of which overlap."""
+    return pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **more)
+
+
 def plain_axes(ax: Any) -> Any:
     """The given axes, or new ones, without the lines at the top and at the right."""
     if ax is None:

@@ -162,7 +162,8 @@ class Locator(Application):
                 f"types={self.types} are learned from drawn boxes, and {count} were given; draw one per type at the "
                 "least, or leave types at 1"
             )
-        self.parts_ = self._choose_parts() if self.has_boxes_ else 1
+        usual = HANDMADE_PARTS if self._is_handmade else 1
+        self.parts_ = int(usual if self.parts is None else self.parts) if self.has_boxes_ else 1
         maps = self._placed(maps)
         self.status_ = Status.CONVERGED
         kept = min(int(self.n_components), *maps.values.shape)
@@ -178,11 +179,6 @@ class Locator(Application):
         )
         self._keep(recipe, reduced, y, drawn)
         return self
-
-    def _choose_parts(self) -> int:
-        if self.parts is not None:
-            return int(self.parts)
-        return HANDMADE_PARTS if self._is_handmade else 1
 
     def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)

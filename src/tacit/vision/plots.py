@@ -12,7 +12,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
-from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, history_of, plain_axes, pyplot
+from tacit.plot.canvas import BLUE, GREEN, INK, ORANGE, axes_grid, history_of, plain_axes, pyplot
 from tacit.problems.rotation import Rotations
 from tacit.vision.boxes import FoundBoxes
 from tacit.vision.photos import as_colours, pillow, read_image
@@ -62,18 +62,14 @@ def found_windows(
         raise ValueError(f"sample {wrong[0]} does not exist: there are {len(bags)}")
     rows = [(i, name) for i in samples for name in models]
     heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
-    figure, axes = pyplot().subplots(
-        len(rows), 3, figsize=(7.2, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
-    )
+    figure, axes = axes_grid(len(rows), 3, (7.2, sum(heights)), height_ratios=heights)
     for (i, name), line in zip(rows, axes, strict=True):
         history = history_of(models[name], "is_in", "it is for learners of hidden values, such as LatentSVM")
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             show_image(ax, images[i])
             is_in = bool(step.is_in[i])
             outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
-            if truth is not None and np.isfinite(truth[i]).all():
-                outlines.append((truth[i], GREEN, ":"))
-            outline(ax, outlines)
+            outline(ax, outlines + _drawn(truth, i))
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -114,25 +110,26 @@ def window_chances(
     if wrong or not len(samples):
         raise ValueError(f"samples are some of 0 to {len(bags) - 1}, at least one, got {list(samples)}")
     heights = [0.25 + 2.6 * np.shape(images[i])[0] / np.shape(images[i])[1] for i in samples]
-    figure, axes = pyplot().subplots(
-        len(samples), 2, figsize=(5.6, sum(heights)), squeeze=False, layout="constrained", height_ratios=heights
-    )
+    figure, axes = axes_grid(len(samples), 2, (5.6, sum(heights)), height_ratios=heights)
     for i, (left, right) in zip(samples, axes, strict=True):
         own = slice(int(bags.offsets[i]), int(bags.offsets[i + 1]))
         boxes, shares = bags.boxes[own], np.asarray(chances.values[own], dtype=np.float64)
         outlines = [(boxes[int(np.argmax(shares))], BLUE, "-")]
         if predicted is not None and int(predicted[i]) >= 0:
             outlines.append((boxes[int(predicted[i])], ORANGE, "-"))
-        if truth is not None and np.isfinite(truth[i]).all():
-            outlines.append((np.asarray(truth[i]), GREEN, ":"))
         show_image(left, images[i])
-        outline(left, outlines)
+        outline(left, outlines + _drawn(truth, i))
         covered = pixel_chances(np.shape(images[i])[:2], boxes, shares)
         height, width = covered.shape
         right.imshow(covered, cmap="Blues", vmin=0, vmax=1, extent=(0, width, height, 0))
         right.set_axis_off()
         right.set_title(f"likeliest window: {shares.max():.0%}", fontsize=9, color=INK)
     return figure
+
+
+def _drawn(truth: Any, i: int) -> list[tuple[Array, str, str]]:
+    """The outline of the true box of an image, if there is one."""
+    return [(np.asarray(truth[i]), GREEN, ":")] if truth is not None and np.isfinite(truth[i]).all() else []
 
 
 def pixel_chances(shape: tuple[int, ...], boxes: Array, shares: Array) -> Array:
@@ -181,20 +178,16 @@ def predicted_boxes(
     across = min(columns, n)
     down = -(-n // across)
     height = 2.4 * float(np.mean([np.shape(image)[0] / np.shape(image)[1] for image in pixels])) + 0.35
-    figure, axes = pyplot().subplots(
-        down, across, figsize=(2.4 * across, height * down + 0.3), squeeze=False, layout="constrained"
-    )
+    figure, axes = axes_grid(down, across, (2.4 * across, height * down + 0.3))
     for ax in axes.ravel()[n:]:
         ax.remove()
     has_truth = False
     for i, (ax, image) in enumerate(zip(axes.ravel()[:n], pixels, strict=True)):
         colour = BLUE if y is None or found.y[i] == y[i] else ORANGE
-        outlines = [(found.boxes[i], colour, "-")]
-        if truth is not None and np.isfinite(truth[i]).all():
-            outlines.append((truth[i], GREEN, ":"))
-            has_truth = True
+        drawn = _drawn(truth, i)
+        has_truth |= bool(drawn)
         show_image(ax, image)
-        outline(ax, outlines)
+        outline(ax, [(found.boxes[i], colour, "-"), *drawn])
         ax.set_title(f"{found.y[i]} ({found.scores[i]:.2g})", fontsize=10, color=colour if y is not None else INK)
     _name_lines(figure, y is not None, has_truth)
     return figure
@@ -231,9 +224,7 @@ def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Se
     """
     images, hidden = _as_shown(images), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
-    figure, axes = pyplot().subplots(
-        2, len(images), figsize=(max(3.0, 1.05 * len(images)), 2.7), squeeze=False, layout="constrained"
-    )
+    figure, axes = axes_grid(2, len(images), (max(3.0, 1.05 * len(images)), 2.7))
     words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
     for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
         show_image(pair[0], before)
@@ -262,9 +253,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     images, y, hidden = _as_shown(images), np.asarray(y), np.asarray(hidden)
     after = _turned(images, hidden, rotations)
     classes = np.unique(y)
-    figure, axes = pyplot().subplots(
-        2, len(classes), figsize=(max(3.6, 1.05 * len(classes)), 2.7), squeeze=False, layout="constrained"
-    )
+    figure, axes = axes_grid(2, len(classes), (max(3.6, 1.05 * len(classes)), 2.7))
     for column, label in zip(axes.T, classes, strict=True):
         for ax, table in zip(column, (images, after), strict=True):
             show_image(ax, table[y == label].mean(axis=0))

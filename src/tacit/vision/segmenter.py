@@ -10,11 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import (
-    is_list,
-    number,
-    shorten,
-)
+from tacit.data.parameters import is_list, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import (
     choice,

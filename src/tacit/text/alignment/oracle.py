@@ -61,8 +61,7 @@ class AlignmentOracle(PartsOracle):
     # maximise
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        cells = self._cells(rows)
-        best = self._match(self._scores(w, rows, cells), rows)
+        best = self._match(self._scores(w, rows), rows)
         return self._against(best.value + w[-1], np.zeros(best.value.size), best.code, rows)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
@@ -70,7 +69,7 @@ class AlignmentOracle(PartsOracle):
         is_parallel = self._known(rows) == 1
         is_known = self._links.is_known[chosen]
         cells = self._cells(rows)
-        scores = self._scores(w, rows, cells)
+        scores = self._scores(w, rows)
         # links that are known to be sure come first, whatever their score: as many of them as a matching can have
         sizes = self.tables.shapes[chosen]
         owner = np.repeat(np.arange(chosen.size), sizes.prod(axis=1))
@@ -93,18 +92,18 @@ class AlignmentOracle(PartsOracle):
     def _augmented(self, w: Array, rows: Rows) -> Assignment:
         cells = self._cells(rows)
         losses = self._link_losses(rows, cells)
-        best = self._match(self._scores(w, rows, cells) + losses.cells, rows)
+        best = self._match(self._scores(w, rows) + losses.cells, rows)
         return self._against(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
 
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
         """(rows, 2): 0, and the score of the best matching."""
         if np.isfinite(power):
             raise ValueError("matchings cannot be summed over; use a rule that takes the best one")
-        best = self._match(self._scores(w, rows, self._cells(rows)), rows)
+        best = self._match(self._scores(w, rows), rows)
         return np.column_stack([np.zeros(best.value.size), best.value + w[-1]])
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
-        best = self._match(self._scores(w, rows, self._cells(rows)), rows)
+        best = self._match(self._scores(w, rows), rows)
         is_parallel = label_positions(labels, best.value.size, 2) == 1
         value = np.where(is_parallel, best.value + w[-1], -np.inf)
         return self._against(value, np.where(is_parallel, -np.inf, 0.0), best.code, rows)
@@ -292,7 +291,7 @@ class AlignmentOracle(PartsOracle):
             raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed")
         return w[:-1].astype(self._precision, copy=False)
 
-    def _scores(self, w: Array, rows: Rows, cells: Any) -> Array:
+    def _scores(self, w: Array, rows: Rows) -> Array:
         """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
         weights = self._link_weights(w)
         tables = self.tables
@@ -341,11 +340,10 @@ class AlignmentOracle(PartsOracle):
         each = np.zeros(0)
         if cells is not None:
             sizes = self.tables.shapes[chosen].prod(axis=1)
-            places = np.arange(self.tables.bases[-1])[cells] if isinstance(cells, slice) else cells
-            each = self._cell_losses(places, np.repeat(chosen, sizes))
+            each = self._cell_losses(cells, np.repeat(chosen, sizes))
         return _Losses(other, parallel, each)
 
-    def _cell_losses(self, cells: Array, owner: Array) -> Array:
+    def _cell_losses(self, cells: Any, owner: Array) -> Array:
         """What a link changes: a sure one is not missed, one that is not possible is wrong."""
         known = self._links
         change = np.where(known.is_sure[cells], -1.0, np.where(known.is_possible[cells], 0.0, self.wrong_link))

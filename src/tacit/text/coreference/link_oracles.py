@@ -18,7 +18,6 @@ from tacit.text.coreference.oracle import NOTHING, RIGHT, LinkOracle, Packed, do
 class LeftOracle(LinkOracle):
     """Inference over left links; a code is the slot of the chosen row among those of its mention, 0 for "new"."""
 
-    link_kind = "left"
     batches: ClassVar[dict[str, Batch]] = {"link_posterior": Batch(join_arrays, ("w", "rows"))}
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -166,7 +165,6 @@ class ForestOracle(LinkOracle):
     those of the later mention being new: a forest without links scores 0.
     """
 
-    link_kind = "forest"
     remedy = "use links='left', which has sums, or a learner that needs maxima alone, such as tacit.LatentSVM"
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -33,7 +33,6 @@ class LinkOracle(PartsOracle):
     """
 
     nouns = Nouns("Coreference", "documents", "mention", "cluster")
-    link_kind: ClassVar[str]
 
     def __init__(
         self, packed: Packed, schema: Schema, clusters: Array | None, links: Array | None, costs: tuple[float, ...]

@@ -29,15 +29,13 @@ SIGNS = np.array([-1.0, 1.0])
 class Budget(NamedTuple):
     """How many sentences are chosen: ``counts`` per document, or as many as ``lengths`` fit into ``words``."""
 
-    counts: Array | None
-    lengths: Array | None
-    words: Array | None
+    counts: Any
+    lengths: Any
+    words: Any
 
     def of(self, rows: Any, chosen: Array) -> Budget:
         if self.counts is not None:
             return Budget(self.counts[chosen], None, None)
-        assert self.lengths is not None
-        assert self.words is not None
         return Budget(None, self.lengths[rows], self.words[chosen])
 
 
@@ -256,7 +254,6 @@ class SentencesOracle(PartsOracle):
         budget = self.budget.of(self._places(rows), self._chosen(rows))
         if budget.counts is not None:
             return f"exactly {budget.counts[i]} sentences of document {i} are chosen"
-        assert budget.words is not None
         return f"the chosen sentences of document {i} have at most {budget.words[i]} words"
 
     def _allowed(self, code: Array, rows: Rows) -> Array:
@@ -267,7 +264,6 @@ class SentencesOracle(PartsOracle):
         is_sentence[starts[:-1]] = False
         if budget.counts is not None:
             return np.asarray(np.add.reduceat((code == 1) & is_sentence, starts[:-1], dtype=np.int64) == budget.counts)
-        assert budget.lengths is not None
         words = np.add.reduceat(np.where((code == 1) & is_sentence, budget.lengths, 0), starts[:-1])
         return np.asarray(words <= budget.words)
 
@@ -295,7 +291,7 @@ class SentencesOracle(PartsOracle):
 
     def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
         starts = self._starts(rows)
-        budget: Any = self.budget.of(self._places(rows), self._chosen(rows))
+        budget = self.budget.of(self._places(rows), self._chosen(rows))
         chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
         if budget.counts is not None:
             choose_best(scores, starts, budget.counts, chosen, value)

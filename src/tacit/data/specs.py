@@ -179,7 +179,7 @@ def instance(kinds: type | tuple[type, ...], meaning: str, *, problem: type | No
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kinds):
             raise ValueError(f"{name} must be {meaning}, got {name}={shorten(value)}")
-        if problem is not None and not isinstance(value.problem, problem):
+        if problem is not None and not isinstance(getattr(value, "problem", None), problem):
             raise ValueError(f"{name} must be a fitted learner of {problem.__name__}")
         if hasattr(value, "check"):
             value.check()

@@ -4,7 +4,10 @@ import click
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
+from tacit.cli import COMMANDS
 from tacit.commands import group
+
+group.COMMANDS.update(COMMANDS)
 
 
 class Commands(SphinxDirective):
@@ -13,7 +16,7 @@ class Commands(SphinxDirective):
     def run(self):
         top = click.Context(group.tacit, info_name="tacit")
         sections = [self._section("tacit", group.tacit, top)]
-        for name in group.COMMANDS:
+        for name in COMMANDS:
             command = group.tacit.get_command(top, name)
             sections.append(
                 self._section(

@@ -38,8 +38,12 @@ def imported_rooms(source):
         if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             is_own = node.module.split(".")[0] == "tacit"
             names = [find_home(node.module, alias.name) for alias in node.names] if is_own else []
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            raise ValueError(f"line {node.lineno} imports relatively, so that no rule can be read off it")
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            names = [node.value]  # what importlib is asked for
         for name in names:
             parts = name.split(".")
             if parts[0] == "tacit" and len(parts) > 1:

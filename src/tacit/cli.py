@@ -1,12 +1,34 @@
-"""The entry of the command line: ``tacit`` and ``python -m tacit``. The commands are in `tacit.commands`."""
+"""The entry of the command line: ``tacit`` and ``python -m tacit``, and the table of tacit's own commands."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+COMMANDS = {
+    "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
+    "scan": ("tacit.dna.scan", "Look for the motifs of MODEL in SEQUENCES."),
+    "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
+    "locate": ("tacit.vision.locator_command", "Find the object in every photo, from labels and a few boxes."),
+    "segment": (
+        "tacit.vision.segmenter_command",
+        "Masks of all images from the masks of a few, boxes and labels of others.",
+    ),
+    "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
+    "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
+    "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
+    "tag": ("tacit.text.tag_command", "Learn the tags of words from TRAIN, and tag other words."),
+    "completion": (
+        "tacit.commands.group",
+        "Print the script that completes commands and options in your shell.",
+    ),
+}
+"""Every command, the module that has it under its name, and its line in ``tacit --help``. What they share is in
+`tacit.commands`, which knows none of them."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; click is imported here, and not by ``import tacit``."""
-    from tacit.commands.group import main as run_command_line
+    from tacit.commands import group
 
-    return run_command_line(arguments)
+    group.COMMANDS.update(COMMANDS)
+    return group.main(arguments)

@@ -11,7 +11,7 @@ import sys
 import click
 import pytest
 
-from tacit.cli import main
+from tacit.cli import COMMANDS, main
 from tacit.commands import INPUT_FILE, INTERRUPTED, OutputError, OutputFolder, group, run_options
 from tacit.commands.failures import explain
 from tacit.commands.run import describe_file
@@ -57,7 +57,7 @@ def file(tmp_path):
 
 def test_help_imports_no_command_and_nothing_heavy():
     code = (
-        "import sys; from tacit.cli import main; main(['--help']); "
+        "import sys; from tacit.cli import COMMANDS, main; main(['--help']); "
         "print(*[m for m in sys.modules if m in ('numpy', 'sklearn', 'jinja2', 'tacit.demo.command')])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -65,12 +65,12 @@ def test_help_imports_no_command_and_nothing_heavy():
     assert shown.splitlines()[-1] == ""
 
 
-@pytest.mark.parametrize("name", list(group.COMMANDS))
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_every_command_has_help_with_an_example_and_the_line_of_the_list(name, capsys):
-    command = getattr(importlib.import_module(group.COMMANDS[name][0]), name)
+    command = getattr(importlib.import_module(COMMANDS[name][0]), name)
     assert main([name, "--help"]) == 0
     assert f"tacit {name}" in (command.epilog or "")
-    assert command.get_short_help_str(200).rstrip(".") == group.COMMANDS[name][1].rstrip(".")
+    assert command.get_short_help_str(200).rstrip(".") == COMMANDS[name][1].rstrip(".")
     assert "Example" in capsys.readouterr().out
 
 

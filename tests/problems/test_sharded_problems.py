@@ -191,7 +191,7 @@ def test_letters_that_are_no_dna_are_named(tmp_path):
         motif_learner(Motif(width=5)).fit(shards, y)
     with pytest.raises(ValueError, match="these shards hold letters, and bags are needed"):
         LatentSVM(Candidates()).fit(shards, y)
-    with pytest.raises(CapabilityError, match=r"MotifSites cannot learn from shards, which .*Motif and"):
+    with pytest.raises(CapabilityError, match="MotifSites cannot learn from shards"):
         motif_learner(MotifSites(width=5)).fit(shards, y)
 
 

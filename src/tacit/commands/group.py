@@ -22,25 +22,9 @@ from tacit import __version__
 from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
 from tacit.data.lines import one_line
 
-COMMANDS = {
-    "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
-    "scan": ("tacit.dna.scan", "Look for the motifs of MODEL in SEQUENCES."),
-    "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
-    "locate": ("tacit.vision.locator_command", "Find the object in every photo, from labels and a few boxes."),
-    "segment": (
-        "tacit.vision.segmenter_command",
-        "Masks of all images from the masks of a few, boxes and labels of others.",
-    ),
-    "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
-    "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
-    "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
-    "tag": ("tacit.text.tag_command", "Learn the tags of words from TRAIN, and tag other words."),
-    "completion": (
-        "tacit.commands.group",
-        "Print the script that completes commands and options in your shell.",
-    ),
-}
-"""Every command of tacit's own, the module that has it under its name, and its line in ``tacit --help``."""
+COMMANDS: dict[str, tuple[str, str]] = {}
+"""Every command of tacit's own, the module that has it under its name, and its line in ``tacit --help``: `tacit.cli`
+lists them."""
 
 ENTRY_POINTS = "tacit.commands"
 """The group of entry points by which other distributions add commands."""

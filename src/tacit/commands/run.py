@@ -167,7 +167,7 @@ class CommandRun:
         return ["tacit", *sys.argv[1:]] if Path(sys.argv[0]).stem in ("tacit", "__main__") else []
 
     def note_status(self, status: Any) -> None:
-        """Take over from a `tacit.Status` whether a fit was interrupted, or ended by its time budget."""
+        """Take over from a `tacit.runtime.Status` whether a fit was interrupted, or ended by its time budget."""
         self.status = {"interrupted": INTERRUPTED, "stopped": OUT_OF_TIME}.get(status.value, self.status)
 
     def say(self, text: str) -> None:

@@ -47,7 +47,7 @@ def fit(model: L, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = No
     Parameters
     ----------
     model : a learner, such as `tacit.LatentSVM` with `tacit.solvers.Bundle` or `tacit.HiddenCRF`, with a problem that
-        takes shards: Candidates, Multiclass, Chain, Motif or Transforms
+        takes shards, such as `tacit.problems.Candidates`
     X : a folder of shards that every worker sees (`tacit.Ragged.to_shards`); a ``dask.array`` or ``dask.dataframe``
         with one row per sample; a ``dask.bag`` of bags; or a list of delayed parts or of functions, each of which
         returns the samples of one shard

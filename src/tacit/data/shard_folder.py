@@ -228,10 +228,14 @@ def refuse_other_letters(samples: Ragged, X: Any) -> None:
 
 def _text_kind() -> TextKind:
     """What strings stand for; the core does not know."""
-    for offer in entry_points(group=TEXT_KINDS):
-        kind: TextKind = offer.load()
-        return kind
-    raise RuntimeError(f"nothing installed says what strings stand for (entry point {TEXT_KINDS}); install tacit again")
+    offers = list(entry_points(group=TEXT_KINDS))
+    if len(offers) != 1:
+        names = ", ".join(offer.value for offer in offers) or "nothing that is installed"
+        raise RuntimeError(
+            f"{names} says what strings stand for (entry point {TEXT_KINDS}), and there must be one; reinstall tacit"
+        )
+    kind: TextKind = offers[0].load()
+    return kind
 
 
 def _strings_in(X: Any) -> Sequence[str | bytes] | None:

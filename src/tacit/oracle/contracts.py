@@ -315,17 +315,14 @@ class Problem(Stored, BaseEstimator, ABC):  # type: ignore[misc]
     """Base of all problems. A problem holds hyper-parameters only, never data or anything learned."""
 
     def refuse_shards(self, remedy: str) -> NoReturn:
-        """Say that this problem cannot learn from shards, which can, and what to do."""
-        raise CapabilityError(
-            f"{type(self).__name__} cannot learn from shards, which Candidates, Multiclass, Chain, Motif and "
-            f"Transforms can; {remedy}"
-        )
+        """Say that this problem cannot learn from shards, and what to do."""
+        raise CapabilityError(f"{type(self).__name__} cannot learn from shards; {remedy}")
 
     reads_once: bool = False
     """Whether `schema` and `bind` ask `checked` for their input, so that a learner may pass it as `Read`."""
 
     takes_shards: bool = False
-    """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says who does."""
+    """Whether `read` takes `tacit.Shards`. If not, `refuse_shards` says what to do."""
 
     takes_table: bool = True
     """Whether X has a row per sample, as scikit-learn has it; bags, sequences and images are not a table."""

@@ -171,8 +171,8 @@ def test_parameters_are_checked_before_they_are_compared():
     odd = sparse.eye_array(3, format="csr")
     for call, told in (
         (lambda: StructuredSVM(Motif(2, features=odd)).fit(["ACGT"] * 2, [0, 1]), "features must be 'full'"),
-        (lambda: MotifFinder(n_motifs=odd).fit(["ACGT"] * 2, [0, 1]), "n_motifs must be a whole number"),
-        (lambda: MotifFinder(C=odd).fit(["ACGT"] * 2, [0, 1]), "C must be a number above 0"),
+        (lambda: MotifFinder(n_motifs=odd).fit(["ACGT"] * 2, [0, 1]), "n_motifs must be"),
+        (lambda: MotifFinder(C=odd).fit(["ACGT"] * 2, [0, 1]), "C must be"),
         (
             lambda: StructuredSVM(Transforms(rotations(-5, 5, 3), null=[True, [False]])).fit(
                 np.ones((2, 3, 3)), [0, 1]

@@ -110,7 +110,7 @@ def browse(data: Planted, relevances: Relevances, queries: Any, weights: Any) ->
     """Mean number of items that these queries browse, ranked by a row of weights each."""
     table = relevances.table(data.queries[queries], data.items)
     relevant = most_relevant(data.relevance[queries])
-    return float(measures.estimate(measures.browsed(_rank(table, weights), relevant, R)).mean)
+    return float(measures.estimate(measures.search_length(_rank(table, weights), relevant, R)).mean)
 
 
 def plant(n_classes: int, kind: str, relevances: Relevances, n_train: int, seed: int) -> Planted:

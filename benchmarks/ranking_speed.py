@@ -123,7 +123,7 @@ def _end_to_end(page: Page) -> None:
     weights = np.array([[1.0] * 4 + [0.0] * 4, [0.0] * 4 + [1.0] * 4])[kind]
     began = time.process_time()
     truth = np.empty((QUERIES, len(items)))
-    for rows, columns, block in relevances.combined(queries, items, weights):
+    for rows, columns, block in relevances.score_blocks(queries, items, weights):
         truth[rows, columns] = block
     triplets = Triplets.from_similarity(truth, top=10, others=16)
     sampling = time.process_time() - began

@@ -128,7 +128,7 @@ def _judge_partition(images: Images, part: Partition, grid: Grid, judged: Judged
     test = _Queries(images, part.test, part.items)
     for name, ranker in zip(NAMES, (_Equal(best.scale_), best, near, mixture), strict=True):
         ranking = test.rank(ranker)
-        judged.browsed[name].append(measures.browsed(ranking, test.relevant, images.r))
+        judged.browsed[name].append(measures.search_length(ranking, test.relevant, images.r))
         judged.precision[name].append(measures.precision_at(ranking, test.relevant, images.r))
         judged.average[name].append(measures.average_precision(ranking, test.relevant))
         judged.curves[name].append(measures.precision_recall(ranking[:, :300], test.relevant))
@@ -150,7 +150,7 @@ class _Queries:
 
     def cost(self, ranker: Any) -> float:
         """How many images one browses."""
-        return float(np.nanmean(measures.browsed(self.rank(ranker), self.relevant, self.r)))
+        return float(np.nanmean(measures.search_length(self.rank(ranker), self.relevant, self.r)))
 
 
 class _Equal:

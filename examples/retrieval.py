@@ -40,7 +40,7 @@ def main() -> None:
     for name, ranker in rankers.items():
         ranker.fit(features(train), features(items), triplets)
         rankings[name] = ranker.rank(features(test), len(items[1]))
-        browsed = measures.estimate(measures.browsed(rankings[name], right, WANTED))
+        browsed = measures.estimate(measures.search_length(rankings[name], right, WANTED))
         found = f"{browsed.mean:.1f} items ({browsed.low:.1f} to {browsed.high:.1f})"
         print(f"{name}: {found} browsed to meet {WANTED} of the same digit")
     draw(rankers["mixture"], rankings, test, items, right).savefig(out, dpi=100)

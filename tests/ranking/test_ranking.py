@@ -147,7 +147,7 @@ def test_the_relevances_of_pairs_are_those_of_scikit_learn():
     assert np.allclose(relevances.pairs(queries, items, q, i), table[q, i], atol=1e-7)
     assert np.allclose(table[:, :, 1], np.minimum(queries[:, None], items[None]).sum(axis=2))
     weights = np.random.default_rng(1).random((len(queries), 6))
-    for rows, columns, block in relevances.set_params(budget=2_000).combined(queries, items, weights):
+    for rows, columns, block in relevances.set_params(budget=2_000).score_blocks(queries, items, weights):
         assert np.allclose(block, np.einsum("qim,qm->qi", table[rows, columns], weights[rows]), atol=1e-7)
 
 

@@ -6,13 +6,13 @@ from sklearn.metrics import average_precision_score, ndcg_score
 
 from tacit.ranking.measures import (
     average_precision,
-    browsed,
     compare,
     estimate,
     ndcg,
     precision_at,
     precision_recall,
     recall_at,
+    search_length,
 )
 
 
@@ -42,7 +42,7 @@ def test_precision_recall_and_browsing_are_counts(judged):
         hits = [relevance[q, item] > 0 for item in ranking[q]]
         assert precision_at(ranking, relevance, 7)[q] == sum(hits[:7]) / 7
         assert recall_at(ranking, relevance, 7)[q] == sum(hits[:7]) / sum(hits)
-        assert browsed(ranking, relevance, 3)[q] == next(n for n in range(26) if sum(hits[:n]) == 3)
+        assert search_length(ranking, relevance, 3)[q] == next(n for n in range(26) if sum(hits[:n]) == 3)
     precision, recall = precision_recall(ranking, relevance)
     assert np.isclose(precision[6], precision_at(ranking, relevance, 7).mean())
     assert np.isclose(recall[6], recall_at(ranking, relevance, 7).mean())
@@ -63,17 +63,17 @@ def test_queries_without_relevant_items_have_no_value():
         precision_at(ranking, relevance, 1),
         average_precision(ranking, relevance),
         ndcg(ranking, relevance),
-        browsed(ranking, relevance, 1),
+        search_length(ranking, relevance, 1),
     ):
         assert np.isnan(values[0])
         assert values[1] == 1
-    assert estimate(browsed(ranking, relevance, 1)).n == 1
+    assert estimate(search_length(ranking, relevance, 1)).n == 1
 
 
 def test_a_ranking_too_short_to_browse_is_an_error():
     with pytest.raises(ValueError, match="rank more of them"):
-        browsed([[0]], [[0, 1]], 1)
-    assert np.isnan(browsed([[0]], [[0, 1]], 2)[0])
+        search_length([[0]], [[0, 1]], 1)
+    assert np.isnan(search_length([[0]], [[0, 1]], 2)[0])
 
 
 def test_intervals_hold_the_mean_and_shrink_with_queries():

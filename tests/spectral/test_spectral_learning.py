@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 import tacit
 from tacit import Ragged
 from tacit.spectral import SpectralAutomaton, SpectralHMM, WeightedAutomaton
-from tacit.spectral.em import Parameters, expect, improve, smoothed, softened
+from tacit.spectral.em import Parameters, expect, improve, mix_with_average, smooth
 from tacit.spectral.prefix_tree import grow
 from tacit.spectral.recovery import recover
 from tacit.spectral.selection import Counting, Moments
@@ -231,7 +231,7 @@ def test_long_strings_neither_under_nor_overflow():
 def test_smoothed_and_softened_parameters_are_proper_and_leave_nothing_impossible():
     tree = grow(Ragged(np.array([0, 1, 0]), [0, 2, 3]))
     counts = expect(tree, random_automaton(3, 4, 0))
-    for parameters in (smoothed(counts, 1.0), softened(counts, 0.2)):
+    for parameters in (smooth(counts, 1.0), mix_with_average(counts, 0.2)):
         automaton = WeightedAutomaton(*parameters)
         assert automaton.is_probabilistic
         assert (parameters.moves.sum(axis=2) > 0).all()

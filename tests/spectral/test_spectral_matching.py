@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.spectral import SpectralHMM, WeightedAutomaton
-from tacit.spectral.recovery import _expected, _expected_values, count_windows, is_small, match
+from tacit.spectral.recovery import _expect_windows, _expect_with_slopes, count_windows, is_small, match
 from tacit.spectral.symbols import encode
 
 N, K = 3, 4
@@ -37,7 +37,7 @@ def framed(rows, emission):
 
 
 def misfit(windows, rows, emission):
-    return float(((windows.observed - _expected_values(windows, *framed(rows, emission))) ** 2).sum())
+    return float(((windows.observed - _expect_windows(windows, *framed(rows, emission))) ** 2).sum())
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +53,12 @@ def test_slopes_agree_with_differences(drawn):
     _, _, windows = drawn
     start, moves, emission, stop = hidden_markov(1)
     moves, emissions = framed(leaving(start, moves, stop, 0.2), emission)
-    values, slopes = _expected(windows, moves, emissions)
-    np.testing.assert_allclose(values, _expected_values(windows, moves, emissions))
+    values, slopes = _expect_with_slopes(windows, moves, emissions)
+    np.testing.assert_allclose(values, _expect_windows(windows, moves, emissions))
     rng = np.random.default_rng(2)
     for _ in range(3):
         one, two = rng.standard_normal(moves.shape) * (moves > 0), rng.standard_normal(emissions.shape)
-        there, back = (_expected_values(windows, moves + e * one, emissions + e * two) for e in (1e-6, -1e-6))
+        there, back = (_expect_windows(windows, moves + e * one, emissions + e * two) for e in (1e-6, -1e-6))
         expected = (there - back).ravel() / 2e-6
         np.testing.assert_allclose(np.concatenate([one.ravel(), two.ravel()]) @ slopes, expected, atol=1e-6)
 

@@ -16,7 +16,7 @@ from tacit.data.specs import estimator, finite, parameter, positive, switch, who
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import Oracle, Task
 from tacit.ranking.oracle import RankingOracle, Training, ranking_task
-from tacit.ranking.ranker import Ranker, check_query_width, check_table, read_training, spread
+from tacit.ranking.ranker import Ranker, check_query_width, check_table, column_scale, read_training
 from tacit.ranking.relevances import Relevances
 from tacit.ranking.triplets import Triplets
 from tacit.runtime import Status, parallel
@@ -207,7 +207,7 @@ class TransductiveRanker(Ranker):
         self.objective_, self.bound_, self.status_ = solution.objective, solution.bound, solution.status
         given = training.triplets
         self.query_mean_ = training.queries.mean(axis=0)
-        self.query_scale_ = spread(training.queries)
+        self.query_scale_ = column_scale(training.queries)
         self.training_: dict[str, Any] = {
             "features": training.features.copy(),  # they may be the caller's own rows
             "queries": (training.queries - self.query_mean_) / self.query_scale_,

@@ -17,8 +17,8 @@ from tacit.data.parameters import number, numbers, one_of, random_numbers, short
 from tacit.ranking.judgements import read_groups, read_whole_numbers
 
 __all__ = [
-    "Estimate", "average_precision", "browsed", "compare", "estimate", "ndcg", "precision_at", "precision_recall",
-    "recall_at",
+    "Estimate", "average_precision", "compare", "estimate", "ndcg", "precision_at", "precision_recall", "recall_at",
+    "search_length",
 ]  # fmt: skip
 
 
@@ -99,10 +99,10 @@ def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "lin
     return _where_relevant(judged, got / np.maximum(_gains(best, gain) @ places[: best.shape[1]], 1e-300))
 
 
-def browsed(ranking: Any, relevance: Any, r: int, *, group: Any = None) -> Array:
+def search_length(ranking: Any, relevance: Any, r: int, *, group: Any = None) -> Array:
     """How many items one goes through to meet r relevant ones; NaN for queries that have fewer.
 
-    >>> browsed([[2, 1, 0]], [[1, 0, 3]], r=2)
+    >>> search_length([[2, 1, 0]], [[1, 0, 3]], r=2)
     array([3.])
     """
     r = whole_number("r", r)

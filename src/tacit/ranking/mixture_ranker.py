@@ -33,11 +33,11 @@ from tacit.ranking.ranker import (
     Ranker,
     check_query_width,
     check_table,
+    column_scale,
     read_group_features,
     read_query_features,
     read_rows,
     read_training,
-    spread,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
 from tacit.runtime import Status
@@ -130,7 +130,7 @@ class MixtureRanker(Ranker):
                 f"n_classes={self.n_classes} is more than there are queries to tell apart, {len(training.queries)}: "
                 "ask for fewer, or give more queries"
             )
-        mean, scale = training.queries.mean(axis=0), spread(training.queries)
+        mean, scale = training.queries.mean(axis=0), column_scale(training.queries)
         inputs = with_constant((training.queries - mean) / scale)
         mixture = Mixture(training, inputs, float(self.C), float(self.gate_penalty))
         seed = int(random_numbers(self.random_state).randint(2**31))

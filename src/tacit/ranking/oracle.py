@@ -31,7 +31,7 @@ from tacit.ranking.counting import (
     sum_hinges,
     sum_rows,
 )
-from tacit.ranking.triplets import Triplets, stretches
+from tacit.ranking.triplets import Triplets, find_rows
 
 SORT_COST = 3
 """What a comparison of the sort costs, in multiplications."""
@@ -108,7 +108,7 @@ class RankingOracle:
             )  # fmt: skip
         else:
             count_pairs(
-                scores, given.pair_offsets, *given.listed(), margin, strict,
+                scores, given.pair_offsets, *given.listed_pairs(), margin, strict,
                 self._better, self._worse, code, active,
             )  # fmt: skip
         return code, active
@@ -203,7 +203,7 @@ class RankingOracle:
         if queries.size and (np.diff(queries) == 1).all():
             features = self.table[given.offsets[queries[0]] : given.offsets[queries[-1] + 1]]
         else:
-            features = self.table[stretches(given.offsets, queries)[0]]
+            features = self.table[find_rows(given.offsets, queries)[0]]
         return RankingOracle(features, given.take(queries), None if self.shares is None else self.shares[queries])
 
     def _row_coefficients(self, code: Array, coef: Array) -> Array:

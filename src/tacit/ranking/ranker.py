@@ -89,7 +89,7 @@ class Ranker(Application, ABC):
         own = read_itself(itself, n, n_items)
         best = np.full((n, min(k, max(n_items, 1))), -np.inf)
         numbers_ = np.full(best.shape, -1, dtype=np.int64)
-        for rows, columns, block in self._relevances().combined(tables, found, weights):
+        for rows, columns, block in self._relevances().score_blocks(tables, found, weights):
             keep_best(block, columns.start, own[rows], best[rows], numbers_[rows])
         return (
             numbers_ if best.shape[1] == k else np.pad(numbers_, ((0, 0), (0, k - best.shape[1])), constant_values=-1)
@@ -101,7 +101,7 @@ class Ranker(Application, ABC):
             return self._score_rows(X, group, query_features)[0]
         tables, found, weights = self._read_retrieval(X, items, query_features)
         scores = np.empty((len(weights), count_rows(found)))
-        for rows, columns, block in self._relevances().combined(tables, found, weights):
+        for rows, columns, block in self._relevances().score_blocks(tables, found, weights):
             scores[rows, columns] = block
         return scores
 
@@ -272,7 +272,7 @@ def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Arr
     return means
 
 
-def spread(table: Array) -> Array:
+def column_scale(table: Array) -> Array:
     """The standard deviation of every column; one where it is constant."""
     deviation = table.std(axis=0)
     return np.where(deviation > 1e-12 * np.abs(table).max(axis=0, initial=0), deviation, 1.0)

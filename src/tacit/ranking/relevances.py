@@ -88,7 +88,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             tables = {str(key): read_table(f"{name}[{shorten(key)}]", table) for key, table in chosen.items()}
         else:
             table = read_table(name, features)
-            tables = {ALL: table} if self.families is None else self._cut(table, name)
+            tables = {ALL: table} if self.families is None else self._split_families(table, name)
         if not tables or len({len(table) for table in tables.values()}) > 1:
             sizes = {key: len(table) for key, table in tables.items()}
             raise ValueError(f"every family of {name} needs as many rows, at least one family, got {shorten(sizes)}")
@@ -114,9 +114,9 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
                 for j, (of, kind) in enumerate(functions):
                     if of == family:
                         out[rows, j] = paired_similarity(kind, x, y, self.gamma)
-        return _checked(out)
+        return _check_finite(out)
 
-    def combined(self, queries: Any, items: Any, weights: Any) -> Iterator[tuple[slice, slice, Array]]:
+    def score_blocks(self, queries: Any, items: Any, weights: Any) -> Iterator[tuple[slice, slice, Array]]:
         """Scores ``Σ_j weights[q, j] k_{q,a}(j)``, block by block: queries, items, and a table of them.
 
         Items come in order for each block of queries. No more than two similarities are in memory at once.
@@ -127,14 +127,14 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         shape = (count_rows(left), len(functions))
         if weights.shape != shape:
             raise ValueError(f"weights are {shape} numbers, queries by relevances, got shape {weights.shape}")
-        for rows, columns in self._cuts(left, right, 3):
+        for rows, columns in self._block_slices(left, right, 3):
             total = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
             for j, (family, kind) in enumerate(functions):
                 if weights[rows, j].any():
                     part = similarity(kind, left[family][rows], right[family][columns], self.gamma)
                     part *= weights[rows, j, None]
                     total += part
-            yield rows, columns, _checked(total)
+            yield rows, columns, _check_finite(total)
 
     def blocks(self, queries: Any, items: Any) -> Iterator[tuple[slice, slice, Array]]:
         """All relevances, block by block: queries, items, and a (queries, items, m) array within the budget.
@@ -144,13 +144,13 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         left, right = self._read_both(queries, items)
         functions = self._functions(left)
         cache = self._open_cache(left, right)
-        for rows, columns in self._cuts(left, right, len(functions)):
+        for rows, columns in self._block_slices(left, right, len(functions)):
             block = cache.read(rows, columns) if cache else None
             if block is None:
                 block = np.empty((rows.stop - rows.start, columns.stop - columns.start, len(functions)))
                 for j, (family, kind) in enumerate(functions):
                     block[:, :, j] = similarity(kind, left[family][rows], right[family][columns], self.gamma)
-                _checked(block)
+                _check_finite(block)
                 if cache:
                     cache.write(rows, columns, block)
             yield rows, columns, block
@@ -162,7 +162,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         if 8 * int(np.prod(shape, dtype=object)) > int(self.budget):
             raise MemoryError(
                 f"{shape[0]} × {shape[1]} × {shape[2]} relevances do not fit the budget of {self.budget} bytes; "
-                "use blocks(), combined() or pairs(), or raise budget"
+                "use blocks(), score_blocks() or pairs(), or raise budget"
             )
         out = np.empty(shape)
         for rows, columns, block in self.blocks(left, right):
@@ -184,7 +184,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
     def _read_again(self, features: Any, name: str) -> Tables:
         return features if isinstance(features, ReadTables) else ReadTables(self.read(features, name))
 
-    def _cuts(self, left: Tables, right: Tables, per_pair: int) -> Iterator[tuple[slice, slice]]:
+    def _block_slices(self, left: Tables, right: Tables, per_pair: int) -> Iterator[tuple[slice, slice]]:
         n, n_items = count_rows(left), count_rows(right)
         entries = max(1, int(self.budget) // (8 * per_pair))
         height = min(max(n, 1), 256)
@@ -209,7 +209,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"families are columns by name, or names of tables, got {shorten(self.families)}")
         return list(self.families)
 
-    def _cut(self, table: Array, name: str) -> Tables:
+    def _split_families(self, table: Array, name: str) -> Tables:
         if not isinstance(self.families, Mapping):
             raise ValueError(
                 f"{name} is one table, so families must be columns by name, got {shorten(self.families)}; "
@@ -296,7 +296,7 @@ def count_rows(tables: Tables) -> int:
     return len(next(iter(tables.values())))
 
 
-def _checked(values: Array) -> Array:
+def _check_finite(values: Array) -> Array:
     if not np.isfinite(np.sum(values)):
         raise FloatingPointError("a similarity is not finite: numbers overflow; scale the features")
     return values

@@ -246,10 +246,10 @@ class Triplets:
     @cached_property
     def pair_offsets(self) -> Array:
         """(queries + 1,) where the listed triplets of each query begin."""
-        owner = np.searchsorted(self.offsets, self.listed()[0], side="right") - 1
+        owner = np.searchsorted(self.offsets, self.listed_pairs()[0], side="right") - 1
         return np.searchsorted(owner, np.arange(self.n_queries + 1))
 
-    def listed(self) -> tuple[Array, Array]:
+    def listed_pairs(self) -> tuple[Array, Array]:
         """The places of the better and of the worse item of every listed triplet."""
         if self.above is None or self.below is None:
             raise ValueError("these triplets have grades, and are not listed")
@@ -266,11 +266,11 @@ class Triplets:
         """The triplets of these queries, in this order: an array of query numbers, or a mask."""
         chosen = np.asarray(queries)
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
-        places, offsets = stretches(self.offsets, chosen)
+        places, offsets = find_rows(self.offsets, chosen)
         if self.grades is not None:
             return Triplets(offsets, self.items[places], self.grades[places])
-        above, below = self.listed()
-        listed, cuts = stretches(self.pair_offsets, chosen)
+        above, below = self.listed_pairs()
+        listed, cuts = find_rows(self.pair_offsets, chosen)
         shift = np.repeat(offsets[:-1] - self.offsets[chosen], np.diff(cuts))
         return Triplets(offsets, self.items[places], None, above[listed] + shift, below[listed] + shift)
 
@@ -279,7 +279,7 @@ class Triplets:
         if len(self) > MAX_LISTED:
             raise MemoryError(f"{len(self)} triplets are too many to list; up to {MAX_LISTED} are listed")
         if self.grades is None:
-            above, below = self.listed()
+            above, below = self.listed_pairs()
             owner = np.repeat(np.arange(self.n_queries), np.diff(self.pair_offsets))
             return np.column_stack([owner, self.items[above], self.items[below]])
         parts = [np.zeros((0, 3), dtype=np.int64)]
@@ -305,7 +305,7 @@ class Triplets:
             if not is_dense or self.grades.max(initial=0) >= max(self.items.size, 1):
                 raise ValueError("grades of triplets are whole numbers from 0, one for each item")
             return
-        above, below = self.listed()
+        above, below = self.listed_pairs()
         _check_whole("above", above)
         _check_whole("below", below)
         if above.shape != below.shape:
@@ -334,7 +334,7 @@ def read_triplets(triplets: Any, n_queries: int, n_items: int) -> Triplets:
     return found
 
 
-def stretches(offsets: Array, chosen: Array) -> tuple[Array, Array]:
+def find_rows(offsets: Array, chosen: Array) -> tuple[Array, Array]:
     """The places of all entries of the chosen queries, and the offsets of these queries among them."""
     sizes = offsets[chosen + 1] - offsets[chosen]
     cuts = np.concatenate([[0], np.cumsum(sizes)])

@@ -107,7 +107,7 @@ class WeightedAutomaton:
 
     def value(self, sequences: Any, of: str | None = None) -> Array:
         """f of every sequence as it is, below zero or above one as it may be."""
-        sign, log_size = self._signed(encode(sequences, self.symbols), of)
+        sign, log_size = self._sign_and_log(encode(sequences, self.symbols), of)
         with np.errstate(over="ignore"):
             return np.asarray(sign * np.exp(log_size))
 
@@ -120,12 +120,12 @@ class WeightedAutomaton:
         of : "string" (the whole sequence), "prefix" (strings that begin so) or "substring" (expected occurrences);
             None is what the automaton is of
         """
-        sign, log_size = self._signed(encode(sequences, self.symbols), of)
+        sign, log_size = self._sign_and_log(encode(sequences, self.symbols), of)
         return np.where(sign > 0, log_size, -np.inf)
 
     def log_prob_of_codes(self, strings: Ragged) -> Array:
         """`log_prob` of strings of the numbers of symbols, −1 for an unseen one."""
-        sign, log_size = self._signed(strings, None)
+        sign, log_size = self._sign_and_log(strings, None)
         return np.where(sign > 0, log_size, -np.inf)
 
     def prob(self, sequences: Any, of: str | None = None) -> Array:
@@ -141,7 +141,7 @@ class WeightedAutomaton:
 
     def count_improper_codes(self, strings: Ragged) -> int:
         """`count_improper` of strings of the numbers of symbols."""
-        sign, log_size = self._signed(strings, None)
+        sign, log_size = self._sign_and_log(strings, None)
         most = np.inf if self.statistics == "substring" else SUM_TOLERANCE
         return int(((sign <= 0) | (log_size > most)).sum())
 
@@ -168,14 +168,14 @@ class WeightedAutomaton:
         """(length + 1, n) vectors and their logarithms: ``vectors[t]·exp(logs[t]) = α_1ᵀ A_{x_1} … A_{x_t}``."""
         codes = encode([sequence], self.symbols).values
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
-        states_along(codes, self.initial, self.transitions, vectors, logs)
+        follow_string(codes, self.initial, self.transitions, vectors, logs)
         return vectors, logs
 
     def backward(self, sequence: Any) -> tuple[Array, Array]:
         """The same from the end: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
         codes = np.ascontiguousarray(encode([sequence], self.symbols).values[::-1])
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
-        states_along(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
+        follow_string(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
         return vectors[::-1], logs[::-1]
 
     def sample(self, n_samples: int = 1, *, random_state: Any = None, max_length: int = 100_000) -> list[list[Any]]:
@@ -203,7 +203,7 @@ class WeightedAutomaton:
 
     def to_string(self) -> WeightedAutomaton:
         """The automaton of whole strings; exact."""
-        return self._converted("string")
+        return self._convert("string")
 
     def to_prefix(self) -> WeightedAutomaton:
         """The automaton of beginnings: the probability that a string begins so; exact.
@@ -211,11 +211,11 @@ class WeightedAutomaton:
         With A = Σ_σ A_σ, a string automaton has ``α_∞ ← (I − A)⁻¹ α_∞``, which needs the spectral radius of A below
         one: an automaton that never stops is refused.
         """
-        return self._converted("prefix")
+        return self._convert("prefix")
 
     def to_substring(self) -> WeightedAutomaton:
         """The automaton of expected numbers of occurrences, f(λ) = E|x| + 1; exact, see `to_prefix`."""
-        return self._converted("substring")
+        return self._convert("substring")
 
     def minimise(self, tol: float = 1e-10) -> WeightedAutomaton:
         """The same function with as few states as can be: what the forward and backward vectors span.
@@ -229,8 +229,8 @@ class WeightedAutomaton:
         >>> small.n_states, small.equivalent(twice)
         (1, True)
         """
-        reached = self._within(forward_space(self.initial, self.transitions, tol))
-        return reached._within(forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol))
+        reached = self._project(forward_space(self.initial, self.transitions, tol))
+        return reached._project(forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol))
 
     def equivalent(self, other: WeightedAutomaton, tol: float = 1e-8) -> bool:
         """Whether two automata are the same function, whatever the basis of their states.
@@ -330,15 +330,15 @@ class WeightedAutomaton:
     def __repr__(self) -> str:
         return f"WeightedAutomaton({self.n_states} states, {len(self.symbols)} symbols, of {self.statistics})"
 
-    def _signed(self, strings: Ragged, of: str | None) -> tuple[Array, Array]:
+    def _sign_and_log(self, strings: Ragged, of: str | None) -> tuple[Array, Array]:
         """The sign and the logarithm of the size of f, for codes."""
-        me = self if of is None else self._converted(one_of("of", of, STATISTICS))
+        me = self if of is None else self._convert(one_of("of", of, STATISTICS))
         check_codes(strings, len(self.symbols))
         sign, log_size = np.empty(len(strings)), np.empty(len(strings))
-        values_of_strings(strings.values, strings.offsets, me.initial, me.transitions, me.final, sign, log_size)
+        evaluate_strings(strings.values, strings.offsets, me.initial, me.transitions, me.final, sign, log_size)
         return sign, log_size
 
-    def _within(self, basis: Array) -> WeightedAutomaton:
+    def _project(self, basis: Array) -> WeightedAutomaton:
         """The automaton whose states are those of an orthonormal basis, (n, r)."""
         transitions = basis.T @ self.transitions @ basis
         return replace(self, initial=self.initial @ basis, transitions=transitions, final=basis.T @ self.final)
@@ -348,7 +348,7 @@ class WeightedAutomaton:
         ending, going_on = self.to_string().final, self.to_prefix().final
         return np.vstack([self.transitions @ going_on, ending])
 
-    def _converted(self, of: str) -> WeightedAutomaton:
+    def _convert(self, of: str) -> WeightedAutomaton:
         if of == self.statistics:
             return self
         rest = np.eye(self.n_states) - self.transitions.sum(axis=0)
@@ -379,7 +379,7 @@ def _product(vector: Array, transitions: Array, codes: Array) -> Array:
 
 
 @kernel
-def values_of_strings(
+def evaluate_strings(
     codes: Array, offsets: Array, initial: Array, transitions: Array, final: Array, sign: Array, log_size: Array
 ) -> None:
     """f(x) of every string, as its sign (−1, 0, 1) and the logarithm of its size; unseen symbols make it zero."""
@@ -415,7 +415,7 @@ def values_of_strings(
 
 
 @kernel
-def states_along(codes: Array, initial: Array, transitions: Array, out: Array, log_scale: Array) -> None:
+def follow_string(codes: Array, initial: Array, transitions: Array, out: Array, log_scale: Array) -> None:
     """``out[t]·exp(log_scale[t])`` is initialᵀ A_{x_1} … A_{x_t}; rows of out are zero or have one as largest entry."""
     n = initial.size
     for t in range(codes.size + 1):

@@ -121,7 +121,7 @@ def tidy(parameters: Parameters) -> Parameters:
     return Parameters(initial / initial.sum(), moves / leaving[:, None], final / leaving)
 
 
-def smoothed(counts: Expected, strength: float) -> Parameters:
+def smooth(counts: Expected, strength: float) -> Parameters:
     """Parameters in which everything can happen: each state is given ``strength`` visits of the average state."""
     moves, final = _average_state(counts)
     leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
@@ -133,7 +133,7 @@ def smoothed(counts: Expected, strength: float) -> Parameters:
     )
 
 
-def softened(counts: Expected, share: float) -> Parameters:
+def mix_with_average(counts: Expected, share: float) -> Parameters:
     """The parameters of the counts, each state mixed with this share of the average state: where EM can start."""
     sharp = maximise(counts)
     moves, final = _average_state(counts)
@@ -183,11 +183,11 @@ def improve(
     watch: Watch | None = None,
     verbose: int = 0,
 ) -> Fit:
-    """EM on a prefix tree, see `Climb`."""
-    process = Climb(
+    """EM on a prefix tree, see `EMProcess`."""
+    process = EMProcess(
         lambda now: expect(tree, now, skip),
         step,
-        _stretched,
+        _extrapolate,
         (float(tree.passing[0]), float(tree.passing.sum())),
         max_iter,
         tol,
@@ -215,7 +215,7 @@ class EMState(NamedTuple, Generic[P, C]):
     is_still: bool  # whether the last step gained too little
 
 
-class Climb(Generic[P, C]):
+class EMProcess(Generic[P, C]):
     """EM as a `tacit.runtime.Process`, until the log-likelihood of a symbol rises by less than ``tol`` in a step.
 
     Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
@@ -224,7 +224,7 @@ class Climb(Generic[P, C]):
     Parameters
     ----------
     expect, maximise : the E and the M step
-    stretched : parameters beyond the second ones, as seen from the first: ``new·(new / old)^(stretch − 1)``
+    extrapolate : parameters beyond the second ones, as seen from the first: ``new·(new / old)^(stretch − 1)``
     sizes : how many strings there are, and how many symbols
     """
 
@@ -232,12 +232,12 @@ class Climb(Generic[P, C]):
         self,
         expect: Callable[[P], C],
         maximise: Callable[[C], P],
-        stretched: Callable[[P, P, float], P],
+        extrapolate: Callable[[P, P, float], P],
         sizes: tuple[float, float],
         max_iter: int,
         tol: float,
     ) -> None:
-        self.expect, self.maximise, self.stretched = expect, maximise, stretched
+        self.expect, self.maximise, self.extrapolate = expect, maximise, extrapolate
         self.n_strings, self.n_symbols = sizes
         self.max_iter, self.tol = max_iter, tol
         self._began = time.perf_counter()
@@ -248,7 +248,7 @@ class Climb(Generic[P, C]):
 
     def step(self, now: EMState[P, C]) -> EMState[P, C]:
         plain, stretch = self.maximise(now.counts), now.stretch
-        following = plain if stretch == 1 else self.stretched(now.parameters, plain, stretch)
+        following = plain if stretch == 1 else self.extrapolate(now.parameters, plain, stretch)
         counts = self.expect(following)
         if stretch > 1 and not counts.log_likelihood > now.counts.log_likelihood:
             stretch, following = 1.0, plain
@@ -276,7 +276,7 @@ class Climb(Generic[P, C]):
         return EMStep(iteration, time.perf_counter() - self._began, counts.log_likelihood / self.n_strings)
 
 
-def _stretched(old: Parameters, new: Parameters, stretch: float) -> Parameters:
+def _extrapolate(old: Parameters, new: Parameters, stretch: float) -> Parameters:
     """Of an HMM it is an HMM again."""
     initial, moves, final = (
         b * np.divide(b, a, out=np.ones_like(a), where=a > 0) ** (stretch - 1) for a, b in zip(old, new, strict=True)

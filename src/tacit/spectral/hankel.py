@@ -91,15 +91,15 @@ def count(
     everywhere = statistics == "substring"
     tree = grow(strings, weights, longest=rows_reach + columns_reach + 1, everywhere=everywhere)
     backward = grow(strings, weights, longest=columns_reach, everywhere=statistics != "string", reverse=True)
-    rows = _choose(tree, rows_reach, size) if basis is None else _given(tree, basis[0])
-    columns = _choose(backward, columns_reach, size) if basis is None else _given(backward, _reversed(basis[1]))
+    rows = _choose(tree, rows_reach, size) if basis is None else _find_basis(tree, basis[0])
+    columns = _choose(backward, columns_reach, size) if basis is None else _find_basis(backward, _reverse(basis[1]))
     value = (tree.ending if statistics == "string" else tree.passing) / total
-    entries = _entries(tree, value, rows, *_pruned(backward, columns))
+    entries = _entries(tree, value, rows, *_prune(backward, columns))
     block = _csr(entries[0], (rows.size, columns.size))
     shifted = _csr(entries[1], (n_symbols * rows.size, columns.size))
     return Hankel(
-        _strings(tree, rows),
-        _reversed(_strings(backward, columns)),
+        _read_strings(tree, rows),
+        _reverse(_read_strings(backward, columns)),
         block,
         shifted,
         statistics,
@@ -122,14 +122,14 @@ def _choose(tree: PrefixTree, length: int, size: int | None) -> Array:
     return np.concatenate([[0], nodes])
 
 
-def _given(tree: PrefixTree, strings: Ragged) -> Array:
+def _find_basis(tree: PrefixTree, strings: Ragged) -> Array:
     """The nodes of a user's strings, the root first, each once."""
     nodes = np.concatenate([[0], find(tree, strings)])
     nodes = nodes[nodes >= 0]
     return np.asarray(nodes[np.sort(np.unique(nodes, return_index=True)[1])])
 
 
-def _pruned(backward: PrefixTree, columns: Array) -> tuple[Array, Array, Array]:
+def _prune(backward: PrefixTree, columns: Array) -> tuple[Array, Array, Array]:
     """Parent, symbol and column (−1 if none) of the nodes that lie on the way to a suffix of the basis."""
     wanted = np.zeros(backward.parent.size, dtype=bool)
     front = columns
@@ -210,7 +210,7 @@ def _csr(entries: tuple[Array, ...], shape: tuple[int, int]) -> Any:
     return sparse.csr_array((values, (rows, columns)), shape=shape)
 
 
-def _strings(tree: PrefixTree, nodes: Array) -> Ragged:
+def _read_strings(tree: PrefixTree, nodes: Array) -> Ragged:
     """The strings of nodes."""
     offsets = np.concatenate([[0], np.cumsum(tree.depth[nodes])]).astype(np.int64)
     values = np.empty(offsets[-1], dtype=np.int32)
@@ -222,7 +222,7 @@ def _strings(tree: PrefixTree, nodes: Array) -> Ragged:
     return Ragged(values, offsets)
 
 
-def _reversed(strings: Ragged) -> Ragged:
+def _reverse(strings: Ragged) -> Ragged:
     """Every string read from its end."""
     starts, ends = strings.offsets[:-1], strings.offsets[1:]
     mirror = np.repeat(starts + ends - 1, strings.lengths) - np.arange(strings.values.shape[0])
@@ -255,7 +255,7 @@ def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0)
         canonical correlation analysis
     seed : of the start of the iterative SVD, for large blocks
     """
-    rows_weight, columns_weight = weigh(hankel.block, scaling)
+    rows_weight, columns_weight = scale_factors(hankel.block, scaling)
     block = sparse.diags_array(rows_weight) @ hankel.block @ sparse.diags_array(columns_weight)
     left, singular, right = thin_svd(block, rank, seed)
     real = singular > 1e-12 * max(singular[0], 1e-300)
@@ -274,7 +274,7 @@ def operators(hankel: Hankel, factors: Factors, rank: int) -> Parts:
     return initial, np.ascontiguousarray(transitions), rows @ hankel.block[:, [0]].toarray().ravel()
 
 
-def weigh(block: Any, scaling: float) -> tuple[Array, Array]:
+def scale_factors(block: Any, scaling: float) -> tuple[Array, Array]:
     """One over a power of the sums of rows and of columns; a little is added, so that rare ones do not explode."""
     sums = np.asarray(block.sum(axis=1)).ravel(), np.asarray(block.sum(axis=0)).ravel()
     rows, columns = ((total + 5e-5 * total.max()) ** -scaling for total in sums)
@@ -322,8 +322,8 @@ def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:
     initial, final = np.concatenate([one[0], two[0]]), np.concatenate([one[2], two[2]])
     transitions = np.zeros((len(one[1]), initial.size, initial.size))
     transitions[:, :n, :n], transitions[:, n:, n:] = one[1], two[1]
-    rows = _spanning(initial, transitions)
-    columns = _spanning(final, transitions.transpose(0, 2, 1))
+    rows = _find_spanning(initial, transitions)
+    columns = _find_spanning(final, transitions.transpose(0, 2, 1))
     blocks = [rows @ columns.T, *(rows @ matrix @ columns.T for matrix in transitions)]
     halves = [(rows[:, :n] @ columns[:, :n].T, rows[:, n:] @ columns[:, n:].T)]
     halves += [
@@ -334,16 +334,16 @@ def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:
     return gap, max(float(np.abs(block).max()) for block in blocks)
 
 
-def _spanning(initial: Array, transitions: Array) -> Array:
+def _find_spanning(initial: Array, transitions: Array) -> Array:
     """The vectors of short strings, one each for every direction that is reached, shortest first."""
-    chosen, basis = [initial], _direction(initial, np.empty((0, initial.size)))
+    chosen, basis = [initial], _add_direction(initial, np.empty((0, initial.size)))
     front = [initial]
     while front and len(basis) < initial.size:
         following = []
         for vector in front:
             for matrix in transitions:
                 moved = vector @ matrix
-                grown = _direction(moved, basis)
+                grown = _add_direction(moved, basis)
                 if len(grown) > len(basis):
                     basis = grown
                     chosen.append(moved)
@@ -352,7 +352,7 @@ def _spanning(initial: Array, transitions: Array) -> Array:
     return np.array(chosen)
 
 
-def _direction(vector: Array, basis: Array) -> Array:
+def _add_direction(vector: Array, basis: Array) -> Array:
     """The orthonormal rows of the basis, and one more if the vector is not among what they span."""
     size = np.linalg.norm(vector)
     rest = vector - basis.T @ (basis @ vector)

@@ -64,10 +64,10 @@ def grow(
     return _grow(strings, weights, longest, everywhere, reverse)[0]
 
 
-def sorting(strings: Ragged) -> Array:
+def sort_order(strings: Ragged) -> Array:
     """The order that sorts strings; equal ones stay as they are.
 
-    >>> sorting(Ragged([1, 0, 1, 0], [0, 1, 3, 4, 4])).tolist()
+    >>> sort_order(Ragged([1, 0, 1, 0], [0, 1, 3, 4, 4])).tolist()
     [3, 2, 1, 0]
     """
     return np.argsort(_grow(strings, None, None, False, False)[1], kind="stable")

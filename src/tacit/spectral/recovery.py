@@ -27,7 +27,7 @@ from scipy.linalg import block_diag
 
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
-from tacit.spectral.hankel import Hankel, count, thin_svd, weigh
+from tacit.spectral.hankel import Hankel, count, scale_factors, thin_svd
 
 RESTARTS, MAX_SWEEPS, MAX_OFFERED = 12, 150, 4
 """Random starts of the decomposition, its sweeps at the most, and how many of the best are offered."""
@@ -64,7 +64,7 @@ def recover(
     block, shifted = hankel.block[:, 1:], hankel.shifted[:, 1:]
     if not block.shape[1]:
         raise ValueError("the basis holds the empty string alone, which tells no states apart; raise size or length")
-    rows, columns = weigh(block, scaling)
+    rows, columns = scale_factors(block, scaling)
     weighted = sparse.diags_array(rows) @ block @ sparse.diags_array(columns)
     left, singular, right = thin_svd(weighted, n_states, 0)
     if singular.size < n_states or singular[-1] <= 1e-10 * singular[0]:
@@ -81,22 +81,22 @@ def recover(
             "strings, or use SpectralAutomaton"
         )
     weights = (frequency + 1e-3) ** -0.5
-    found = _different(decompose(tensor * weights[None, :, None], rng, RESTARTS, MAX_SWEEPS))[:MAX_OFFERED]
+    found = _drop_repeats(decompose(tensor * weights[None, :, None], rng, RESTARTS, MAX_SWEEPS))[:MAX_OFFERED]
     single = hankel.suffixes.lengths[1:] == 1
     return [
-        _matrices(
+        _undo_scales(
             terms, weights, left, singular, right / columns[:, None], right * columns[:, None], single, beginnings
         )
         for terms in found
     ]
 
 
-def _different(found: list[Decomposition]) -> list[Decomposition]:
+def _drop_repeats(found: list[Decomposition]) -> list[Decomposition]:
     """One of each: starts that end at the same place have the same error."""
     return found[:1] + [one for before, one in itertools.pairwise(found) if one.error > (1 + 1e-3) * before.error]
 
 
-def _matrices(
+def _undo_scales(
     terms: Decomposition, weights: Array, left: Array, singular: Array, right: Array, projector: Array,
     single: Array, beginnings: Array,
 ) -> Recovered:  # fmt: skip
@@ -227,8 +227,8 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
     framed = _pad_with_ends(strings, n_symbols)
     hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
     prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
-    rows = _disjoint([text[1:] for text in prefixes], prefixes)
-    columns = _disjoint([text[:-1] for text in suffixes], suffixes)
+    rows = _subtract_longer([text[1:] for text in prefixes], prefixes)
+    columns = _subtract_longer([text[:-1] for text in suffixes], suffixes)
     block = rows @ hankel.block @ columns.T
     least = 1 / float(len(strings) if weights is None else weights.sum())
     row_weights, column_weights = (_inverse_sqrt(np.asarray(block.sum(axis=axis)).ravel(), least) for axis in (1, 0))
@@ -262,7 +262,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
     moves[:-1, 1:], emissions[1:-1, :k] = _smooth(leaving), _smooth(emission)
     emissions[0, k] = emissions[-1, k + 1] = 1.0
     free = np.flatnonzero(np.concatenate([moves.ravel() > 0, (emissions > 0).ravel()]))
-    values, slopes = _expected(windows, moves, emissions)
+    values, slopes = _expect_with_slopes(windows, moves, emissions)
     damping = 1e-2
     for _ in range(MAX_STEPS):
         gap = windows.observed - values
@@ -277,7 +277,7 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
             change = np.zeros(moves.size + emissions.size)
             change[free] = np.linalg.solve(gram + np.diag(ridge), pull)
             there = _step(roots[0], change[: moves.size]), _step(roots[1], change[moves.size :])
-            reached = float(((windows.observed - _expected_values(windows, *there)) ** 2).sum())
+            reached = float(((windows.observed - _expect_windows(windows, *there)) ** 2).sum())
             if reached < misfit:
                 found = there
             else:
@@ -288,11 +288,11 @@ def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Arr
         damping = max(damping / 4, 1e-6)
         if misfit - reached < MIN_RELATIVE_FALL * misfit:
             break
-        values, slopes = _expected(windows, moves, emissions)
+        values, slopes = _expect_with_slopes(windows, moves, emissions)
     return _smooth(moves[:-1, 1:]), _smooth(emissions[1:-1, :k])
 
 
-def _expected_values(windows: Windows, moves: Array, emissions: Array) -> Array:
+def _expect_windows(windows: Windows, moves: Array, emissions: Array) -> Array:
     """(r, symbols, r) compressed windows that an HMM expects."""
     visits = np.linalg.inv(np.eye(len(moves)) - moves)[0]
     before = windows.before.compress.T @ _grow(windows.before, visits, moves, emissions)
@@ -300,7 +300,7 @@ def _expected_values(windows: Windows, moves: Array, emissions: Array) -> Array:
     return np.asarray((before[:, None] * (windows.weights * emissions).T) @ after.T)
 
 
-def _expected(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, Array]:
+def _expect_with_slopes(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, Array]:
     """The same, and its slopes (n² + n·symbols, r·symbols·r) by every move and emission."""
     n, k = emissions.shape
     inverse = np.linalg.inv(np.eye(n) - moves)
@@ -388,7 +388,7 @@ def _pad_with_ends(strings: Ragged, n_symbols: int) -> Ragged:
     return Ragged(values, offsets)
 
 
-def _disjoint(shorter: list[tuple[int, ...]], contexts: list[tuple[int, ...]]) -> sparse.csr_array:
+def _subtract_longer(shorter: list[tuple[int, ...]], contexts: list[tuple[int, ...]]) -> sparse.csr_array:
     """Takes from each context what its longer ones count: times totals, what is left for each context alone."""
     place = {text: i for i, text in enumerate(contexts)}
     longer = np.array([i for i, text in enumerate(contexts) if text], dtype=np.int64)

@@ -13,7 +13,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.ragged import Ragged
 from tacit.spectral.automaton import WeightedAutomaton
-from tacit.spectral.em import EMStep, Expected, Fit, Parameters, Watch, improve, smoothed, softened
+from tacit.spectral.em import EMStep, Expected, Fit, Parameters, Watch, improve, mix_with_average, smooth
 from tacit.spectral.hankel import Factors, Hankel, count, factorise, operators
 from tacit.spectral.next_symbol import NextSymbol, next_symbol, ngram, ngram_order, of_probabilities
 from tacit.spectral.prefix_tree import PrefixTree, grow
@@ -54,13 +54,7 @@ class Recipe(NamedTuple):
     def improve(self, tree: PrefixTree, start: Parameters, steps: int, watch: Watch | None = None) -> Fit:
         """So many EM steps."""
         return improve(
-            tree,
-            start,
-            max_iter=steps,
-            tol=self.tol,
-            skip=MIN_STATE_PROBABILITY,
-            watch=watch,
-            verbose=self.verbose,
+            tree, start, max_iter=steps, tol=self.tol, skip=MIN_STATE_PROBABILITY, watch=watch, verbose=self.verbose
         )
 
 
@@ -136,7 +130,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         return Model(whole.automaton(choice.rank), whole.next_symbol(choice.rank, choice.mixing), [], False)
     if recipe.refine is None:
         counts = project(whole.tree, whole.next_symbol(choice.rank, NGRAM_SHARE), choice.rank, recipe.seed)
-        return Model(WeightedAutomaton(*smoothed(counts, choice.strength), whole.symbols), None, [], False)
+        return Model(WeightedAutomaton(*smooth(counts, choice.strength), whole.symbols), None, [], False)
     if trial is None:
         trial, interrupted = Trial(whole, None, choice.rank, recipe), False
         try:
@@ -144,10 +138,10 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
         except KeyboardInterrupt:
             interrupted = True
         return trial.model(choice, interrupted)
-    start = smoothed(trial.best[2], choice.strength)
+    start = smooth(trial.best[2], choice.strength)
     steps = max(choice.steps // STEPS_PER_FINAL_STEP, 1)
     fit = recipe.improve(whole.tree, start, steps)
-    parameters = smoothed(fit.counts, choice.strength)
+    parameters = smooth(fit.counts, choice.strength)
     mixed = of_probabilities(*parameters, whole.table, choice.mixing) if choice.mixing > 0 else None
     return Model(WeightedAutomaton(*parameters, whole.symbols), mixed, [*trial.history, *fit.history], fit.interrupted)
 
@@ -158,7 +152,7 @@ class Trial:
     def __init__(self, train: Moments, held: HeldOut | None, rank: int, recipe: Recipe) -> None:
         self.train, self.held, self.rank, self.recipe = train, held, rank, recipe
         self.start = project(train.tree, train.next_symbol(rank, NGRAM_SHARE), rank, recipe.seed)
-        self.parameters = softened(self.start, START_NOISE)
+        self.parameters = mix_with_average(self.start, START_NOISE)
         self.best: tuple[float, Choice, Expected] = (-math.inf, Choice(rank), self.start)
         self.history: list[EMStep] = []
         self.idle = 0
@@ -188,7 +182,7 @@ class Trial:
         value, choice, counts = self.best
         if self.held is None:
             return value, choice
-        model = of_probabilities(*smoothed(counts, choice.strength), self.train.table, 0.0)
+        model = of_probabilities(*smooth(counts, choice.strength), self.train.table, 0.0)
         mixings = np.concatenate([[0.0], MIXINGS])
         values = [self.held.mean(row) for row in model.log_probs(self.held.strings, mixings)]
         place = int(np.argmax(values))
@@ -196,7 +190,7 @@ class Trial:
 
     def model(self, choice: Choice, interrupted: bool = False) -> Model:
         """The best model of the training part alone."""
-        automaton = WeightedAutomaton(*smoothed(self.best[2], choice.strength), self.train.symbols)
+        automaton = WeightedAutomaton(*smooth(self.best[2], choice.strength), self.train.symbols)
         return Model(automaton, None, self.history, interrupted)
 
     def _look(self, counts: Expected, steps: int) -> None:
@@ -206,7 +200,7 @@ class Trial:
             return
         self.idle += 1
         for strength in STRENGTHS:
-            automaton = WeightedAutomaton(*smoothed(counts, strength), self.train.symbols)
+            automaton = WeightedAutomaton(*smooth(counts, strength), self.train.symbols)
             value = self.held.mean(automaton.log_prob_of_codes(self.held.strings))
             if value > self.best[0]:
                 self.best = value, Choice(self.rank, mixing=0.0, strength=strength, steps=steps), counts

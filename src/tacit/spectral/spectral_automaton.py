@@ -12,16 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import (
-    entries,
-    is_list,
-    is_whole,
-    numbers,
-    random_numbers,
-    shorten,
-    switch,
-    whole_number,
-)
+from tacit.data.parameters import entries, is_list, is_whole, numbers, random_numbers, shorten, switch, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.specs import (
     any_number,
@@ -45,7 +36,7 @@ from tacit.spectral.automaton import WeightedAutomaton
 from tacit.spectral.em import EMStep, check_steps
 from tacit.spectral.hankel import STATISTICS
 from tacit.spectral.next_symbol import MAX_DRAWN, NextSymbol, of_probabilities
-from tacit.spectral.prefix_tree import sorting
+from tacit.spectral.prefix_tree import sort_order
 from tacit.spectral.selection import (
     NGRAM_SHARE,
     SMOOTHINGS,
@@ -266,12 +257,7 @@ class SpectralAutomaton(StringDensity):
     alphabet: Any = None
     random_state: Any = 0
     verbose: int = 1
-    learned: ClassVar = {
-        "n_states_": whole(),
-        "n_iter_": whole(0),
-        "mixing_": share,
-        "held_out_": _check_held_out,
-    }
+    learned: ClassVar = {"n_states_": whole(), "n_iter_": whole(0), "mixing_": share, "held_out_": _check_held_out}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralAutomaton:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
@@ -281,8 +267,8 @@ class SpectralAutomaton(StringDensity):
         weights = read_counts(sample_weight, len(sequences))
         symbols = read_alphabet(self.alphabet, sequences)
         strings = encode(sequences, symbols)
-        order = sorting(strings)
-        strings, weights = strings[order], _at(weights, order)
+        order = sort_order(strings)
+        strings, weights = strings[order], _take(weights, order)
         rng = random_numbers(self.random_state)
         seed = int(rng.randint(2**31 - 1))
         counting, recipe = self._counting(symbols), self._recipe(seed)
@@ -293,8 +279,8 @@ class SpectralAutomaton(StringDensity):
                 kept, held = self._split(len(strings), len(ranks) > 1, rng)
                 choice = Choice(ranks[0])
                 if held.size:
-                    part = Moments(strings[kept], symbols, _at(weights, kept), counting, max(ranks), seed)
-                    held_out = HeldOut(strings[held], _at(weights, held))
+                    part = Moments(strings[kept], symbols, _take(weights, kept), counting, max(ranks), seed)
+                    held_out = HeldOut(strings[held], _take(weights, held))
                     choice, trial, interrupted = choose(part, held_out, ranks, recipe)
             if interrupted and trial is not None:
                 model = trial.model(choice, interrupted)
@@ -325,10 +311,10 @@ class SpectralAutomaton(StringDensity):
 
     def _counting(self, symbols: Array) -> Counting:
         size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None
-        given = None if isinstance(self.basis, str) else self._given(symbols)
+        given = None if isinstance(self.basis, str) else self._read_basis(symbols)
         return Counting(self.statistics, int(self.length), size, given, float(self.scaling))
 
-    def _given(self, symbols: Array) -> tuple[Ragged, Ragged]:
+    def _read_basis(self, symbols: Array) -> tuple[Ragged, Ragged]:
         """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
         parts = []
         for name, part in zip(("prefixes", "suffixes"), self.basis, strict=True):
@@ -377,5 +363,5 @@ def read_counts(sample_weight: Any, n: int) -> Array | None:
     return shares * largest
 
 
-def _at(weights: Array | None, rows: Array) -> Array | None:
+def _take(weights: Array | None, rows: Array) -> Array | None:
     return None if weights is None else weights[rows]

@@ -171,12 +171,12 @@ class SpectralHMM(StringDensity):
             for scaling in SCALINGS
             for one in recover(hankel, beginnings, seen / seen.sum(), int(self.n_states), scaling, rng)
         ]
-        starts = [(_proper(one, empty), one.error) for one in found]
+        starts = [(_nearest_hmm(one, empty), one.error) for one in found]
         best = _by_likelihood(tree, starts)
         if is_small(int(self.n_states), k):
             windows = count_windows(strings, k, int(self.n_states), moments.weights)
             rivals = best[: 1 if self.refine is None else MAX_RIVALS]
-            matched = [(_matched(windows, start, empty), error) for start, error in rivals]
+            matched = [(_match(windows, start, empty), error) for start, error in rivals]
             best = _by_likelihood(tree, matched + rivals)
         if self.refine is None:
             return *best[0], None
@@ -236,7 +236,7 @@ def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> 
     return [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
 
 
-def _matched(windows: Windows, start: Parameters, empty: float) -> Parameters:
+def _match(windows: Windows, start: Parameters, empty: float) -> Parameters:
     """The HMM near this one that fits the windows; the share of empty strings is known and stays."""
     moves, emission = sum_moves(start.moves)
     leaving = np.hstack([moves, start.final[:, None]])
@@ -245,14 +245,14 @@ def _matched(windows: Windows, start: Parameters, empty: float) -> Parameters:
     return Parameters(*build_automaton(leaving, emission))
 
 
-def _proper(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
+def _nearest_hmm(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
     """The nearest HMM: every row becomes the nearest distribution, with a little of the uniform one."""
-    start = np.append((1 - empty) * _nearest(found.start[None], floor)[0], empty)
-    leaving = _nearest(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
-    return Parameters(*build_automaton(np.vstack([start, leaving]), _nearest(found.emission, floor)))
+    start = np.append((1 - empty) * _nearest_rows(found.start[None], floor)[0], empty)
+    leaving = _nearest_rows(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
+    return Parameters(*build_automaton(np.vstack([start, leaving]), _nearest_rows(found.emission, floor)))
 
 
-def _nearest(rows: Array, floor: float) -> Array:
+def _nearest_rows(rows: Array, floor: float) -> Array:
     """The distribution nearest to every row (Duchi et al. 2008), mixed with this share of the uniform one."""
     falling = -np.sort(-rows, axis=1)
     excess = (np.cumsum(falling, axis=1) - 1) / np.arange(1, rows.shape[1] + 1)
@@ -280,7 +280,7 @@ def best_paths(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Ragged
     nothing = np.empty(0, np.int64), np.zeros((0, len(transition)), dtype=bool)
     if states.size:
         viterbi(unary, filled, transition, free, column, *nothing, states, value)
-    return _of_all(model, strings, value), Ragged(states, strings.offsets)
+    return _insert_empty(model, strings, value), Ragged(states, strings.offsets)
 
 
 def state_proba(model: HiddenMarkovModel, strings: Ragged) -> Ragged:
@@ -317,7 +317,7 @@ def _scores(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Array, Ar
     return np.ascontiguousarray(unary), np.ascontiguousarray(transition), filled
 
 
-def _of_all(model: HiddenMarkovModel, strings: Ragged, value: Array) -> Array:
+def _insert_empty(model: HiddenMarkovModel, strings: Ragged, value: Array) -> Array:
     """Log-probabilities of all strings, the empty ones among them, from those of the others."""
     with np.errstate(divide="ignore"):
         out = np.full(len(strings), np.log(model.empty))

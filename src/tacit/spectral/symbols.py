@@ -35,14 +35,14 @@ def read_sequences(sequences: Any) -> Ragged:
             raise TypeError(
                 f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
             )
-        parts = [_one(sequence, i) for i, sequence in enumerate(sequences)]
+        parts = [_read_sequence(sequence, i) for i, sequence in enumerate(sequences)]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
-        flat = _flat(parts)
+        flat = _join(parts)
     if len(offsets) < 2:
         raise ValueError("no sequences: the list is empty; give at least one")
     if flat.ndim != 1:
         raise ValueError(f"a symbol is one string or integer, these sequences hold rows of shape {flat.shape[1:]}")
-    return Ragged(_checked(flat, offsets), offsets)
+    return Ragged(_check_symbols(flat, offsets), offsets)
 
 
 def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
@@ -105,7 +105,7 @@ def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
     return [flat[a:b] for a, b in itertools.pairwise(strings.offsets)]
 
 
-def _one(sequence: Any, i: int) -> Any:
+def _read_sequence(sequence: Any, i: int) -> Any:
     if isinstance(sequence, str):
         return list(sequence)
     if isinstance(sequence, bytes | dict) or not has_length(sequence):
@@ -115,7 +115,7 @@ def _one(sequence: Any, i: int) -> Any:
     return sequence
 
 
-def _flat(parts: list[Any]) -> Array:
+def _join(parts: list[Any]) -> Array:
     """All symbols one after the other; one kind for all of them."""
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         arrays = [part for part in parts if part.size]
@@ -138,7 +138,7 @@ def _flat(parts: list[Any]) -> Array:
         raise ValueError(f"a symbol is one string or integer: {reason(error)}") from error
 
 
-def _checked(flat: Array, offsets: Array) -> Array:
+def _check_symbols(flat: Array, offsets: Array) -> Array:
     if flat.size == 0 or flat.dtype.kind in "iuU":
         return flat
     if flat.dtype.kind == "O" and all(isinstance(symbol, str) for symbol in flat):

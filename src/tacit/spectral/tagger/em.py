@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.runtime import Progress, Status, run
-from tacit.spectral.em import Climb, EMStep
+from tacit.spectral.em import EMProcess, EMStep
 from tacit.spectral.recovery import decompose
 from tacit.spectral.tagger.estimate import PairedAutomaton
 
@@ -89,12 +89,12 @@ def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random
     emission = np.einsum("ip,cpq,qi->ic", inverse, automaton.operators[:n_pairs], back)
     floor = 1e-3 * times / times.sum()
     start = np.maximum(automaton.initial @ left, 0.0) + 1e-3 / n
-    moves, emission = np.maximum(_signed(moves), 0.0) + 1e-3 / n, np.maximum(_signed(emission), 0.0)
+    moves, emission = np.maximum(_fix_signs(moves), 0.0) + 1e-3 / n, np.maximum(_fix_signs(emission), 0.0)
     emission = emission / np.maximum(emission.sum(axis=1, keepdims=True), 1e-300) + floor
-    return _scaled(start, moves, emission)
+    return _normalise_rows(start, moves, emission)
 
 
-def _signed(rows: Array) -> Array:
+def _fix_signs(rows: Array) -> Array:
     """Rows scaled to an absolute sum of one, the sign of the larger part positive."""
     rows = rows / np.maximum(np.abs(rows).sum(axis=1, keepdims=True), 1e-300)
     return np.asarray(np.where(rows.sum(axis=1, keepdims=True) < 0, -rows, rows))
@@ -123,21 +123,21 @@ def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts
     emission = np.zeros((n_states, n_pairs))
     np.add.at(emission, (states, pairs), 1.0)
     shares = np.bincount(pairs, minlength=n_pairs)
-    sharp = _normalised(start, moves, emission, smoothing, shares)
+    sharp = _maximise(start, moves, emission, smoothing, shares)
     moves, emission = (np.tile(part.sum(axis=0), (n_states, 1)) for part in (moves, emission))
-    average = _normalised(start, moves, emission, smoothing, shares)
+    average = _maximise(start, moves, emission, smoothing, shares)
     return PairedHMM(*((1 - START_NOISE) * a + START_NOISE * b for a, b in zip(sharp, average, strict=True)))
 
 
 def improve_pairs(
     model: PairedHMM, pairs: Array, starts: Array, *, max_iter: int, tol: float, smoothing: float, verbose: int
 ) -> Refined:
-    """EM until the log-likelihood per token rises by less than ``tol``, see `Climb`."""
+    """EM until the log-likelihood per token rises by less than ``tol``, see `EMProcess`."""
     shares = np.bincount(pairs, minlength=model.emissionprob.shape[1])
-    process = Climb(
+    process = EMProcess(
         lambda now: expect_pairs(now, pairs, starts),
-        lambda counts: _normalised(*counts[:3], smoothing, shares),
-        _stretched,
+        lambda counts: _maximise(*counts[:3], smoothing, shares),
+        _extrapolate,
         (starts.size - 1, pairs.size),
         max_iter,
         tol,
@@ -146,8 +146,8 @@ def improve_pairs(
     return Refined(last.parameters, [step._replace(iteration=step.iteration - 1) for step in last.history[1:]], status)
 
 
-def _stretched(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
-    return _scaled(*(b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)))
+def _extrapolate(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
+    return _normalise_rows(*(b * (b / a) ** (stretch - 1) for a, b in zip(old, new, strict=True)))
 
 
 class Expected(NamedTuple):
@@ -174,15 +174,15 @@ def expect_pairs(model: PairedHMM, pairs: Array, starts: Array) -> Expected:
     return Expected(start, moves * model.transmat, emission.T.copy(), float(log))
 
 
-def _normalised(start: Array, moves: Array, emission: Array, smoothing: float, shares: Array) -> PairedHMM:
+def _maximise(start: Array, moves: Array, emission: Array, smoothing: float, shares: Array) -> PairedHMM:
     """Counts as probabilities; every state is given ``smoothing`` visits of the average one."""
     n = start.size
     start = start + smoothing / n + 1e-300
     moves = moves + smoothing / n + 1e-300
-    return _scaled(start, moves, emission + smoothing * shares / shares.sum() + 1e-300)
+    return _normalise_rows(start, moves, emission + smoothing * shares / shares.sum() + 1e-300)
 
 
-def _scaled(*parts: Array) -> PairedHMM:
+def _normalise_rows(*parts: Array) -> PairedHMM:
     """Rows that sum to one."""
     return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
 

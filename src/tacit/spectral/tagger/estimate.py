@@ -58,7 +58,7 @@ class Estimate(NamedTuple):
         behind = None if self.behind is None else self.behind[:, :rank]
         return Estimate(self.counts, automaton, behind, self.singular_values[:rank])
 
-    def smoothed(self, strength: float) -> PairedAutomaton:
+    def smooth(self, strength: float) -> PairedAutomaton:
         """The automaton of this strength, operators of an unknown symbol last."""
         counts, automaton = self.counts, self.automaton
         is_conditional = self.behind is None

@@ -41,7 +41,7 @@ class PairModel(NamedTuple):
         """P(y_t | x) of every token, and how many had to be corrected; the best tags go into ``best``."""
         a, out = self.automaton, np.empty((codes.size, self.n_tags))
         best = np.empty(0, np.int64) if best is None else best
-        parts = self.place(), a.operators, a.initial, a.final, a.middle, self.prior()
+        parts = self.operator_of(), a.operators, a.initial, a.final, a.middle, self.prior()
         return out, tag_posteriors(codes, offsets, *parts, out, best)
 
     def likeliest_tags(self, codes: Array, offsets: Array) -> Array:
@@ -62,7 +62,7 @@ class PairModel(NamedTuple):
         """log P(x, y) of every sequence; −1 is an unknown symbol or tag."""
         a, out = self.automaton, np.empty(offsets.size - 1)
         known = (codes >= 0) & (labels >= 0)
-        pairs = np.where(known, self.place()[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
+        pairs = np.where(known, self.operator_of()[np.where(known, codes, 0), np.where(known, labels, 0)], -1)
         shares = np.asarray(self.pairs[:, 2] / self.pairs[:, 2].sum())
         parts = a.operators[: len(shares)], a.initial, a.final, a.middle, shares
         joint_log_likelihoods(pairs.astype(np.int64), offsets, *parts, MIXING, out)
@@ -72,16 +72,16 @@ class PairModel(NamedTuple):
         """log P(y | x) of every sequence; −1 is an unknown symbol."""
         a, out = self.automaton, np.empty(offsets.size - 1)
         codes = np.where(codes < 0, self.n_symbols, codes).astype(np.int64)
-        parts = self.place(), a.operators, a.initial, a.final, a.middle, self.prior()
+        parts = self.operator_of(), a.operators, a.initial, a.final, a.middle, self.prior()
         conditional_log_likelihoods(codes, labels.astype(np.int64), offsets, *parts, MIXING, out)
         return out
 
-    def place(self) -> Array:
-        """``place[symbol, tag]``: the operator of a pair; the last symbol is an unknown one."""
-        place = np.full((self.n_symbols + 1, self.n_tags), -1, dtype=np.int64)
-        place[self.pairs[:, 0], self.pairs[:, 1]] = np.arange(len(self.pairs))
-        place[-1] = len(self.pairs) + np.arange(self.n_tags)
-        return place
+    def operator_of(self) -> Array:
+        """``operator_of[symbol, tag]``: the operator of a pair; the last symbol is an unknown one."""
+        operator_of = np.full((self.n_symbols + 1, self.n_tags), -1, dtype=np.int64)
+        operator_of[self.pairs[:, 0], self.pairs[:, 1]] = np.arange(len(self.pairs))
+        operator_of[-1] = len(self.pairs) + np.arange(self.n_tags)
+        return operator_of
 
     def prior(self) -> Array:
         """The shares of the tags of every symbol, those of all for an unknown one."""
@@ -94,15 +94,15 @@ class PairModel(NamedTuple):
 
 @kernel
 def tag_posteriors(
-    symbols: Array, starts: Array, place: Array, operators: Array, initial: Array, final: Array, middle: Array,
+    symbols: Array, starts: Array, operator_of: Array, operators: Array, initial: Array, final: Array, middle: Array,
     prior: Array, out: Array, best: Array,
 ) -> int:  # fmt: skip
     """P(y_t | x) of every token into ``out``, and the best tags into ``best`` where that is not empty.
 
-    ``place[x, y]`` is the operator of a pair, −1 where it has none. The best tags are those of the Markov chain with
+    ``operator_of[x, y]`` is the operator of a pair, −1 without one. The best tags are those of the Markov chain with
     the same probabilities of neighbouring tags. Returns how many tokens had to be corrected.
     """
-    n, k = initial.size, place.shape[1]
+    n, k = initial.size, operator_of.shape[1]
     longest = max(1, np.diff(starts).max())
     forward = np.empty((longest + 1, n))
     ahead = np.empty(n)
@@ -121,7 +121,7 @@ def tag_posteriors(
             now, after_now = forward[t], forward[t + 1]
             after_now[:] = 0.0
             for y in range(k):
-                c = place[x, y]
+                c = operator_of[x, y]
                 if c >= 0:
                     for i in range(n):
                         u = now[i]
@@ -146,7 +146,7 @@ def tag_posteriors(
             now = forward[t]
             total, is_wrong = 0.0, False
             for y in range(k):
-                c = place[x, y]
+                c = operator_of[x, y]
                 value[y] = 0.0
                 behind[y] = 0.0
                 if c < 0:
@@ -175,7 +175,7 @@ def tag_posteriors(
             if best.size > 0 and t > 0:
                 before, x_before = forward[t - 1], symbols[first + t - 1]
                 for y in range(k):
-                    c = place[x_before, y]
+                    c = operator_of[x_before, y]
                     after[y] = 0.0
                     if c >= 0:
                         for i in range(n):
@@ -290,11 +290,11 @@ def joint_log_likelihoods(
 
 @kernel
 def conditional_log_likelihoods(
-    symbols: Array, tags: Array, starts: Array, place: Array, operators: Array, initial: Array, final: Array,
+    symbols: Array, tags: Array, starts: Array, operator_of: Array, operators: Array, initial: Array, final: Array,
     middle: Array, prior: Array, mixing: float, out: Array,
 ) -> None:  # fmt: skip
     """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with the tags' shares."""
-    n, k = initial.size, place.shape[1]
+    n, k = initial.size, operator_of.shape[1]
     longest = max(1, np.diff(starts).max())
     ahead = np.empty((longest + 1, n))
     now, after = np.empty(n), np.empty(n)
@@ -306,7 +306,7 @@ def conditional_log_likelihoods(
             for i in range(n):
                 ahead[t, i] = 0.0
                 for y in range(k):
-                    c = place[symbols[first + t], y]
+                    c = operator_of[symbols[first + t], y]
                     if c >= 0:
                         for j in range(n):
                             ahead[t, i] += operators[c, i, j] * ahead[t + 1, j]
@@ -321,7 +321,7 @@ def conditional_log_likelihoods(
             x, own = symbols[first + t], tags[first + t]
             total, chance = 0.0, 0.0
             for y in range(k):
-                c = place[x, y]
+                c = operator_of[x, y]
                 value = 0.0
                 if c >= 0:
                     for i in range(n):
@@ -335,7 +335,7 @@ def conditional_log_likelihoods(
                     chance = value
             chance = chance / total if total > 0.0 else prior[x, own]
             log += math.log((1 - mixing) * chance + mixing * prior[x, own])
-            c = place[x, own]
+            c = operator_of[x, own]
             mass, weight = 0.0, 0.0
             for j in range(n):
                 after[j] = 0.0

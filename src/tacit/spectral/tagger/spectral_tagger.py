@@ -164,7 +164,7 @@ class SpectralTagger(Application):
         with threadpool_limits(1):  # the same bits for any number of threads
             choice, self.held_out_ = self._choose(codes, labels, symbols.offsets, seed)
             found = self._estimate(codes, labels, symbols.offsets, choice.rank, choice.context, seed)
-            self.automaton_, self.history_, self.status_ = found.smoothed(choice.smoothing), [], Status.CONVERGED
+            self.automaton_, self.history_, self.status_ = found.smooth(choice.smoothing), [], Status.CONVERGED
             if self.refine is not None:
                 self._refine(found, codes, labels, symbols.offsets, choice, seed)
         self.smoothing_, self.context_ = choice.smoothing, choice.context
@@ -271,7 +271,7 @@ class SpectralTagger(Application):
             }
             parts = [found[setting.context].cut(setting.rank) for setting in settings]
             return [
-                _model_of(part, part.smoothed(setting.smoothing)).measure_error(shown, labels[of_token], cuts[1])
+                _model_of(part, part.smooth(setting.smoothing)).measure_error(shown, labels[of_token], cuts[1])
                 for part, setting in zip(parts, settings, strict=True)
             ]
 

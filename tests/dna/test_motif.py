@@ -11,8 +11,8 @@ import pytest
 
 from tacit import LatentSVM, Ragged, StructuredSVM, datasets, load
 from tacit.datasets import planted_motif, uniprobe
+from tacit.dna.kmers import Pieces, find_kmers
 from tacit.dna.sequences import MEANING, read_sequences
-from tacit.dna.words import Pieces, find_words
 from tacit.oracle import EnumerableOracle, LossTable
 from tacit.problems import Motif
 from tacit.solvers import Bundle, FrankWolfe
@@ -128,7 +128,7 @@ def test_a_motif_is_cut_into_pieces_that_cover_it_once():
 def test_words_with_many_spellings_still_fit():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, len(MEANING), 70_000).astype(np.uint8)
-    words = find_words(codes, np.array([0, codes.size]), 5)
+    words = find_kmers(codes, np.array([0, codes.size]), 5)
     assert words.ids.dtype == np.uint32
     assert words.ids.max() == words.size - 1
     np.testing.assert_allclose(words.mixtures.sum(axis=1), 1.0)

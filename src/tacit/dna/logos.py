@@ -42,7 +42,7 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
 
     ``logo(model, X, y)`` shows what a model finds: the letters in the windows that it chooses, in bits.
     ``logo(model, heights="weights")`` shows what it looks for: the effective weights of letters in a window.
-    ``model.weights_["motif"]`` alone is neither: choosing a window also takes out of the score the background words
+    ``model.weights_["motif"]`` alone is neither: choosing a window also takes out of the score the background k-mers
     that start in it, and where those carry weight, the motif's own weights look like another motif.
 
     Parameters
@@ -182,25 +182,25 @@ def _draw_letters(heights: Array, ax: Any) -> None:
 
 
 def effective_weights(motif: Array, background: Array) -> Array:
-    """(width, 4): what a letter in the window adds to the score, less the background words that the window takes out.
+    """(width, 4): what a letter in the window adds to the score, less the background k-mers that the window takes out.
 
-    A window adds the motif's weights of its letters and takes out the weights of the words that start in it. Words join
-    several letters, so what one letter adds depends on the others: this is the mean over all they could be, every base
-    as likely, which is also the additive score that is nearest to the true one in the mean square.
+    A window adds the motif's weights of its letters and takes out the weights of the k-mers that start in it. A k-mer
+    joins several letters, so what one letter adds depends on the others. This is the mean over all that these could be,
+    every base equally likely: the additive score that is nearest to the true one in the mean square.
 
     Parameters
     ----------
     motif : (width, 4), ``model.weights_["motif"]``
     background : (4^k,), ``model.weights_["background"]``
 
-    >>> effective_weights(np.zeros((2, 4)), np.array([0.0, 0.0, 0.0, 4.0]))  # words of one letter
+    >>> effective_weights(np.zeros((2, 4)), np.array([0.0, 0.0, 0.0, 4.0]))  # k-mers of one letter
     array([[ 0.,  0.,  0., -4.],
            [ 0.,  0.,  0., -4.]])
     """
     k = round(np.log2(background.size) / 2)
-    words = background.reshape((4,) * k)
-    letters = np.stack([words.mean(axis=tuple(j for j in range(k) if j != offset)) for offset in range(k)])
-    letters[1:] -= words.mean()  # each word has one mean weight to take out, not k
+    kmers = background.reshape((4,) * k)
+    letters = np.stack([kmers.mean(axis=tuple(j for j in range(k) if j != offset)) for offset in range(k)])
+    letters[1:] -= kmers.mean()  # each k-mer has one mean weight to take out, not k
     taken = np.cumsum(letters, axis=0)
     return np.asarray(motif - taken[np.minimum(np.arange(len(motif)), k - 1)])
 

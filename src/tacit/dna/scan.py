@@ -15,8 +15,8 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number
 from tacit.data.ragged import Ragged
+from tacit.dna.kmers import Pieces, find_kmers
 from tacit.dna.sequences import read_sequences, shuffle_pairs
-from tacit.dna.words import Pieces, find_words
 
 EXAMPLE_RECORDS = 20_000
 """Sequences at the beginning of the file, of which shuffles are made."""
@@ -206,10 +206,10 @@ class Scanner:
 
     def _score(self, sequences: Ragged, m: int) -> Array:
         """(strands, letters): the score of the window that starts at each letter; garbage at the ends of sequences."""
-        words = find_words(sequences.values, sequences.offsets, self._pieces.length)
-        tables = words.extend(self._tables[m])
+        kmers = find_kmers(sequences.values, sequences.offsets, self._pieces.length)
+        tables = kmers.extend(self._tables[m])
         out = np.full((self.strands, sequences.values.size), -np.inf)
-        score_starts(words.ids, tables, self._pieces.places, sequences.values.size - self.width + 1, out)
+        score_starts(kmers.ids, tables, self._pieces.places, sequences.values.size - self.width + 1, out)
         return out
 
     def _score_shuffles(self, example: Ragged, seed: int) -> list[Array]:

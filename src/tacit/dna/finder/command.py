@@ -64,7 +64,7 @@ Examples:
 @click.option(
     "--top", type=click.IntRange(10), default=1000, show_default=True, help="Positives of a table of signals."
 )
-@click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without words.")
+@click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mers.")
 @click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR) to compare with.")
 @click.option("--time-budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Then keep the best.")
 @click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="File for the motifs so far.")
@@ -162,7 +162,7 @@ def _predictions(finder: Any, data: Any) -> str:
     from tacit.dna.finder import files
 
     held = finder.held_out_
-    scores = [name for name in ("motifs and words", "motifs", "words", "composition") if name in held]
+    scores = [name for name in ("motifs and k-mers", "motifs", "k-mers", "composition") if name in held]
     n = len(data.names)
     rows = []
     for place, i in enumerate(held["rows"].tolist()):

@@ -12,13 +12,13 @@ from scipy.stats import norm, rankdata
 from tacit.data.arrays import Array
 from tacit.data.ragged import Ragged
 from tacit.dna.files import Matrix
-from tacit.dna.words import count_shares, word_shares
+from tacit.dna.kmers import count_shares, kmer_shares
 
 LONGEST_SHARE = 3
-"""Letters of the longest words of the composition that a motif is tested given."""
+"""Letters of the longest k-mers of the composition that a motif is tested given."""
 
 ROWS_PER_COVARIATE = 10
-"""Held-out sequences of the smaller class per covariate of the test, at the least: longer words are left out before."""
+"""Held-out sequences of the smaller class per covariate of the test, at least; longest k-mers are left out first."""
 
 TOO_TELLING = 0.9
 """Area under the ROC curve of the lengths from which on a reader is warned."""
@@ -75,8 +75,8 @@ def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: A
     longest = LONGEST_SHARE
     while longest > 1 and least < ROWS_PER_COVARIATE * count_shares(longest, strands):
         longest -= 1
-    shares = word_shares(sequences, longest, strands)
-    squares = word_shares(sequences, 1, strands)[:, :-1] ** 2
+    shares = kmer_shares(sequences, longest, strands)
+    squares = kmer_shares(sequences, 1, strands)[:, :-1] ** 2
     lengths = np.log(sequences.lengths)[:, None]
     return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
 

@@ -30,8 +30,8 @@ from tacit.dna.finder.models import (
     SHUFFLES,
     KmerModel,
     blend,
+    count_kmer_columns,
     count_strands,
-    count_words,
     learn_kmers,
     make_problem,
     read_widths,
@@ -47,7 +47,7 @@ from tacit.runtime import Progress, Status
 from tacit.runtime.loop import Deadline
 
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
-"""Letters of the words of the composition. Shuffles have the same pairs: longer words would tell how they were made,
+"""Letters of the k-mers of the composition. Shuffles have the same pairs: longer k-mers would tell how they were made,
 and not how negatives look."""
 
 LEAST_SEQUENCES = 10
@@ -69,10 +69,10 @@ class MotifFinder(Application):
     """Find the motifs that tell positive sequences from negative ones, and test them on sequences held out.
 
     The model is ``F(x) = composition + Σ over motifs of the best site, if that speaks for the positive class``
-    (`tacit.problems.MotifSites`). A motif is begun from the words that explain best what is left
+    (`tacit.problems.MotifSites`). A motif is begun from the k-mers that explain best what is left
     to explain, and all motifs are then refitted together. Each is tested on the held-out part: do sequences with a
     better site have higher odds of being positive, *given* their composition and the motifs before it? At the end the
-    model is refitted to all sequences. Predictions also use a logistic regression on words of 3 to 6 letters, unless
+    model is refitted to all sequences. Predictions also use a logistic regression on k-mers of 3 to 6 letters, unless
     ``motif_only`` is set.
 
     Parameters
@@ -97,8 +97,8 @@ class MotifFinder(Application):
     ----------
     motifs_ : one `tacit.dna.finder.shapes.FoundMotif` each, the most significant first; with "auto" only those that are
     coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
-    composition_ : letters of the longest words of the composition: 3, and 2 where shuffles are the negatives
-    evidence_ : areas under the ROC curve on the held-out part, of motifs, words, both, and composition alone
+    composition_ : letters of the longest k-mers of the composition: 3, and 2 where shuffles are the negatives
+    evidence_ : areas under the ROC curve on the held-out part, of motifs, k-mers, both, and composition alone
     length_area_ : the same area of the lengths; near 0 or 1 no motif can be found to add to them
     status_ : why it stopped
     history_ : the objective of every step of the best start, one list per motif
@@ -171,12 +171,12 @@ class MotifFinder(Application):
         search.run()
         self._take_model(search)
         shuffles = SHUFFLES if y is None else 1
-        words = self._learn_words(search, sequences, shuffles)
+        kmers = self._learn_kmers(search, sequences, shuffles)
         if search.ended_early is None:
             search.refit()
             self._take_model(search)
         if search.ended_early is None and not self.motif_only:
-            self._refit_words(search, sequences, words.C, shuffles)
+            self._refit_kmers(search, sequences, kmers.C, shuffles)
         self._describe(search)
         self.status_ = search.ended_early or Status.CONVERGED
         progress.close()
@@ -188,33 +188,35 @@ class MotifFinder(Application):
         self.schema_, self.coef_ = search.schema, search.w
         self.history_ = search.history
 
-    def _learn_words(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> KmerModel:
-        """The words' share of the prediction, and what all parts reach on the held-out part; without words after Ctrl-C
-        and when the time is over."""
+    def _learn_kmers(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> KmerModel:
+        """Learn the k-mer model and the blend, and measure all scores on the held-out part.
+
+        After Ctrl-C, and when the time is over, there are no k-mers."""
         strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
         bound = self.problem_.bind(search.sequences[test], None, self.schema_)
         scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
-        words, self.blend_ = KmerModel(np.zeros(count_words(strands)), 0.0), np.array([0.0, 1.0, 0.0])
+        kmers, self.blend_ = KmerModel(np.zeros(count_kmer_columns(strands)), 0.0), np.array([0.0, 1.0, 0.0])
         if search.ended_early is None:
             try:
                 own, signs = sequences[search.train], search.is_positive[search.train]
-                words = learn_kmers(own, signs, strands, search.seed, shuffles=shuffles)
-                scores["words"] = words.score(sequences[test], strands)
-                scores["motifs and words"], self.blend_ = blend(scores["motifs"], scores["words"], labels, search.seed)
+                kmers = learn_kmers(own, signs, strands, search.seed, shuffles=shuffles)
+                scores["k-mers"] = kmers.score(sequences[test], strands)
+                both, self.blend_ = blend(scores["motifs"], scores["k-mers"], labels, search.seed)
+                scores["motifs and k-mers"] = both
                 scores["composition"] = score_composition(sequences, search.is_positive, search.train, test, strands)
             except KeyboardInterrupt:
                 search.ended_early = Status.INTERRUPTED
-        self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
+        self.kmer_weights_, self.kmer_intercept_ = kmers.weights, kmers.intercept
         areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
         self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}
         self.held_out_ = {"rows": test, "is_positive": labels, **scores}
-        return words
+        return kmers
 
-    def _refit_words(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
-        """The words, learned from all sequences."""
+    def _refit_kmers(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
+        """Learn the k-mer model from all sequences."""
         try:
-            words = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,), shuffles)
-            self.kmer_weights_, self.kmer_intercept_ = words.weights, words.intercept
+            kmers = learn_kmers(sequences, search.is_positive, count_strands(self), search.seed, (C,), shuffles)
+            self.kmer_weights_, self.kmer_intercept_ = kmers.weights, kmers.intercept
         except KeyboardInterrupt:
             search.ended_early = Status.INTERRUPTED
 
@@ -263,8 +265,8 @@ class MotifFinder(Application):
         score = oracle.label_scores(self.coef_)[:, 1]
         if self.motif_only:
             return np.asarray(score)
-        words = KmerModel(self.kmer_weights_, self.kmer_intercept_).score(sequences, count_strands(self))
-        return np.asarray(self.blend_[0] + self.blend_[1] * score + self.blend_[2] * words)
+        kmers = KmerModel(self.kmer_weights_, self.kmer_intercept_).score(sequences, count_strands(self))
+        return np.asarray(self.blend_[0] + self.blend_[1] * score + self.blend_[2] * kmers)
 
     def predict(self, X: Any) -> Array:
         """The label of every sequence."""
@@ -292,7 +294,7 @@ class MotifFinder(Application):
         n = whole_number("n_motifs", self.schema_.blocks.get("motif", (0,))[0], 1, MOST_MOTIFS)
         make_problem(self, n, self.width_).check_schema(self.schema_)
         table(self.schema_.n_params)("coef_", self.coef_)
-        table(count_words(count_strands(self)))("kmer_weights_", self.kmer_weights_)
+        table(count_kmer_columns(count_strands(self)))("kmer_weights_", self.kmer_weights_)
         if self.classes_.shape != (2,):
             raise ValueError(f"classes_ is {shorten(self.classes_)}, not two labels")
         for motif in self.motifs_:

@@ -1,4 +1,4 @@
-"""What a motif finder learns: a model of sites, with width and C by cross-validation, a model of words, and a blend."""
+"""What a motif finder learns: a model of sites (width and C by cross-validation), one of k-mers, and their blend."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.dna.finder.shapes import LONGEST_MOTIF
+from tacit.dna.kmers import canonical_kmers, find_enriched_kmers, find_kmers, kmer_shares
 from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import shuffle_pairs
-from tacit.dna.words import enriched_words, find_words, kept_words, word_shares
 from tacit.learners import LatentLogistic, LatentSVM
 from tacit.oracle import Schema
 from tacit.runtime import Status
@@ -31,7 +31,7 @@ STRENGTHS = (300.0, 1000.0, 3000.0)
 """C that are tried."""
 
 FOLDS, STARTS, STEPS = 3, 1, 40
-"""Of cross-validation: folds, words that a motif is begun from, and steps of a descent."""
+"""Of cross-validation: folds, k-mers that a motif is begun from, and steps of a descent."""
 
 MAX_LEARNED_FROM = 2000
 """Sequences that cross-validation uses."""
@@ -45,12 +45,12 @@ TOLERANCE = 1e-9
 WIDTH_STEP = 2
 """Letters between widths of a range that are tried."""
 
-WORD_LENGTHS = (3, 4, 5, 6)
+KMER_LENGTHS = (3, 4, 5, 6)
 
-WORD_STRENGTHS = (1e-3, 1e-2, 1e-1)
+KMER_STRENGTHS = (1e-3, 1e-2, 1e-1)
 """C of the logistic regression that are tried."""
 
-MAX_WORDS_LEARNED_FROM = 20_000
+MAX_KMER_SEQUENCES = 20_000
 """Sequences that it learns from: more change nothing but the time and memory."""
 
 SHUFFLES = 4
@@ -58,7 +58,7 @@ SHUFFLES = 4
 one raised its area under the curve by .007 to .009 on peaks that it had not seen."""
 
 _BLOCK_LETTERS = 1 << 18
-"""Letters whose words are counted at a time."""
+"""Letters whose k-mers are counted at a time."""
 
 
 def make_problem(finder: Any, n_motifs: int, width: int) -> MotifSites:
@@ -119,7 +119,7 @@ def descend(
     >>> X, y, _ = planted_motif(200, 30, "TGACTCA", seed=0)
     >>> problem, sequences = MotifSites(7), read_sequences(X)
     >>> schema = problem.schema(sequences, y == 1)
-    >>> begin = with_word(schema, np.array(["ACGT".index(c) for c in "TGACTCA"]), 0)
+    >>> begin = start_from_kmer(schema, np.array(["ACGT".index(c) for c in "TGACTCA"]), 0)
     >>> descend(problem, sequences, y == 1, [begin], C=100.0).objective < 50
     True
     """
@@ -156,8 +156,8 @@ def polish(
     return Descended(learner.coef_, learner.objective_, history, learner.status_, [learner.objective_])
 
 
-def with_word(schema: Schema, letters: Array, motif: int, w: Array | None = None, height: float = 0.5) -> Array:
-    """Weights with a word in the middle of a motif: its letters speak for a site, all others against.
+def start_from_kmer(schema: Schema, letters: Array, motif: int, w: Array | None = None, height: float = 0.5) -> Array:
+    """Weights with a k-mer in the middle of a motif: its letters speak for a site, all others against.
 
     ``w`` are the weights of the motifs before it, and of composition and intercept; zeros where there are none.
     """
@@ -217,10 +217,10 @@ def _fold_loss(
     problem = make_problem(finder, 1, width)
     own, own_labels = sequences[train], labels[train]
     schema = problem.schema(own, own_labels)
-    words = enriched_words(own, own_labels, width, count_strands(finder), STARTS)
-    if not words:
+    kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), STARTS)
+    if not kmers:
         return np.inf
-    begins = [with_word(schema, letters, 0) for letters in words]
+    begins = [start_from_kmer(schema, letters, 0) for letters in kmers]
     limits = {"max_iter": STEPS, "n_jobs": finder.n_jobs, "callbacks": [deadline]}
     found = descend(problem, own, own_labels, begins, C, **limits)
     if found.status is Status.INTERRUPTED:
@@ -234,11 +234,11 @@ def _fold_loss(
 
 
 class KmerModel(NamedTuple):
-    """Weights of all words, the intercept, and the C that it was learned with."""
+    """Weights of all k-mers, the intercept, and the C that it was learned with."""
 
     weights: Array
     intercept: float
-    C: float = WORD_STRENGTHS[1]
+    C: float = KMER_STRENGTHS[1]
 
     def score(self, sequences: Ragged, strands: int) -> Array:
         """The log-odds of the positive class, block by block."""
@@ -253,7 +253,7 @@ def learn_kmers(
     is_positive: Array,
     strands: int,
     seed: int,
-    strengths: Sequence[float] = WORD_STRENGTHS,
+    strengths: Sequence[float] = KMER_STRENGTHS,
     shuffles: int = 1,
 ) -> KmerModel:
     """A logistic regression with C by three-fold cross-validation; both classes have half of the weight.
@@ -261,8 +261,8 @@ def learn_kmers(
     Where the negatives are shuffles of the positives, ``shuffles`` is how many of each the last fit is to learn from.
     """
     rng = np.random.default_rng(seed)
-    if len(sequences) > MAX_WORDS_LEARNED_FROM:
-        rows = np.sort(rng.choice(len(sequences), MAX_WORDS_LEARNED_FROM, replace=False))
+    if len(sequences) > MAX_KMER_SEQUENCES:
+        rows = np.sort(rng.choice(len(sequences), MAX_KMER_SEQUENCES, replace=False))
         sequences, is_positive = sequences[rows], is_positive[rows]
     table = count_kmers(sequences, strands)
     least = int(min(is_positive.sum(), (~is_positive).sum()))
@@ -275,7 +275,7 @@ def learn_kmers(
         ]
         strength = strengths[int(np.argmax(quality))]
     positives = sequences[np.flatnonzero(is_positive)]
-    room = (MAX_WORDS_LEARNED_FROM - len(sequences)) // max(len(positives), 1)
+    room = (MAX_KMER_SEQUENCES - len(sequences)) // max(len(positives), 1)
     for k in range(min(shuffles - 1, room)):
         more = shuffle_pairs(positives, (seed + k + 1) % 2**32)
         table = sparse.vstack([table, count_kmers(more, strands)], format="csr")
@@ -285,9 +285,9 @@ def learn_kmers(
 
 
 def count_kmers(sequences: Ragged, strands: int) -> sparse.csr_array:
-    """(sequences, words), sparse: how often every word occurs; with two strands it counts with its reverse complement.
+    """(sequences, k-mers), sparse: how often every k-mer occurs, with two strands together with its reverse complement.
 
-    Words with ambiguous letters do not count.
+    K-mers with ambiguous letters do not count.
 
     >>> from tacit.dna.sequences import read_sequences
     >>> count_kmers(read_sequences(["AAAA", "TTTT"]), 2).toarray()[:, 0]
@@ -301,9 +301,9 @@ def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
     n, parts = len(sequences), []
     owner = np.repeat(np.arange(n), sequences.lengths)
     ends = np.repeat(sequences.offsets[1:], sequences.lengths)
-    for length in WORD_LENGTHS:
-        kept, place = kept_words(length, strands)
-        ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
+    for length in KMER_LENGTHS:
+        kept, place = canonical_kmers(length, strands)
+        ids = find_kmers(sequences.values, sequences.offsets, length).ids.astype(np.int64)
         usable = (np.arange(ids.size) + length <= ends) & (ids < 4**length)
         places = (owner[usable].astype(np.int32), place[ids[usable]].astype(np.int32))
         cells = (np.ones(int(usable.sum())), places)
@@ -311,9 +311,9 @@ def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
     return sparse.csr_array(sparse.hstack(parts))
 
 
-def count_words(strands: int) -> int:
-    """How many words there are: the columns of `count_kmers`."""
-    return sum(kept_words(length, strands)[0].size for length in WORD_LENGTHS)
+def count_kmer_columns(strands: int) -> int:
+    """How many k-mers there are: the columns of `count_kmers`."""
+    return sum(canonical_kmers(length, strands)[0].size for length in KMER_LENGTHS)
 
 
 def _regression(C: float) -> LogisticRegression:
@@ -328,23 +328,23 @@ def _blocks(sequences: Ragged) -> list[slice]:
     return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
-def blend(motifs: Array, words: Array, labels: Array, seed: int) -> tuple[Array, Array]:
+def blend(motifs: Array, kmers: Array, labels: Array, seed: int) -> tuple[Array, Array]:
     """Scores of both, weighted so that they predict the held-out labels best: each fold with weights from the others.
 
-    Returns these scores, and the weights from all: intercept, motifs, words. None is negative.
+    Returns these scores, and the weights from all: intercept, motifs, k-mers. None is negative.
     """
     fold = np.random.default_rng(seed).permutation(labels.size) % 5
     scores = np.empty(labels.size)
     for k in range(5):
         own = fold == k
-        weights = _blend_weights(motifs[~own], words[~own], labels[~own])
-        scores[own] = weights[0] + weights[1] * motifs[own] + weights[2] * words[own]
-    return scores, _blend_weights(motifs, words, labels)
+        weights = _blend_weights(motifs[~own], kmers[~own], labels[~own])
+        scores[own] = weights[0] + weights[1] * motifs[own] + weights[2] * kmers[own]
+    return scores, _blend_weights(motifs, kmers, labels)
 
 
-def _blend_weights(motifs: Array, words: Array, labels: Array) -> Array:
+def _blend_weights(motifs: Array, kmers: Array, labels: Array) -> Array:
     for columns in ((1, 2), (1,), (2,)):
-        table = np.column_stack([np.ones(labels.size), motifs, words])[:, columns]
+        table = np.column_stack([np.ones(labels.size), motifs, kmers])[:, columns]
         model = LogisticRegression(C=10.0, class_weight="balanced", max_iter=500).fit(table, labels)
         if (model.coef_[0] >= 0).all():
             weights = np.zeros(3)
@@ -356,6 +356,6 @@ def _blend_weights(motifs: Array, words: Array, labels: Array) -> Array:
 
 def score_composition(sequences: Ragged, is_positive: Array, train: Array, test: Array, strands: int) -> Array:
     """The score of held-out sequences by what they are made of, learned from the others."""
-    shares = word_shares(sequences, 3, strands)
+    shares = kmer_shares(sequences, 3, strands)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced", max_iter=500))
     return np.asarray(model.fit(shares[train], is_positive[train]).decision_function(shares[test]))

@@ -182,11 +182,11 @@ def _positions(own: Sequence[tuple[Any, ...]], data: MotifInput) -> Figure:
 def _sure(finder: Any) -> list[Any]:
     areas, held = finder.evidence_, finder.held_out_
     labels = held["is_positive"]
-    names = [name for name in ("motifs and words", "motifs", "words", "composition") if name in areas]
+    names = [name for name in ("motifs and k-mers", "motifs", "k-mers", "composition") if name in areas]
     told = {
-        "motifs and words": "motifs and words",
+        "motifs and k-mers": "motifs and k-mers",
         "motifs": "motifs, composition",
-        "words": "words of 3–6 letters",
+        "k-mers": "k-mers of 3–6 letters",
         "composition": "composition alone",
     }
     low = min(0.5, min(areas[name][1] for name in names))

@@ -1,4 +1,4 @@
-"""Motif after motif: begun from words, learned from one part of the sequences, tested on the other, refitted to all."""
+"""Motif after motif: started from k-mers, learned from one part of the sequences, tested on the other, refitted."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from tacit.dna.finder.models import (
     middle_settings,
     polish,
     read_widths,
-    with_word,
+    start_from_kmer,
 )
 from tacit.dna.finder.shapes import describe_motif, find_best_sites, find_copies
+from tacit.dna.kmers import find_enriched_kmers, find_unexplained_kmers
 from tacit.dna.motif.sites import MotifSites
-from tacit.dna.words import enriched_words, unexplained_words
 from tacit.oracle import Schema
 from tacit.runtime import Progress, Status
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 from tacit.runtime.loop import Deadline
 
 FIRST_STARTS, NEXT_STARTS = 6, 3
-"""Words that the first motif, and each later one, is started from."""
+"""K-mers that the first motif, and each later one, is started from."""
 
 STEPS_AFTER_INTERRUPT = 5
 """Of a descent where nothing was learned yet when Ctrl-C came."""
@@ -140,11 +140,11 @@ class MotifSearch:
         self.w = again.w
 
     def _add_motif(self, own: Ragged, labels: Array) -> bool:
-        """One more motif, and its p-value; False if there is no word to begin from."""
+        """One more motif, and its p-value; False if there is no k-mer to begin from."""
         m = len(self.p_values) + 1
         problem = make_problem(self.finder, m, self.width)
         schema = problem.schema(own, labels)
-        begins = [with_word(schema, letters, m - 1, self.w) for letters in self._words(own, labels, m)]
+        begins = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._kmers(own, labels, m)]
         if not begins:
             return False
         best = self._learn(problem, own, labels, begins, f"motif {m}")
@@ -175,17 +175,17 @@ class MotifSearch:
             given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
         return motif_p_value(value[:, -1], given, held_out, labels, count_strands(self.finder))
 
-    def _words(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
-        """Words to begin the m-th motif from."""
+    def _kmers(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
+        """K-mers to begin the m-th motif from."""
         strands = count_strands(self.finder)
         if m == 1 or self.w is None:
-            words = enriched_words(sequences, labels, self.width, strands, FIRST_STARTS)
-            return words or [np.zeros(min(self.width, 6), np.int64)]
+            kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS)
+            return kmers or [np.zeros(min(self.width, 6), np.int64)]
         before = make_problem(self.finder, m - 1, self.width)
         score = before.bind(sequences, None, before.schema(sequences, labels)).label_scores(self.w)[:, 1]
         p = expit(score)
         weight = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
-        return unexplained_words(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
+        return find_unexplained_kmers(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
 
     def _try_shifts(
         self, problem: MotifSites, schema: Schema, own: Ragged, labels: Array, found: Descended, motif: int

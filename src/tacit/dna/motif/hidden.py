@@ -133,7 +133,7 @@ def _mask_of(known: KnownHidden, size: int) -> Array:
 
 
 class SiteLayout(NamedTuple):
-    """What a model of sites looks at: motifs of ``width`` letters, words of up to ``longest`` letters, 1 or 2 strands,
+    """What a model of sites looks at: motifs of ``width`` letters, k-mers of up to ``longest`` letters, 1 or 2 strands,
     and how many letters of a site may lie outside of its sequence."""
 
     width: int

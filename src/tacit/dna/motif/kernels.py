@@ -1,15 +1,15 @@
 """Whole-sweep kernels that slide a motif along sequences.
 
-A sequence is ``[starts[i], stops[i])`` of the word numbers ``words`` (background) and ``pieces`` (motif): the words
+A sequence is ``[starts[i], stops[i])`` of the k-mer numbers ``kmers`` (background) and ``pieces`` (motif): the k-mers
 that start at each position. A motif is cut into pieces of equal length, the j-th at ``places[j]`` of the window, and
 ``tables[strand, j, piece]`` is what a piece adds to the score, so a window costs two lookups where ten letters would
 cost ten; there are at least two pieces, the second empty where one is enough. Running sums of the background weights
-give the words that start inside a window by one difference. States count starts, strands within starts.
+give the k-mers that start inside a window by one difference. States count starts, strands within starts.
 
 ``shape`` has what depends on the problem alone: the width of the motif, the letters at the end of a sequence at which
-no counted word starts, the starts at its end that are no windows, and the letters that a word reaches back. Where words
-are counted on both strands, ``reverse`` has the weights of their reverse complements, else it is empty: those start
-inside a window, read backwards, where a word *ends* in it.
+no counted k-mer starts, the starts at its end that are not windows, and the letters that a k-mer reaches back. Where
+k-mers are counted on both strands, ``reverse`` has the weights of their reverse complements, else it is empty. Read
+backwards, those start inside a window where a k-mer *ends* in it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 
 Sequences: TypeAlias = tuple[Array, Array, Array, Array]
-"""words, pieces, starts, stops"""
+"""kmers, pieces, starts, stops"""
 
 Triple: TypeAlias = tuple[Array, Array, Array]
-"""Numbers by word, by reverse complement and by piece; what is found per sequence; or pieces, starts, stops."""
+"""Numbers by k-mer, by reverse complement and by piece; what is found per sequence; or pieces, starts, stops."""
 
 Model: TypeAlias = Triple
 """weights, reverse, tables"""
@@ -46,7 +46,7 @@ def best_windows(
     A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to the first state.
     ``work`` has two rows for the longest sequence and one number more.
     """
-    words, pieces, starts, stops = sequences
+    kmers, pieces, starts, stops = sequences
     (weights, reverse, tables), (places, shape) = model, cut
     background_only, value, state = found
     strands = tables.shape[0]
@@ -57,20 +57,20 @@ def best_windows(
     for i in range(starts.size):
         first = starts[i]
         length = stops[i] - first
-        n_words = length - shape[1]
+        n_kmers = length - shape[1]
         n_starts = length - width + 1 - shape[2]
-        own = words[first : first + n_words]
+        own = kmers[first : first + n_kmers]
         total = 0.0
         sums[0] = 0.0
         if reverse.size == 0:
-            for p in range(n_words):
+            for p in range(n_kmers):
                 total += weights[own[p]]
                 sums[p + 1] = total
-            for p in range(n_words, length):
+            for p in range(n_kmers, length):
                 sums[p + 1] = total
         else:
             for p in range(length):
-                if p < n_words:
+                if p < n_kmers:
                     total += weights[own[p]]
                 if p >= lag:
                     total += reverse[own[p - lag]]
@@ -121,7 +121,7 @@ def best_windows(
 @kernel
 def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, scores: Array) -> None:
     """``scores[1, state]`` of every window, and in ``scores[0]`` that of background alone in each sequence's first."""
-    words, pieces, starts, stops = sequences
+    kmers, pieces, starts, stops = sequences
     (weights, reverse, tables), (places, shape) = model, cut
     strands = tables.shape[0]
     width, lag = shape[0], shape[3]
@@ -130,14 +130,14 @@ def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, sco
     for i in range(starts.size):
         first = starts[i]
         length = stops[i] - first
-        n_words = length - shape[1]
+        n_kmers = length - shape[1]
         total = 0.0
         sums[0] = 0.0
         for p in range(length):
-            if p < n_words:
-                total += weights[words[first + p]]
+            if p < n_kmers:
+                total += weights[kmers[first + p]]
             if reverse.size > 0 and p >= lag:
-                total += reverse[words[first + p - lag]]
+                total += reverse[kmers[first + p - lag]]
             sums[p + 1] = total
         scores[0, cell] = total
         for h in range(length - width + 1 - shape[2]):
@@ -152,9 +152,9 @@ def score_windows(sequences: Sequences, model: Model, cut: Cut, work: Array, sco
 
 @kernel
 def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sums_of: Triple) -> None:
-    """Add ``coef[i]`` to the words outside the window of sample i, and to the pieces in it; no window at label 0."""
-    words, pieces, starts, stops = sequences
-    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
+    """Add ``coef[i]`` to the k-mers outside the window of sample i, and to the pieces in it; no window at label 0."""
+    kmers, pieces, starts, stops = sequences
+    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -171,23 +171,23 @@ def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, co
             for j in range(places.size):
                 piece_sums[strand, j, pieces[start + places[j]]] += c
         for p in range(first, min(start, last)):
-            word_sums[words[p]] += c
+            kmer_sums[kmers[p]] += c
         for p in range(stop, last):
-            word_sums[words[p]] += c
+            kmer_sums[kmers[p]] += c
         if reverse_sums.size > 0:
             for p in range(first, min(start - lag, last)):
-                reverse_sums[words[p]] += c
+                reverse_sums[kmers[p]] += c
             for p in range(max(first, stop - lag), last):
-                reverse_sums[words[p]] += c
+                reverse_sums[kmers[p]] += c
 
 
 @kernel
 def add_moves(
     sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sign: float, sums_of: Triple
 ) -> None:
-    """What a window changes in background alone, times ``sign * coef[i]``: its words go, its pieces come."""
-    words, pieces, starts, stops = sequences
-    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
+    """What a window changes in background alone, times ``sign * coef[i]``: its k-mers go, its pieces come."""
+    kmers, pieces, starts, stops = sequences
+    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     for i in range(starts.size):
@@ -199,10 +199,10 @@ def add_moves(
         start = first + states[i] // strands
         strand = states[i] % strands
         for p in range(start, min(start + width, last)):
-            word_sums[words[p]] -= c
+            kmer_sums[kmers[p]] -= c
         if reverse_sums.size > 0:
             for p in range(max(first, start - lag), min(start + width - lag, last)):
-                reverse_sums[words[p]] -= c
+                reverse_sums[kmers[p]] -= c
         for j in range(places.size):
             piece_sums[strand, j, pieces[start + places[j]]] += c
 
@@ -210,15 +210,15 @@ def add_moves(
 @kernel
 def add_all_windows(sequences: Sequences, cut: Cut, V: Array, work: Array, sums_of: Triple) -> None:
     """`add_windows` for all states at once: ``V[label, state]`` is the coefficient of a cell."""
-    words, pieces, starts, stops = sequences
-    (places, shape), (word_sums, reverse_sums, piece_sums) = cut, sums_of
+    kmers, pieces, starts, stops = sequences
+    (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
     width, lag = shape[0], shape[3]
     sums = work[0]
     cell = 0
     for i in range(starts.size):
         first = starts[i]
-        n_words = stops[i] - first - shape[1]
+        n_kmers = stops[i] - first - shape[1]
         n_starts = stops[i] - first - width + 1 - shape[2]
         background_only = V[0, cell]
         total = 0.0
@@ -231,13 +231,13 @@ def add_all_windows(sequences: Sequences, cut: Cut, V: Array, work: Array, sums_
                 for j in range(places.size):
                     piece_sums[strand, j, pieces[first + places[j] + h]] += c
             sums[h + 1] = total
-        for p in range(n_words):  # a word counts unless it starts inside the window, or ends there read backwards
+        for p in range(n_kmers):  # a k-mer counts unless it starts inside the window, or ends there read backwards
             inside = sums[min(p + 1, n_starts)] - sums[min(max(0, p - width + 1), n_starts)]
-            word_sums[words[first + p]] += background_only + (total - inside)
+            kmer_sums[kmers[first + p]] += background_only + (total - inside)
             if reverse_sums.size > 0:
                 q = p + lag
                 inside = sums[min(q + 1, n_starts)] - sums[min(max(0, q - width + 1), n_starts)]
-                reverse_sums[words[first + p]] += background_only + (total - inside)
+                reverse_sums[kmers[first + p]] += background_only + (total - inside)
 
 
 @kernel

@@ -15,10 +15,13 @@ from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.table import Table
+from tacit.dna.kmers import Kmers as Words
+from tacit.dna.kmers import Pieces
+from tacit.dna.kmers import find_enriched_kmers as enriched_words
+from tacit.dna.kmers import find_kmers as find_words
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, turn
-from tacit.dna.words import Pieces, Words, enriched_words, find_words
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each, take_rows
 from tacit.oracle.known_hidden import KnownHidden

@@ -21,7 +21,7 @@ from tacit.dna.sequences import MEANING, check_letters, check_shard_letters, fin
 from tacit.oracle import Example, HiddenLoss, Problem, Schema
 from tacit.oracle.losses import by_kind, class_losses, read_costs
 
-LONGEST_WORD = 8
+LONGEST_KMER = 8
 
 
 class SequenceProblem(Problem):
@@ -33,8 +33,8 @@ class SequenceProblem(Problem):
     classes: Any
 
     reads_once = True
-    longest_word: str
-    """The parameter that has the letters of the longest word."""
+    longest_kmer: str
+    """The parameter that has the letters of the longest k-mer."""
 
     @abstractmethod
     def blocks(self) -> dict[str, tuple[int, ...]]:
@@ -57,7 +57,7 @@ class SequenceProblem(Problem):
         super().check_schema(schema)
         if schema.blocks != self.blocks() or len(schema.classes) != 2:
             raise ValueError(
-                f"{self._shown(self.longest_word)} are not those of the fit, whose {len(schema.classes)} "
+                f"{self._shown(self.longest_kmer)} are not those of the fit, whose {len(schema.classes)} "
                 f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
             )
         self.check_loss(schema.classes)
@@ -122,17 +122,17 @@ class Motif(SequenceProblem):
     """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
 
     ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
-    numbers), and the counts of all words of ``background`` letters, k for short (4^k numbers), except those that
-    *start* inside the window. ``Ψ(x, negative)`` has the counts of all words and no motif. Every window and every word
-    of a sequence counts. Letters and words are in the order A, C, G, T.
+    numbers), and the counts of all k-mers of ``background`` letters, k for short (4^k numbers), except those that
+    *start* inside the window. ``Ψ(x, negative)`` has the counts of all k-mers and no motif. Every window and k-mer of a
+    sequence counts. Letters and k-mers are in the order A, C, G, T.
 
     With ``strands="both"`` the motif may also lie on the other strand: its letters are then those of the window's
-    reverse complement. Words are counted on both strands too, each read in its own direction, so a sequence and its
+    reverse complement. K-mers are counted on both strands too, each read in its own direction, so a sequence and its
     reverse complement are the same to the model, to the last bit.
 
-    With ``features="literature"`` windows and words are those of the code of Kumar, Packer & Koller (2010), so that
-    objectives compare with the papers': words start at 0 … L−k−1, h runs over 0 … L−width−k−1, so that the end of a
-    sequence is never looked at, and with both strands words are counted on the strand as written.
+    With ``features="literature"`` windows and k-mers are those of the code of Kumar, Packer & Koller (2010), so that
+    objectives compare with the papers': k-mers start at 0 … L−k−1, h runs over 0 … L−width−k−1. The end of a sequence
+    is never looked at, and with both strands k-mers are counted on the strand as written.
 
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
     complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. `MotifSites` has several
@@ -145,9 +145,9 @@ class Motif(SequenceProblem):
     Parameters
     ----------
     width : length of the motif
-    background : length k of the background words, 1 to 8
+    background : length k of the background k-mers, 1 to 8
     strands : "one" or "both"
-    features : "full", or "literature" for the windows and words of the papers
+    features : "full", or "literature" for the windows and k-mers of the papers
     loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
         too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
         width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
@@ -164,10 +164,10 @@ class Motif(SequenceProblem):
     """
 
     takes_shards = True
-    longest_word = "background"
+    longest_kmer = "background"
 
     width: int = parameter(whole())
-    background: int = parameter(whole(1, LONGEST_WORD, remedy="w has 4^background weights"), default=3)
+    background: int = parameter(whole(1, LONGEST_KMER, remedy="w has 4^background weights"), default=3)
     strands: str = parameter(choice("one", "both"), default="one")
     features: str = parameter(choice("full", "literature"), default="full")
     loss: Any = "0/1"
@@ -265,11 +265,11 @@ class Motif(SequenceProblem):
             motif[j, letter] += 1
         layout, k = self._layout(), self.background
         for p in range(len(x) - k + 1 if layout.is_full else len(x) - k):
-            word = ["ACGT".index(letter) for letter in x[p : p + k]]
+            kmer = ["ACGT".index(letter) for letter in x[p : p + k]]
             if p not in window:
-                background[tuple(word)] += 1
+                background[tuple(kmer)] += 1
             if layout.is_symmetric and p + k - 1 not in window:  # it starts there on the other strand
-                background[tuple(3 - letter for letter in reversed(word))] += 1
+                background[tuple(3 - letter for letter in reversed(kmer))] += 1
         return np.concatenate([motif.ravel(), background.ravel()])
 
     @classmethod

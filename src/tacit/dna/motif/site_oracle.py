@@ -12,10 +12,10 @@ from tacit.data.arrays import Array, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
+from tacit.dna.kmers import Pieces, find_enriched_kmers, find_kmers, standard_shares
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import SiteLayout, read_sites, write_sites
 from tacit.dna.sequences import MEANING, orient
-from tacit.dna.words import Pieces, enriched_words, find_words, standard_shares
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
@@ -69,7 +69,7 @@ class SiteOracle:
         padded = pad(sequences, layout.overhang)
         self._starts, self._stops = padded.offsets[:-1], padded.offsets[1:]
         self._pieces = Pieces.of(layout.width)
-        self._parts = find_words(padded.values, padded.offsets, self._pieces.length)
+        self._parts = find_kmers(padded.values, padded.offsets, self._pieces.length)
         self._sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
         if float(self._sizes.max()) ** layout.n_motifs >= MAX_STATES:
             raise ValueError(
@@ -195,15 +195,16 @@ class SiteOracle:
         return self._join(self.known_labels() == 1, states, None)
 
     def proposals(self, most: int) -> list[Array]:
-        """Sites that look most like words which positives hold more often than negatives: start s takes the s-th word
-        for its first motif, and the next words for the others."""
+        """Sites that look most like k-mers which positives hold more often than negatives: start s takes the s-th k-mer
+        for its first motif, and the next k-mers for the others."""
         layout = self._layout
         is_positive = self.known_labels() == 1
-        words = enriched_words(self._sequences, is_positive, layout.width, layout.strands, most + layout.n_motifs - 1)
+        n_kmers = most + layout.n_motifs - 1
+        kmers = find_enriched_kmers(self._sequences, is_positive, layout.width, layout.strands, n_kmers)
         codes = []
-        for first in range(max(len(words) - layout.n_motifs + 1, 0)):
+        for first in range(max(len(kmers) - layout.n_motifs + 1, 0)):
             w = np.zeros(self.n_params)
-            for motif, letters in zip(self._views(w)["motif"], words[first:], strict=False):
+            for motif, letters in zip(self._views(w)["motif"], kmers[first:], strict=False):
                 motif[(layout.width - letters.size) // 2 + np.arange(letters.size), letters] = 1.0
             codes.append(self.impute(w).code)
         return codes[:most]

@@ -10,15 +10,15 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import whole_number
 from tacit.data.specs import choice, estimator, parameter, whole
+from tacit.dna.kmers import COMPOSITION_SCALE, count_shares
 from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
 from tacit.dna.motif.problem import SequenceProblem, label_loss, mean_feature
 from tacit.dna.motif.site_oracle import SiteOracle
-from tacit.dna.words import COMPOSITION_SCALE, count_shares
 from tacit.oracle import Example, Schema
 from tacit.oracle.losses import read_costs
 
 LONGEST_SHARE = 5
-"""Letters of a word of the composition: there are 4⁵ and more shares per sequence."""
+"""Letters of a k-mer of the composition: there are 4⁵ and more shares per sequence."""
 
 MOST_MOTIFS = 8
 """Motifs in one model."""
@@ -29,9 +29,9 @@ class MotifSites(SequenceProblem):
     """Positive sequences may hold sites of several motifs; what they are made of counts beside them.
 
     A model has ``n_motifs`` motifs, each with at most one site per sequence. ``Ψ(x, positive, h)`` has the letters of
-    every site (nothing for a motif without one), the shares of all words of 1 to ``composition`` letters among the
-    words of their length, in standard deviations from what chance gives (`tacit.dna.words.standard_shares`), and a 1
-    for the intercept; ``Ψ(x, negative)`` is zero. With both strands a word and its reverse complement are one. What a
+    every site (nothing for a motif without one), the shares of all k-mers of 1 to ``composition`` letters among the
+    k-mers of their length, in standard deviations from what chance gives (`tacit.dna.kmers.standard_shares`), and a 1
+    for the intercept; ``Ψ(x, negative)`` is zero. With both strands a k-mer and its reverse complement are one. What a
     sequence is made of then need not be disguised as a motif, as it is in `Motif`, and a motif need not be in every
     positive. This is what `tacit.apps.MotifFinder` learns.
 
@@ -44,7 +44,7 @@ class MotifSites(SequenceProblem):
     Parameters
     ----------
     width : length of a motif
-    composition : letters of the longest word of the composition, 1 to 5
+    composition : letters of the longest k-mer of the composition, 1 to 5
     strands : "one" or "both"
     n_motifs : how many motifs, up to 8
     overhang : letters of a site that may lie outside of its sequence, at either end; they are unknown
@@ -61,7 +61,7 @@ class MotifSites(SequenceProblem):
     (array([ 1, -1]), array([5]))
     """
 
-    longest_word = "composition"
+    longest_kmer = "composition"
 
     width: int = parameter(whole())
     composition: int = parameter(whole(1, LONGEST_SHARE, remedy="w has 4^composition weights and more"), default=3)
@@ -156,11 +156,11 @@ def _feature(x: str, places: Array, layout: SiteLayout, schema: Schema) -> Array
     shares = []
     for length in range(1, layout.longest + 1):
         seen = [x[p : p + length] for p in range(len(x) - length + 1)]
-        for word in map("".join, itertools.product("ACGT", repeat=length)):
-            twin = word[::-1].translate(str.maketrans("ACGT", "TGCA"))
-            if layout.strands == 2 and twin < word:
+        for kmer in map("".join, itertools.product("ACGT", repeat=length)):
+            twin = kmer[::-1].translate(str.maketrans("ACGT", "TGCA"))
+            if layout.strands == 2 and twin < kmer:
                 continue
-            alike = {word, twin} if layout.strands == 2 else {word}
+            alike = {kmer, twin} if layout.strands == 2 else {kmer}
             chance = len(alike) / 4**length
             excess = sum(other in alike for other in seen) - len(seen) * chance
             shares.append(excess / np.sqrt(max(len(seen), 1) * chance * (1 - chance)) / COMPOSITION_SCALE)

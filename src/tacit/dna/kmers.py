@@ -1,4 +1,4 @@
-"""Words of DNA as numbers: where they are, which are enriched, how often they occur, and motifs as a few of them."""
+"""K-mers of DNA as numbers: where they are, which are enriched, how often they occur, and motifs as a few of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _MAX_MIXTURE_ENTRIES = 1 << 20
 LONGEST_PIECE = 5
 """Letters of a motif that one lookup scores: 4⁵ numbers, 8 kB, stay in a core's first cache."""
 
-LONGEST_WORD = 7
-"""Letters of a word that is counted: 16,384 words, so that a few hundred sequences still tell them apart."""
+LONGEST_KMER = 7
+"""Letters of a k-mer that is counted: 16,384 k-mers, so that a few hundred sequences still tell them apart."""
 
 LEAST_DIFFERENCE = 2
-"""Letters in which a word differs from all better ones, in every alignment, to be worth a start of its own."""
+"""Letters in which a k-mer differs from all better ones, in every alignment, to be worth a start of its own."""
 
 SEED_LENGTH = 6
-"""Letters of a word: 2,080 of them, a word and its reverse complement being one."""
+"""Letters of a k-mer: 2,080 of them, a k-mer and its reverse complement being one."""
 
 LEAST_HOLDERS = 5
-"""Sequences that must hold a word."""
+"""Sequences that must hold a k-mer."""
 
 COMPOSITION_SCALE = 3.0
 """Standard deviations of a share that count as 1. The penalty then holds composition back nine times as much as motifs,
@@ -40,13 +40,13 @@ _MAX_COUNTS = 1 << 22
 
 
 @dataclass(frozen=True)
-class Words:
-    """``ids[p]``: the word of ``length`` letters that starts at position p of all sequences together.
+class Kmers:
+    """``ids[p]``: the k-mer of ``length`` letters that starts at position p of all sequences together.
 
-    Plain words have the numbers 0 to 4^length − 1, in alphabetical order. Every word with ambiguous letters that occurs
-    has a number after those, its letters in ``spellings`` and a row of ``mixtures``: the probability of each plain word
-    when every base that a letter stands for is as likely. Where all letters are plain, both are None. Words that would
-    reach past the end of their sequence have no meaning.
+    Plain k-mers have the numbers 0 to 4^length − 1, in alphabetical order. Every k-mer with ambiguous letters that
+    occurs has a number after those, its letters in ``spellings`` and a row of ``mixtures``: the probability of each
+    plain k-mer when every base that a letter stands for is equally likely. Where all letters are plain, both are None.
+    Numbers of k-mers that would reach past the end of their sequence have no meaning.
     """
 
     ids: Array
@@ -56,11 +56,11 @@ class Words:
 
     @property
     def size(self) -> int:
-        """How many numbers there are: plain words, then those with ambiguous letters."""
+        """How many numbers there are: plain k-mers, then those with ambiguous letters."""
         return int(4**self.length) + (0 if self.spellings is None else self.spellings.size)
 
     def extend(self, weights: Array) -> Array:
-        """(..., size): the expected weight of every word, from the weights (..., 4^length) of the plain ones."""
+        """(..., size): the expected weight of every k-mer, from the weights (..., 4^length) of the plain ones."""
         if self.mixtures is None:
             return np.ascontiguousarray(weights)
         flat = weights.reshape(-1, weights.shape[-1])
@@ -68,7 +68,7 @@ class Words:
         return both.reshape(*weights.shape[:-1], -1)
 
     def fold(self, sums: Array) -> Array:
-        """The transpose of `extend`: sums by word (..., size) as expected sums by plain word."""
+        """The transpose of `extend`: sums by k-mer (..., size) as expected sums by plain k-mer."""
         if self.mixtures is None:
             return sums
         plain = 4**self.length
@@ -77,10 +77,10 @@ class Words:
         return np.asarray(both.reshape(*sums.shape[:-1], plain))
 
 
-def find_words(codes: Array, offsets: Array, length: int) -> Words:
-    """The words of sequences given as letter codes, none shorter than a word; two bytes per position.
+def find_kmers(codes: Array, offsets: Array, length: int) -> Kmers:
+    """The k-mers of sequences given as letter codes, none shorter than a k-mer; two bytes per position.
 
-    >>> find_words(np.array([0, 1, 2, 3], np.uint8), np.array([0, 4]), 2).ids[:3]
+    >>> find_kmers(np.array([0, 1, 2, 3], np.uint8), np.array([0, 4]), 2).ids[:3]
     array([ 1,  6, 11], dtype=uint16)
     """
     ids = np.zeros(codes.size, np.uint16)
@@ -89,12 +89,12 @@ def find_words(codes: Array, offsets: Array, length: int) -> Words:
         ids[:last] <<= 2
         ids[:last] |= codes[j : last + j] & 3
     if codes.max(initial=0) <= 3:
-        return Words(ids, length)
+        return Kmers(ids, length)
     is_mixed = np.zeros(codes.size, bool)
     for j in range(length):
         is_mixed[:last] |= codes[j : last + j] > 3
     for j in range(1, length):
-        is_mixed[offsets[1:] - j] = False  # such words reach into the next sequence
+        is_mixed[offsets[1:] - j] = False  # such k-mers reach into the next sequence
     places = np.flatnonzero(is_mixed)
     spelling = np.zeros(places.size, np.int64)
     for j in range(length):
@@ -103,11 +103,11 @@ def find_words(codes: Array, offsets: Array, length: int) -> Words:
     if 4**length + spellings.size > 1 << 16:
         ids = ids.astype(np.uint32)
     ids[places] = 4**length + which
-    return Words(ids, length, spellings, _mixtures(spellings, length))
+    return Kmers(ids, length, spellings, _mixtures(spellings, length))
 
 
 def _mixtures(spellings: Array, length: int) -> Any:
-    """(spellings, 4^length), sparse: the probability of every plain word given the letters of a word."""
+    """(spellings, 4^length), sparse: the probability of every plain k-mer given the letters of a k-mer."""
     letters = spellings[:, None] // len(SHARES) ** np.arange(length - 1, -1, -1) % len(SHARES)
     blocks = []
     step = max(1, _MAX_MIXTURE_ENTRIES >> (2 * length))
@@ -144,7 +144,7 @@ class Pieces(NamedTuple):
         return cls(length, places, covers)
 
     def tables(self, motif: Array) -> Array:
-        """(pieces, 4^length): what every word adds to the score, from the weights (width, 4)."""
+        """(pieces, 4^length): what every k-mer adds to the score, from the weights (width, 4)."""
         letters = np.vstack([motif, np.zeros((1, 4))])[self.covers]
         tables = np.zeros((len(self.places), 1))
         for j in range(self.length):
@@ -152,65 +152,65 @@ class Pieces(NamedTuple):
         return tables
 
     def fold(self, sums: Array) -> Array:
-        """The transpose of `tables`: sums by piece and word as sums by motif position and letter."""
+        """The transpose of `tables`: sums by piece and k-mer as sums by motif position and letter."""
         out = np.zeros((int(self.covers.max()) + 2, 4))
         for j in range(self.length):
             out[self.covers[:, j]] = sums.reshape(len(self.places), 4**j, 4, -1).sum(axis=(1, 3))
         return out[:-1]
 
 
-def word_holders(sequences: Ragged, length: int, strands: int) -> tuple[Array, Array]:
-    """Which sequences hold which words: pairs of a sequence and a word's number, each once.
+def find_kmer_holders(sequences: Ragged, length: int, strands: int) -> tuple[Array, Array]:
+    """Which sequences hold which k-mers: pairs of a sequence and a k-mer's number, each once.
 
-    With two strands a word counts as its reverse complement where that comes first in the alphabet. Words with
+    With two strands a k-mer counts as its reverse complement where that comes first in the alphabet. K-mers with
     ambiguous letters do not count.
 
-    >>> word_holders(Ragged(np.array([0, 1, 0, 1], np.uint8), np.array([0, 4])), 2, 1)
+    >>> find_kmer_holders(Ragged(np.array([0, 1, 0, 1], np.uint8), np.array([0, 4])), 2, 1)
     (array([0, 0]), array([1, 4]))
     """
-    n_words = 4**length
-    ids = find_words(sequences.values, sequences.offsets, length).ids.astype(np.int64)
+    n_kmers = 4**length
+    ids = find_kmers(sequences.values, sequences.offsets, length).ids.astype(np.int64)
     owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
     inside = np.arange(ids.size) + length <= np.repeat(sequences.offsets[1:], sequences.lengths)
-    usable = inside & (ids < n_words)
+    usable = inside & (ids < n_kmers)
     ids, owner = ids[usable], owner[usable]
     if strands == 2:
-        kept, place = kept_words(length, strands)
+        kept, place = canonical_kmers(length, strands)
         ids = kept[place[ids]]
-    holder, word = np.divmod(np.unique(owner * n_words + ids), n_words)
-    return holder, word
+    holder, kmer = np.divmod(np.unique(owner * n_kmers + ids), n_kmers)
+    return holder, kmer
 
 
-def enriched_words(sequences: Ragged, is_positive: Array, width: int, strands: int, most: int) -> list[Array]:
-    """The letters of up to ``most`` words, the most enriched first; none is another one shifted or nearly so.
+def find_enriched_kmers(sequences: Ragged, is_positive: Array, width: int, strands: int, most: int) -> list[Array]:
+    """The letters of up to ``most`` k-mers, the most enriched first; none is another one shifted or nearly so.
 
-    A word counts once per sequence, on either strand if there are two; words with ambiguous letters do not count.
+    A k-mer counts once per sequence, on either strand if there are two; k-mers with ambiguous letters do not count.
     Enrichment is the difference of the two shares of sequences in standard deviations. O(letters · log letters).
 
     >>> from tacit.dna.sequences import read_sequences
     >>> sequences = read_sequences(["TTGACTCATT", "CCTGACTCAC", "TTTTTTTTTT", "CCCCCCCCCC"])
-    >>> words = enriched_words(sequences, np.array([True, True, False, False]), 7, 1, 1)
-    >>> "".join("ACGT"[letter] for letter in words[0])
+    >>> kmers = find_enriched_kmers(sequences, np.array([True, True, False, False]), 7, 1, 1)
+    >>> "".join("ACGT"[letter] for letter in kmers[0])
     'TGACTCA'
     """
-    length = min(width, LONGEST_WORD)
-    n_words = 4**length
-    holder, word = word_holders(sequences, length, strands)
+    length = min(width, LONGEST_KMER)
+    n_kmers = 4**length
+    holder, kmer = find_kmer_holders(sequences, length, strands)
     n_positive = max(int(np.count_nonzero(is_positive)), 1)
     n_negative = max(is_positive.size - n_positive, 1)
-    in_positive = np.bincount(word[is_positive[holder]], minlength=n_words)
-    in_negative = np.bincount(word[~is_positive[holder]], minlength=n_words)
+    in_positive = np.bincount(kmer[is_positive[holder]], minlength=n_kmers)
+    in_negative = np.bincount(kmer[~is_positive[holder]], minlength=n_kmers)
     share = (in_positive + in_negative + 1) / (is_positive.size + 2)
     spread = np.sqrt(share * (1 - share) * (1 / n_positive + 1 / n_negative))
     enrichment = (in_positive / n_positive - in_negative / n_negative) / spread
-    return different_words(enrichment, length, strands, most)
+    return choose_distinct_kmers(enrichment, length, strands, most)
 
 
-def unexplained_words(sequences: Ragged, residual: Array, variance: Array, strands: int, most: int) -> list[Array]:
-    """The letters of up to ``most`` words whose presence is most at odds with a fitted model, the strongest first.
+def find_unexplained_kmers(sequences: Ragged, residual: Array, variance: Array, strands: int, most: int) -> list[Array]:
+    """The letters of up to ``most`` k-mers whose presence is most at odds with a fitted model, the strongest first.
 
-    The score test of every word as one more feature: Σ residual over its holders, divided by the standard deviation
-    that this sum has if the model is right. Words that are nearly another one are left out. O(letters).
+    The score test of every k-mer as one more feature: Σ residual over its holders, divided by the standard deviation
+    that this sum has if the model is right. K-mers that are nearly another one are left out. O(letters).
 
     Parameters
     ----------
@@ -218,22 +218,22 @@ def unexplained_words(sequences: Ragged, residual: Array, variance: Array, stran
     residual, variance : per sequence, label (0 or 1) less probability p, and p(1 − p), times the sequence's weight
     strands : 1 or 2
     """
-    holder, word = word_holders(sequences, SEED_LENGTH, strands)
-    n_words = 4**SEED_LENGTH
-    score = np.bincount(word, residual[holder], n_words)
-    spread = np.bincount(word, variance[holder], n_words)
+    holder, kmer = find_kmer_holders(sequences, SEED_LENGTH, strands)
+    n_kmers = 4**SEED_LENGTH
+    score = np.bincount(kmer, residual[holder], n_kmers)
+    spread = np.bincount(kmer, variance[holder], n_kmers)
     spread -= spread**2 / variance.sum()  # the intercept takes its part
-    count = np.bincount(word, minlength=n_words)
+    count = np.bincount(kmer, minlength=n_kmers)
     z = np.where(count >= LEAST_HOLDERS, score / np.sqrt(np.maximum(spread, 1e-12)), 0.0)
-    return different_words(z, SEED_LENGTH, strands, most)
+    return choose_distinct_kmers(z, SEED_LENGTH, strands, most)
 
 
-def different_words(value: Array, length: int, strands: int, most: int) -> list[Array]:
-    """The letters of up to ``most`` words of the highest value, above 0, none of them another one shifted or nearly so.
+def choose_distinct_kmers(value: Array, length: int, strands: int, most: int) -> list[Array]:
+    """The letters of up to ``most`` k-mers of the highest value above 0, none of them nearly a shift of another one.
 
     >>> value = np.zeros(4**5)
     >>> value[[0b0001101100, 0b0001101111, 0b1010111110]] = 3, 2, 1  # ACGTA, ACGTT, GGTTG
-    >>> ["".join("ACGT"[i] for i in word) for word in different_words(value, 5, 1, 2)]
+    >>> ["".join("ACGT"[i] for i in kmer) for kmer in choose_distinct_kmers(value, 5, 1, 2)]
     ['ACGTA', 'GGTTG']
     """
     letters = np.arange(4**length)[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
@@ -257,16 +257,16 @@ def _differ(one: Array, other: Array) -> int:
     return int(min(counts))
 
 
-def word_shares(sequences: Ragged, longest: int, strands: int) -> Array:
-    """(sequences, words): the share of every word among the words of its length, for all lengths from 1 to ``longest``.
+def kmer_shares(sequences: Ragged, longest: int, strands: int) -> Array:
+    """(sequences, k-mers): the share of every k-mer among those of its length, for all lengths from 1 to ``longest``.
 
-    With two strands a word and its reverse complement are one. A letter that stands for several bases counts as each
-    of them in part. A sequence that is shorter than a word has the share 0. O(letters · longest).
+    With two strands a k-mer and its reverse complement are one. A letter that stands for several bases counts as each
+    of them in part. A sequence that is shorter than a k-mer has the share 0. O(letters · longest).
 
     >>> from tacit.dna.sequences import read_sequences
-    >>> word_shares(read_sequences(["AAAC"]), 1, 1)
+    >>> kmer_shares(read_sequences(["AAAC"]), 1, 1)
     array([[0.75, 0.25, 0.  , 0.  ]])
-    >>> word_shares(read_sequences(["AAAC", "GTTT"]), 1, 2)  # A or T, C or G
+    >>> kmer_shares(read_sequences(["AAAC", "GTTT"]), 1, 2)  # A or T, C or G
     array([[0.75, 0.25],
            [0.75, 0.25]])
     """
@@ -274,40 +274,40 @@ def word_shares(sequences: Ragged, longest: int, strands: int) -> Array:
 
 
 def standard_shares(sequences: Ragged, longest: int, strands: int) -> Array:
-    """`word_shares` less what chance gives, every base as likely, in units of `COMPOSITION_SCALE` standard deviations.
+    """`kmer_shares` less what chance gives, every base as likely, in units of `COMPOSITION_SCALE` standard deviations.
 
-    Words of all lengths, in sequences of all lengths, then weigh alike, and nothing has to be learned from the data. A
-    word that is longer than a sequence counts 0.
+    K-mers of all lengths, in sequences of all lengths, then weigh alike, and nothing has to be learned from the data. A
+    k-mer that is longer than a sequence counts 0.
 
     >>> from tacit.dna.sequences import read_sequences
     >>> standard_shares(read_sequences(["AACC", "AAAA"]), 1, 2).round(2)  # A or T, C or G
     array([[ 0.  ,  0.  ],
            [ 0.67, -0.67]])
     """
-    shares = word_shares(sequences, longest, strands)
+    shares = kmer_shares(sequences, longest, strands)
     first = 0
     for length in range(1, longest + 1):
-        kept, place = kept_words(length, strands)
+        kept, place = canonical_kmers(length, strands)
         chance = np.bincount(place) / 4**length
         columns = shares[:, first : first + kept.size]
-        n_words = np.maximum(sequences.lengths - length + 1, 0)[:, None]
+        n_kmers = np.maximum(sequences.lengths - length + 1, 0)[:, None]
         columns -= chance
-        columns *= np.sqrt(n_words) / (COMPOSITION_SCALE * np.sqrt(chance * (1 - chance)))
+        columns *= np.sqrt(n_kmers) / (COMPOSITION_SCALE * np.sqrt(chance * (1 - chance)))
         first += kept.size
     return shares
 
 
 def count_shares(longest: int, strands: int) -> int:
-    """How many words there are: the columns of `word_shares`.
+    """How many k-mers there are: the columns of `kmer_shares`.
 
     >>> count_shares(3, 2), count_shares(2, 1)
     (44, 20)
     """
-    return sum(int(kept_words(length, strands)[1].max()) + 1 for length in range(1, longest + 1))
+    return sum(int(canonical_kmers(length, strands)[1].max()) + 1 for length in range(1, longest + 1))
 
 
-def kept_words(length: int, strands: int) -> tuple[Array, Array]:
-    """The numbers of the words that are counted, and for every word the place of the one that it counts as."""
+def canonical_kmers(length: int, strands: int) -> tuple[Array, Array]:
+    """The numbers of the k-mers that are counted, and for every k-mer the place of the one that it counts as."""
     numbers = np.arange(4**length)
     letters = numbers[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
     mirrored = (3 - letters[:, ::-1]) @ 4 ** np.arange(length - 1, -1, -1)
@@ -316,20 +316,20 @@ def kept_words(length: int, strands: int) -> tuple[Array, Array]:
 
 
 def _shares_of_length(sequences: Ragged, length: int, strands: int) -> Array:
-    kept, place = kept_words(length, strands)
-    words = find_words(sequences.values, sequences.offsets, length)
+    kept, place = canonical_kmers(length, strands)
+    kmers = find_kmers(sequences.values, sequences.offsets, length)
     n, n_kept = len(sequences), kept.size
     out = np.empty((n, n_kept))
-    step = max(1, _MAX_COUNTS // words.size)
+    step = max(1, _MAX_COUNTS // kmers.size)
     for first in range(0, n, step):
         block = slice(int(sequences.offsets[first]), int(sequences.offsets[min(first + step, n)]))
         lengths = sequences.lengths[first : first + step]
         owner = np.repeat(np.arange(lengths.size), lengths)
         ends = np.repeat(np.cumsum(lengths), lengths)
         inside = np.arange(owner.size) + length <= ends
-        cells = owner[inside] * words.size + words.ids[block][inside]
-        counts = np.bincount(cells, minlength=lengths.size * words.size).reshape(lengths.size, words.size)
-        plain = words.fold(counts.astype(np.float64))
+        cells = owner[inside] * kmers.size + kmers.ids[block][inside]
+        counts = np.bincount(cells, minlength=lengths.size * kmers.size).reshape(lengths.size, kmers.size)
+        plain = kmers.fold(counts.astype(np.float64))
         folded = np.zeros((lengths.size, n_kept))
         np.add.at(folded.T, place, plain.T)
         out[first : first + step] = folded / np.maximum(lengths - length + 1, 1)[:, None]

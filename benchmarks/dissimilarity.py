@@ -230,7 +230,7 @@ def pass_own_grids() -> None:
     with threadpool_limits(1, user_api="blas"):
         oracle = problem.bind(bags, y, problem.schema(bags, y))
         w = np.zeros(oracle.n_params)
-        oracle.measured_against(posterior=oracle.hidden_posterior(w)).augmented(w)
+        oracle.measured_against(posterior=oracle.hidden_posterior(w)).predict_augmented(w)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 

@@ -140,7 +140,7 @@ def _certainty(model: Any, bags: Any, y: np.ndarray) -> tuple[float, float]:
         return np.nan, np.nan
     oracle = model.problem.bind(bags, y, model.schema_)
     posterior = oracle.hidden_posterior(model.theta_)
-    worst = oracle.measured_against(posterior=posterior).augmented(model.coef_)
+    worst = oracle.measured_against(posterior=posterior).predict_augmented(model.coef_)
     labels, _ = oracle.decode(worst.code)
     entropies = -np.add.reduceat(posterior * np.log(np.maximum(posterior, 1e-300)), bags.offsets[:-1])
     return float(np.mean(labels == y)), float(np.exp(entropies).mean())

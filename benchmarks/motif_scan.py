@@ -40,13 +40,13 @@ def _measure(strands: str) -> list[tuple[str, ...]]:
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
     codes = read_sequences(X).values.reshape(SEQUENCES, LENGTH)
     words = oracle._words.ids.reshape(SEQUENCES, LENGTH)[:, : LENGTH - BACKGROUND].astype(np.intp)
-    losses, prefer, ones = oracle._loss_table(), oracle.augmented(w).code, np.ones(SEQUENCES)
+    losses, prefer, ones = oracle._loss_table(), oracle.predict_augmented(w).code, np.ones(SEQUENCES)
     motifs = [schema.views(w)["motif"], schema.views(w)["motif"][::-1, ::-1]][: 1 if strands == "one" else 2]
     background = schema.views(w)["background"]
     calls = {
         "plain NumPy, augmented": lambda: _plain(codes, words, motifs, background, y),
         "table, augmented": lambda: EnumerableOracle._argmax(oracle, w, None, losses),
-        "sliding, augmented": lambda: oracle.augmented(w),
+        "sliding, augmented": lambda: oracle.predict_augmented(w),
         "table, impute": lambda: EnumerableOracle.impute(oracle, w, prefer=prefer),
         "sliding, impute": lambda: oracle.impute(w, prefer=prefer),
         "score of given windows": lambda: oracle.score(w, prefer),
@@ -57,16 +57,16 @@ def _measure(strands: str) -> list[tuple[str, ...]]:
         ),
         "schema and bind": lambda: problem.bind(X, y, problem.schema(X, y)),
     }
-    np.testing.assert_allclose(calls["plain NumPy, augmented"](), oracle.augmented(w).value)
+    np.testing.assert_allclose(calls["plain NumPy, augmented"](), oracle.predict_augmented(w).value)
     seconds = interleave(calls, rounds=20)
     with parallel(oracle, 2) as shards:
-        seconds |= interleave({"sliding, augmented, n_jobs=2": lambda: _augmented(shards, w)})
+        seconds |= interleave({"sliding, augmented, n_jobs=2": lambda: _predict_augmented(shards, w)})
     reference = "plain NumPy, augmented"
     return [(name, strands, milliseconds(s), f"{ratio(seconds, name, reference):.3f}") for name, s in seconds.items()]
 
 
-def _augmented(oracle: Oracle, w: np.ndarray) -> np.ndarray:
-    return oracle.augmented(w).value
+def _predict_augmented(oracle: Oracle, w: np.ndarray) -> np.ndarray:
+    return oracle.predict_augmented(w).value
 
 
 def _plain(

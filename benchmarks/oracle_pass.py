@@ -56,4 +56,4 @@ def _measure(dtype: type, threads: int) -> tuple[str, ...]:
 
 
 def _pass(oracle: Oracle, w: np.ndarray) -> np.ndarray:
-    return oracle.features(oracle.augmented(w).code, np.ones(BAGS))
+    return oracle.features(oracle.predict_augmented(w).code, np.ones(BAGS))

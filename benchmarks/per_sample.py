@@ -95,13 +95,13 @@ def _processes(X: Any, y: Any, microseconds: float) -> str:
     problem = PerSample(joint_feature, argmax, augmented=Slow(microseconds))
     oracle = problem.bind(X, y, problem.schema(X, y))
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
-    oracle.augmented(w)
+    oracle.predict_augmented(w)
     shards = Processes(oracle, 2, start_after=0, least_work=0)
     began = time.perf_counter()
     try:
-        shards.augmented(w)
+        shards.predict_augmented(w)
         start = time.perf_counter() - began
-        calls = {"one": lambda: oracle.augmented(w), "two": lambda: shards.augmented(w)}
+        calls = {"one": lambda: oracle.predict_augmented(w), "two": lambda: shards.predict_augmented(w)}
         seconds = interleave(calls, rounds=5)
     finally:
         shards.close()

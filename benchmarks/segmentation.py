@@ -141,7 +141,7 @@ class _Data:
         oracle = problem.bind(graphs, y, model.schema_)
         began = time.process_time()
         for _ in range(10):
-            oracle.augmented(model.coef_)
+            oracle.predict_augmented(model.coef_)
         return f"{(time.process_time() - began) / 10:.3f}"
 
 

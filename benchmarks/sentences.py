@@ -182,7 +182,7 @@ def cost(texts: list[list[str]], y: np.ndarray) -> list[Any]:
     oracle = problem.bind(X, y, problem.schema(X, y))
     w = np.random.default_rng(0).standard_normal(oracle.n_params)
     weights = np.ascontiguousarray(w[:-1].reshape(3, -1).T)
-    seconds = interleave({"product": lambda: X.values @ weights, "pass": lambda: oracle.augmented(w)})
+    seconds = interleave({"product": lambda: X.values @ weights, "pass": lambda: oracle.predict_augmented(w)})
     return [("augmented pass, 2,000 reviews", "by the CSR product alone", f"{ratio(seconds, 'pass', 'product'):.2f} ×")]
 
 

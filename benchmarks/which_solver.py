@@ -90,8 +90,8 @@ class _Slow:
     def exact(self) -> _Slow:
         return self
 
-    def augmented(self, w: Any, rows: Any = None, **options: Any) -> Any:
-        answer = self.oracle.augmented(w, rows, **options)
+    def predict_augmented(self, w: Any, rows: Any = None, **options: Any) -> Any:
+        answer = self.oracle.predict_augmented(w, rows, **options)
         self.calls += len(answer.value)
         return answer
 

@@ -205,7 +205,7 @@ def test_a_problem_without_the_needed_method_is_named():
 
             return Oracle()
 
-    with pytest.raises(CapabilityError, match="Bundle needs `augmented` and `features`, which Mute does not offer"):
+    with pytest.raises(CapabilityError, match="`predict_augmented` and `features`"):
         StructuredSVM(Mute()).fit(X, Y)
 
 

@@ -85,7 +85,7 @@ def pass_here(folder: str, n: int) -> None:
         for _ in range(REPEATS):
             forget(files)
             began = time.perf_counter()
-            rows.augmented(w)
+            rows.predict_augmented(w)
             passes.append(time.perf_counter() - began)
             forget(files)
             began = time.perf_counter()

@@ -124,8 +124,8 @@ def test_large_blocks_are_multiplied_in_place_with_the_same_bits(tmp_path):
         schema = Candidates().schema(bags, y)
         memory, mapped = (Candidates().bind(X, y, schema) for X in (bags, shards))
         for rows in (None, slice(7, 3907), np.arange(0, 4000, 3)):
-            assert np.array_equal(memory.augmented(w, rows).value, mapped.augmented(w, rows).value)
-            code = memory.augmented(w, rows).code
+            assert np.array_equal(memory.predict_augmented(w, rows).value, mapped.predict_augmented(w, rows).value)
+            code = memory.predict_augmented(w, rows).code
             coef = rng.random(code.size)
             assert np.array_equal(memory.features(code, coef, rows), mapped.features(code, coef, rows))
         assert memory.digest() == mapped.digest()
@@ -169,7 +169,7 @@ def test_pages_are_given_back(tmp_path, monkeypatch):
     bags = Ragged(np.ones((400_000, 20)), np.arange(0, 400_001, 10))  # 64 MB
     shards = bags.to_shards(tmp_path / "s", shards=2)
     oracle = Candidates().bind(shards, np.arange(40_000) % 2, Candidates().schema(shards, np.arange(40_000) % 2))
-    oracle.augmented(np.ones(42))
+    oracle.predict_augmented(np.ones(42))
     assert _resident(tmp_path) < 16_000
     assert shards.values[:300_000].sum() == 6_000_000
     assert _resident(tmp_path) > 40_000  # read without an oracle: they stay

@@ -93,9 +93,9 @@ def test_searching_while_sliding_equals_searching_the_table():
             wish = oracle.encode(y, oracle.decode(2 * (np.arange(50) % 4) * y + y)[1])[oracle_rows]
             losses = oracle._loss_table()
             for mine, generic in (
-                (oracle.augmented(w, rows), EnumerableOracle._argmax(oracle, w, rows, losses)),
+                (oracle.predict_augmented(w, rows), EnumerableOracle._argmax(oracle, w, rows, losses)),
                 (
-                    oracle.augmented(w, rows, target=wish, rescaling="slack", rivals=True),
+                    oracle.predict_augmented(w, rows, target=wish, rescaling="slack", rivals=True),
                     EnumerableOracle._argmax(oracle, w, rows, losses, anchor=oracle.score(w, wish, rows), rivals=True),
                 ),
                 (oracle.impute(w, rows), EnumerableOracle.impute(oracle, w, rows)),
@@ -112,7 +112,7 @@ def test_a_loss_on_the_start_is_searched_too():
     problem = Motif(6)
     oracle = problem.bind(X, y, problem.schema(X, y), hidden=start)
     per_state = np.vstack([np.where(np.repeat(y, 15) == 1, 1.0, 0.0), np.tile(np.arange(15.0), 6)])
-    worst = oracle.with_loss(LossTable(per_state, None)).augmented(np.zeros(oracle.n_params))
+    worst = oracle.with_loss(LossTable(per_state, None)).predict_augmented(np.zeros(oracle.n_params))
     assert oracle.decode(worst.code)[1].tolist() == [14] * 6
 
 

@@ -81,7 +81,7 @@ def losses_and_hidden(draw: Draw):
         table = np.ones((draw.pick([k, k, k + 1, 1]), draw.between(1, 4)))
         column = draw.pick([None, draw.rng.integers(-1, 4, draw.pick([n, n + 1]))])
         found = oracle.with_loss(LossTable(table, column))
-        return found.augmented(np.zeros(oracle.n_params)).value
+        return found.predict_augmented(np.zeros(oracle.n_params)).value
     sizes = draw.rng.integers(1, 4, n)
     if way == 1:
         kinds, tables = draw.rng.integers(0, 2, n), [np.zeros((draw.between(1, 3),) * 2) for _ in range(2)]

@@ -95,7 +95,7 @@ def test_a_function_gives_what_its_table_gives(placed):
     for ask in (
         lambda o: o.losses_of(code),
         lambda o: o.spread(posterior)[1],
-        lambda o: o.measured_against(posterior=posterior).augmented(np.ones(o.n_params)).value,
+        lambda o: o.measured_against(posterior=posterior).predict_augmented(np.ones(o.n_params)).value,
     ):
         np.testing.assert_allclose(ask(oracles[0]), ask(oracles[1]), atol=1e-5)
 

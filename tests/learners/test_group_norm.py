@@ -115,7 +115,7 @@ def test_bundle_agrees_with_a_smooth_reformulation(turned):
         metric = penalty.of_groups(1 / np.maximum(eta, 1e-9))
         inner = minimise(Task(task.oracle, task.weights, task.target, Quadratic(metric)), Bundle(), tol=1e-4)
         eta = penalty.norms(inner.w)
-    other = penalty.value(inner.w) + task.plane(task.augmented(inner.w).code).value(inner.w)
+    other = penalty.value(inner.w) + task.plane(task.predict_augmented(inner.w).code).value(inner.w)
     assert solution.bound <= other
     assert solution.objective == pytest.approx(other, rel=1e-3)
 

@@ -300,7 +300,7 @@ def test_a_killed_fit_resumes_to_the_same_result(tmp_path, start_process, kind):
 class Interrupting(Candidates):
     """Raises KeyboardInterrupt at a call of the oracle, once."""
 
-    def __init__(self, when=None, method="augmented"):
+    def __init__(self, when=None, method="predict_augmented"):
         super().__init__()
         self.when = when
         self.method = method
@@ -323,7 +323,9 @@ class Interrupting(Candidates):
         return "Interrupting()"
 
 
-@pytest.mark.parametrize(("method", "when"), [("augmented", 30), ("augmented", 70), ("impute", 5), ("draw", 2)])
+@pytest.mark.parametrize(
+    ("method", "when"), [("predict_augmented", 30), ("predict_augmented", 70), ("impute", 5), ("draw", 2)]
+)
 def test_an_interrupt_at_any_moment_loses_nothing(planted, tmp_path, method, when):
     X, y, _ = planted
     settings = {"C": 50.0, "n_init": 3, "random_state": 0, "verbose": 0}
@@ -517,12 +519,12 @@ def test_a_cached_answer_is_the_oracles(planted):
     points = [np.zeros(oracle.n_params), *rng.standard_normal((5, oracle.n_params))]
     for k in [0, 1, 1, 2, 0, 3, 4, 5, 1, 0, 5]:
         for ours, plain in ((cached, oracle), (cached.exact(), oracle.exact())):
-            answer, expected = ours.augmented(points[k]), plain.augmented(points[k])
+            answer, expected = ours.predict_augmented(points[k]), plain.predict_augmented(points[k])
             assert np.array_equal(answer.code, expected.code)
             assert np.array_equal(answer.value, expected.value)
-    assert cached.augmented(points[5]) is cached.augmented(points[5])
-    part = cached.augmented(points[5], slice(0, 3), rivals=True)
-    assert np.array_equal(part.code, oracle.augmented(points[5], slice(0, 3), rivals=True).code)
+    assert cached.predict_augmented(points[5]) is cached.predict_augmented(points[5])
+    part = cached.predict_augmented(points[5], slice(0, 3), rivals=True)
+    assert np.array_equal(part.code, oracle.predict_augmented(points[5], slice(0, 3), rivals=True).code)
 
 
 def test_printing_runs_shows_a_table_and_no_arrays(planted, tmp_path):

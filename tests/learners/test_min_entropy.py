@@ -110,7 +110,7 @@ def test_infinite_order_has_the_objective_of_the_latent_svm(bags, samples):
     n = samples.n_samples
     for seed in range(3):
         w = np.random.default_rng(seed).standard_normal(samples.n_params)
-        latent = samples.augmented(w).value - samples.impute(w).value
+        latent = samples.predict_augmented(w).value - samples.impute(w).value
         np.testing.assert_allclose(samples.renyi_slacks(w, np.ones(n), math.inf).value, latent, atol=1e-12)
     model = MinEntropySVM(Candidates(), alpha=math.inf, C=20.0, n_init=3, init="hidden").fit(X, y)
     latent = LatentSVM(Candidates(), C=20.0, n_init=3, init="hidden").fit(X, y)

@@ -266,8 +266,8 @@ def test_blocks_of_any_call_agree_with_the_whole(small_blocks):
     with parallel(oracle, 2) as shards:
         for rows in (None, slice(100, 600), np.arange(0, 600, 2)):
             own = coef if rows is None else coef[rows]
-            code = shards.augmented(w, rows).code
-            assert np.array_equal(code, oracle.augmented(w, rows).code)
+            code = shards.predict_augmented(w, rows).code
+            assert np.array_equal(code, oracle.predict_augmented(w, rows).code)
             assert np.array_equal(shards.ranked(w, code, 2, rows).code, oracle.ranked(w, code, 2, rows).code)
             np.testing.assert_allclose(shards.label_scores(w, rows), oracle.label_scores(w, rows), rtol=1e-4)
             for found, expected in (

@@ -103,7 +103,7 @@ def test_augmented_outputs_are_those_of_enumeration(placed):
     oracle = problem.bind(X, y, schema).measured_against(problem.bind(X, y, schema).encode(y, hidden))
     w = np.random.default_rng(1).standard_normal(oracle.n_params)
     weights, intercept = schema.views(w)["weights"], schema.views(w)["intercept"]
-    found = oracle.augmented(w).value
+    found = oracle.predict_augmented(w).value
     for i in range(60):
         own = X.boxes[X.offsets[i] : X.offsets[i + 1]]
         best = max(
@@ -250,7 +250,7 @@ def test_a_fit_interrupted_inside_a_solve_goes_on_to_the_same_end(placed, uninte
     X, y, _ = placed
     whole, settings = uninterrupted, {"problem": Candidates(loss="overlap"), "C": 50, "n_init": 2}
     calls = itertools.count(1)
-    augmented = EnumerableOracle.augmented
+    augmented = EnumerableOracle.predict_augmented
 
     def interrupted(oracle, *arguments, **options):
         if next(calls) == call:
@@ -259,7 +259,7 @@ def test_a_fit_interrupted_inside_a_solve_goes_on_to_the_same_end(placed, uninte
 
     path = tmp_path / "state"
     with monkeypatch.context() as patch:
-        patch.setattr(EnumerableOracle, "augmented", interrupted)
+        patch.setattr(EnumerableOracle, "predict_augmented", interrupted)
         if call < 10:  # nothing is there to be kept
             with pytest.raises(KeyboardInterrupt):
                 IterativeLatentSVM(**settings, checkpoint=path).fit(X, y)
@@ -304,7 +304,7 @@ def test_a_fit_cut_short_is_measured_against_its_own_hidden_values(placed):
     problem = model.problem
     oracle = problem.bind(X, y, model.schema_, hidden=model.hidden_)
     w = model.coef_
-    slack = oracle.augmented(w).value - oracle.impute(w).value
+    slack = oracle.predict_augmented(w).value - oracle.impute(w).value
     assert model.objective_ == pytest.approx(0.5 * w @ w + 50 * slack.mean())
     assert model.objective_ > model.history_[-1].objective
 

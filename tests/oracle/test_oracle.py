@@ -58,10 +58,12 @@ def test_oracles_equal_the_definition(instance):
     np.testing.assert_array_equal(oracle.label_scores(w), [s.max(axis=1) for s in scores])
     margin = [s + costs[t][:, None] for s, t in zip(scores, y, strict=True)]
     slack = [costs[t][:, None] * (1 + s - s[t, h]) for s, t, h in zip(scores, y, hidden, strict=True)]
-    np.testing.assert_array_equal(oracle.augmented(w).value, [v.max() for v in margin])
-    np.testing.assert_array_equal(oracle.augmented(w, target=target, rescaling="slack").value, [v.max() for v in slack])
+    np.testing.assert_array_equal(oracle.predict_augmented(w).value, [v.max() for v in margin])
+    np.testing.assert_array_equal(
+        oracle.predict_augmented(w, target=target, rescaling="slack").value, [v.max() for v in slack]
+    )
     # ties go to the first label, then to the first candidate
-    label, state = oracle.decode(oracle.augmented(w).code)
+    label, state = oracle.decode(oracle.predict_augmented(w).code)
     for i in range(n):
         assert (label[i], state[i]) == np.unravel_index(np.argmax(margin[i]), margin[i].shape)
 
@@ -82,13 +84,13 @@ def test_losses_on_the_hidden_value_equal_the_definition(instance):
     rows = np.array([0, len(bags) - 1])
     for chosen in (None, slice(1, len(bags)), rows):
         pick = np.arange(len(bags)) if chosen is None else np.arange(len(bags))[chosen]
-        found = oracle.augmented(w, chosen)
+        found = oracle.predict_augmented(w, chosen)
         np.testing.assert_array_equal(found.value, [(scores[i] + per_bag[i]).max() for i in pick])
         label, state = oracle.decode(found.code, chosen)
         np.testing.assert_array_equal(
             oracle.loss(found.code, chosen), [per_bag[i][a, h] for i, a, h in zip(pick, label, state, strict=True)]
         )
-        found = oracle.augmented(w, chosen, target=target[pick], rescaling="slack")
+        found = oracle.predict_augmented(w, chosen, target=target[pick], rescaling="slack")
         expected = [(per_bag[i] * (1 + scores[i] - anchors[i])).max() for i in pick]
         np.testing.assert_array_equal(found.value, expected)
 
@@ -124,9 +126,9 @@ def test_missing_cells_never_win_in_either_rescaling():
     target = np.zeros(2, dtype=int)
     for found in (
         oracle.predict(w),
-        oracle.augmented(w),
-        oracle.augmented(w, target=target, rescaling="slack"),
-        oracle.augmented(w, rivals=True),
+        oracle.predict_augmented(w),
+        oracle.predict_augmented(w, target=target, rescaling="slack"),
+        oracle.predict_augmented(w, rivals=True),
     ):
         assert np.isfinite(found.value).all()
         assert found.code[0] != 2  # label 0 at state 1
@@ -146,7 +148,7 @@ def test_sparse_tables_equal_dense_ones(bags):
     dense = dense_problem.bind(X, y, schema)
     thin = dense_problem.bind(Ragged(sparse.csr_matrix(X.values), X.offsets), y, schema)
     for rows in (None, slice(3, 20), np.array([1, 5, 6])):
-        a, b = dense.augmented(w, rows), thin.augmented(w, rows)
+        a, b = dense.predict_augmented(w, rows), thin.predict_augmented(w, rows)
         np.testing.assert_array_equal(a.code, b.code)
         np.testing.assert_allclose(a.value, b.value)
         coef = np.arange(len(a.code), dtype=float)
@@ -177,7 +179,7 @@ def test_memory_mapped_rows_give_the_same_scores(bags, tmp_path):
     schema = problem.schema(X, y)
     oracle = problem.bind(mapped, y, schema)
     w = np.random.default_rng(0).standard_normal(schema.n_params)
-    np.testing.assert_allclose(oracle.augmented(w).value, problem.bind(X, y, schema).augmented(w).value)
+    np.testing.assert_allclose(oracle.predict_augmented(w).value, problem.bind(X, y, schema).predict_augmented(w).value)
     assert np.shares_memory(oracle._columns, mapped.values)
 
 
@@ -230,7 +232,7 @@ def test_codes_of_other_data_are_recognised():
 def test_a_missing_capability_names_learner_problem_and_method():
     oracle = _bound()
     with pytest.raises(CapabilityError, match="OnlineSVM needs `learn_online`, which Candidates does not offer"):
-        require("OnlineSVM", Candidates(), oracle, [Oracle.augmented, LearnsOnline])
+        require("OnlineSVM", Candidates(), oracle, [Oracle.predict_augmented, LearnsOnline])
 
 
 def test_unlabelled_samples_cannot_be_imputed_or_compared():
@@ -238,6 +240,6 @@ def test_unlabelled_samples_cannot_be_imputed_or_compared():
     X = np.eye(3)
     oracle = problem.bind(X, None, problem.schema(X, [0, 1, 2]))
     w = np.zeros(oracle.n_params)
-    for call in (lambda: oracle.impute(w), lambda: oracle.augmented(w), lambda: oracle.loss(np.zeros(3, int))):
+    for call in (lambda: oracle.impute(w), lambda: oracle.predict_augmented(w), lambda: oracle.loss(np.zeros(3, int))):
         with pytest.raises(ValueError, match="bound without labels"):
             call()

@@ -16,9 +16,9 @@ def oracle(request):
 def test_other_objectives_than_margins_are_refused(oracle):
     w = np.zeros(oracle.n_params)
     with pytest.raises(ValueError, match=rf"{oracle.nouns.problem} has no exact inference for slack rescaling"):
-        oracle.augmented(w, rescaling="slack")
+        oracle.predict_augmented(w, rescaling="slack")
     with pytest.raises(ValueError, match=r"no exact inference for rivals: its outputs cannot be listed"):
-        oracle.augmented(w, rivals=True)
+        oracle.predict_augmented(w, rivals=True)
 
 
 def test_a_sample_stands_for_its_target_as_a_whole(oracle):

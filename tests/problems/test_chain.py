@@ -255,7 +255,7 @@ def test_any_cost_of_a_position_can_be_given():
     by_token = np.arange(12.0).reshape(2, 6)  # a table of its own for every token
     other = oracle.with_loss(LossTable(by_token, None))
     assert other.loss(oracle.encode([["a", "b", "a"], ["b", "a"], ["b"]])).tolist() == [0 + 7 + 2, 9 + 4, 11]
-    found = other.augmented(np.zeros(oracle.n_params))
+    found = other.predict_augmented(np.zeros(oracle.n_params))
     assert found.value.tolist() == [6 + 7 + 8, 9 + 10, 11]
 
 

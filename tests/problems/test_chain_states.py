@@ -172,7 +172,7 @@ def test_online_pass_agrees_with_plain_python():
     total, mistakes = np.zeros_like(w), 0
     for s, step, decay, share in zip(order, steps, decays, shares, strict=True):
         row = slice(s, s + 1)
-        worst, best = oracle.augmented(w, row).code, oracle.impute(w, row).code
+        worst, best = oracle.predict_augmented(w, row).code, oracle.impute(w, row).code
         move = oracle.features(best, np.ones(1), row) - oracle.features(worst, np.ones(1), row)
         mistakes += not np.array_equal(worst, best)
         w = decay * w + step * move

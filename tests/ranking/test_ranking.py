@@ -49,7 +49,7 @@ def test_the_loss_is_that_of_listed_pairs(grades):
     kept = triplets.take(np.flatnonzero(triplets.per_query))
     w = np.array([0.3, -0.2, 0.5, 1.0])
     oracle = RankingOracle(X[kept.items], kept)
-    best = oracle.augmented(w)
+    best = oracle.predict_augmented(w)
     assert np.isclose(best.value.sum(), hinge(X, pairs, w))
     active = [(a, b) for _, a, b in pairs if X[a] @ w - X[b] @ w < 1]
     assert oracle.loss(best.code).sum() == len(active)

@@ -33,7 +33,7 @@ class PredictsTheWorst(ClassBlocks):
 
 
 class IgnoresTheLoss(ClassBlocks):
-    def augmented(self, w, rows=None, **options):
+    def predict_augmented(self, w, rows=None, **options):
         return self.predict(w, rows)
 
 

@@ -72,7 +72,7 @@ def test_gold_links_enter_target_and_loss_as_brute_force_says(seed):
         for m in every
     }
     expected = max(max(score[m] + loss[m] for m in loss), scale * most)
-    found = oracle.augmented(w)
+    found = oracle.predict_augmented(w)
     assert found.value[0] == pytest.approx(expected)
     labels, links = oracle.decode(found.code)
     own = tuple(map(tuple, links[0].tolist()))

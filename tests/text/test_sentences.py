@@ -41,7 +41,7 @@ def test_sparse_and_dense_documents_have_the_same_answers():
     thin = dense.with_values(sparse.csr_array(dense.values))
     w = rng.standard_normal(16)
     one, two = bound(dense), bound(thin)
-    assert np.array_equal(one.augmented(w).code, two.augmented(w).code)
+    assert np.array_equal(one.predict_augmented(w).code, two.predict_augmented(w).code)
     assert np.allclose(
         one.features(one.predict(w).code, np.arange(3.0)), two.features(two.predict(w).code, np.arange(3.0))
     )

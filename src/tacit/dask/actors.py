@@ -314,9 +314,9 @@ def tangent(oracle: Oracle, task: TaskPart, w: Array, rescaling: str, rows: slic
     """The best outputs of a block at w, their values, and the two sums of features that make its plane."""
     target = take_code(oracle, task.target, rows)
     if rescaling == "margin":
-        code, value = oracle.augmented(w, rows)
+        code, value = oracle.predict_augmented(w, rows)
     else:
-        code, value = oracle.augmented(w, rows, target=target, rescaling=rescaling)
+        code, value = oracle.predict_augmented(w, rows, target=target, rescaling=rescaling)
     return code, value, *_sums(oracle, task, code, rescaling, rows)
 
 

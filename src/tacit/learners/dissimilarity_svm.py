@@ -336,7 +336,7 @@ class Dissimilarity(Descent):
         weights = self.weights
         posterior = self.conditional.hidden_posterior(theta)
         oracle = cast(MovesPosteriors, self.oracle.exact())
-        best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).augmented(w)
+        best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).predict_augmented(w)
         spread, slope = oracle.spread(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
         objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * spread)).sum())

@@ -276,7 +276,7 @@ class AlternatingSubgradient(Descent):
             if w.any():  # at w = 0 all hidden values tie, and those to begin with stay
                 target = oracle.impute(w, prefer=target).code
             task = Task(oracle, self.weights, target, penalty, self.rescaling)
-            plane = task.plane(task.augmented(w).code)
+            plane = task.plane(task.predict_augmented(w).code)
             objective = penalty.value(w) + plane.value(w)
             if not np.isfinite(objective):
                 raise overflow_error()

@@ -272,9 +272,9 @@ class RivalTask(Task):
     It is the convex task of algorithm 5 of Kumar (2013): outputs with the true label do not compete, except the target.
     """
 
-    def augmented(self, w: Array, rows: Any = None) -> Assignment:
+    def predict_augmented(self, w: Array, rows: Any = None) -> Assignment:
         target = take_code(self.oracle, self.target, rows)
-        found = self.oracle.augmented(w, rows, rivals=True)
+        found = self.oracle.predict_augmented(w, rows, rivals=True)
         own = self.oracle.score(w, target, rows)
         is_active = found.value > own
         return Assignment(np.where(is_active, found.code, target), np.where(is_active, found.value, own))

@@ -320,7 +320,7 @@ class FusesPlanes(Oracle, Protocol):
     """Answers and their planes in one question: for rows that are elsewhere, where every question is a journey."""
 
     def tangent(self, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
-        """What `augmented` answers for all rows, and the gradient of the plane of that answer."""
+        """What `predict_augmented` answers for all rows, and the gradient of the plane of that answer."""
 
     def slopes(self, codes: Sequence[Array], weights: Array, target: Array, rescaling: str) -> list[Array]:
         """The gradients of the planes of several codes, without `TARGET`."""

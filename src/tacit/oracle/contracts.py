@@ -22,7 +22,7 @@ from tacit.runtime.archive import Stored, storable
 P = TypeVar("P")
 
 Need = type | Callable[..., Any]
-"""A protocol, or one method of a protocol, such as ``Oracle.augmented``."""
+"""A protocol, or one method of a protocol, such as ``Oracle.predict_augmented``."""
 
 TARGET = -1
 """The code of "this row's target", whatever the target is."""
@@ -116,7 +116,7 @@ class Oracle(Protocol):
     completes_labels: bool
     """Whether what is hidden is what y lacks, such as missing tags: hidden values are then completed labels."""
     rescalings: tuple[str, ...]
-    """What `augmented` can maximise: "margin", and "slack" where outputs can be listed."""
+    """What `predict_augmented` can maximise: "margin", and "slack" where outputs can be listed."""
 
     @batch(join_tuples)
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -127,7 +127,7 @@ class Oracle(Protocol):
         """argmax over h of the score, the label fixed to y_i and h too where it is given; ties go to `prefer`."""
 
     @batch(join_tuples, codes=("target",))
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,

@@ -135,7 +135,7 @@ class EnumerableOracle(CellSums):
         nothing = LossTable(np.zeros((self.n_labels, 1)), np.zeros(self.n_samples, np.int64))
         return self._argmax(w, rows, nothing)
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,

@@ -66,7 +66,7 @@ class PartsOracle(ABC):
         self._losses = losses
         self._precision = np.dtype(precision)
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,
@@ -81,10 +81,10 @@ class PartsOracle(ABC):
                 f"{self.nouns.problem} has no exact inference for {asked}: its outputs cannot be listed; use margin "
                 "rescaling"
             )
-        return self._augmented(w, rows)
+        return self._predict_augmented(w, rows)
 
     @abstractmethod
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         """The best outputs by score plus loss."""
 
     def accepts(self, code: Array) -> bool:

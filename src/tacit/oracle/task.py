@@ -55,17 +55,17 @@ class Task:
     rescaling: str = "margin"
     baseline: Array | None = None
 
-    def augmented(self, w: Array, rows: Rows = None) -> Assignment:
+    def predict_augmented(self, w: Array, rows: Rows = None) -> Assignment:
         """The assignment that attains every ξ_i(w)."""
         if self.rescaling == "margin":
-            return self.oracle.augmented(w, rows)
-        return self.oracle.augmented(
+            return self.oracle.predict_augmented(w, rows)
+        return self.oracle.predict_augmented(
             w, rows, target=take_code(self.oracle, self.target, rows), rescaling=self.rescaling
         )
 
     def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
         """ξ_i(w) of every row, and the assignment that attains it."""
-        best = self.augmented(w, rows)
+        best = self.predict_augmented(w, rows)
         slack = best.value
         if self.rescaling == "margin":
             slack = slack - self.oracle.score(w, take_code(self.oracle, self.target, rows), rows)
@@ -106,7 +106,7 @@ class Task:
         """The assignment that attains every ξ_i(w), and its plane; in one question where the rows are elsewhere."""
         fused = self._fused
         if fused is None:
-            code = self.augmented(w).code
+            code = self.predict_augmented(w).code
             return code, self.plane(code)
         best, gradient = fused.tangent(w, self.weights, self.target, self.rescaling)
         return best.code, Plane(gradient, self._measure(best.code)[2])
@@ -159,13 +159,13 @@ class Task:
 
     def rounding(self, w: Array) -> float:
         """About how far rounding of the scores in double precision can move Σ c_i ξ_i(w)."""
-        values = self.oracle.exact().augmented(w).value
+        values = self.oracle.exact().predict_augmented(w).value
         return float(np.finfo(np.float64).eps * (self.weights * np.abs(values)).sum())
 
     def objective(self, w: Array) -> float:
         """Ω(w) + Σ c_i ξ_i(w) in double precision, by one pass of the oracle."""
         exact = replace(self, oracle=self.oracle.exact())
-        return self.penalty.value(w) + exact.plane(exact.augmented(w).code).value(w)
+        return self.penalty.value(w) + exact.plane(exact.predict_augmented(w).code).value(w)
 
 
 class Penalty(Protocol):

@@ -74,7 +74,7 @@ class RankingOracle:
         self.operations = features.shape[0] * (features.shape[1] + SORT_COST * math.log2(n + 2))
         self._parts: dict[tuple[int, int], RankingOracle] = {}
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,

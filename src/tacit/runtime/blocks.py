@@ -41,7 +41,7 @@ MAX_OPERATIONS = 100_000_000
 
 
 MAX_ANSWERS = 3
-"""Answers of `augmented`, for all samples each, that are kept."""
+"""Answers of `predict_augmented`, for all samples each, that are kept."""
 
 MAX_JOBS = 1024
 """More processes would only wait for each other, and threads beyond the number of row blocks are never started."""
@@ -267,7 +267,7 @@ def operations(oracle: Oracle) -> float:
 
 
 def cache_answers(oracle: Oracle) -> Oracle:
-    """The same oracle, with the latest `MAX_ANSWERS` answers of `augmented` for all samples in a cache.
+    """The same oracle, with the latest `MAX_ANSWERS` answers of `predict_augmented` for all samples in a cache.
 
     A descent solves one convex task after the other, and asks for the same w again and again: at the end of a task, for
     the true objective, and at the start of the next task; and in every task at w = 0, whose answer always stays.
@@ -285,11 +285,11 @@ class CachedOracle(OracleProxy):
         if fusing is not None:
             self.tangent = partial(self._tangent, fusing.tangent)
 
-    def augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
+    def predict_augmented(self, w: Array, rows: Rows = None, **asked: Any) -> Assignment:
         if rows is not None or asked:
-            return self.oracle.augmented(w, rows, **asked)
+            return self.oracle.predict_augmented(w, rows, **asked)
         answer = self._answers.get(_key(w))
-        return self._remember(w, self.oracle.augmented(w) if answer is None else answer)
+        return self._remember(w, self.oracle.predict_augmented(w) if answer is None else answer)
 
     def _tangent(self, ask: Any, w: Array, weights: Array, target: Array, rescaling: str) -> tuple[Assignment, Array]:
         """See `tacit.oracle.capabilities.FusesPlanes`: the answer that comes with a plane is remembered too."""

@@ -142,7 +142,7 @@ class Bundle(Solver):
         if np.array_equal(tidy, w):
             return state
         state = copy.copy(state)
-        plane = task.plane(task.augmented(tidy).code)
+        plane = task.plane(task.predict_augmented(tidy).code)
         lower = task.penalty.value(tidy) + plane.value(tidy)
         if lower <= objective + MAX_TIDY_SHARE * max(objective - state.bound, 0.0):
             state.best = tidy, lower

@@ -237,7 +237,7 @@ class FrankWolfeState(State):
 
     def evaluate(self, task: Task, w: Array, dual: Any = None) -> Array:
         """Ask the oracle at ``w`` for the objective; returns the code of the plane there."""
-        code = task.augmented(w).code
+        code = task.predict_augmented(w).code
         self.record_point(task, w, code, task.plane(code), dual)
         return code
 
@@ -368,7 +368,7 @@ class BlockPlanes(Dual):
     def _call_oracle(self, b: int) -> Plane:
         rows = self._rows(b)
         self.calls += 1
-        return self.task.plane(self.task.augmented(self.w, rows).code, rows)
+        return self.task.plane(self.task.predict_augmented(self.w, rows).code, rows)
 
     def _move_single_plane(self, b: int, plane: Plane, gap: float) -> float:
         change = plane.gradient - self.slopes[b, 0]

@@ -164,7 +164,7 @@ class State:
 class Solver(BaseEstimator, ABC):  # type: ignore[misc]
     """A convex solver: hyper-parameters only; all that changes is in its state. `init` and `step` must be written."""
 
-    needs: tuple[Need, ...] = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
+    needs: tuple[Need, ...] = (Oracle.predict_augmented, Oracle.features, Oracle.loss, Oracle.accepts, Oracle.exact)
     """The protocols or methods of an oracle that it calls."""
     takes_norms: bool = False
     """Whether it can minimise with penalties that are not quadratic."""

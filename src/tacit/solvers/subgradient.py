@@ -58,7 +58,7 @@ class Subgradient(Solver):
     'CONVERGED'
     """
 
-    needs = (Oracle.augmented, Oracle.features, Oracle.loss, Oracle.exact)
+    needs = (Oracle.predict_augmented, Oracle.features, Oracle.loss, Oracle.exact)
     is_coarse = True
 
     batch_size: int | None = parameter(optional(whole()), default=None)
@@ -117,7 +117,7 @@ class SubgradientState(State):
         penalty, lower = without_bounds(task.penalty)
         for start in range(0, n, batch_size):
             rows = np.sort(order[start : start + batch_size])
-            plane = task.plane(task.augmented(w, rows).code, rows)
+            plane = task.plane(task.predict_augmented(w, rows).code, rows)
             slope += plane.gradient
             offset += plane.offset
             t += 1
@@ -157,7 +157,7 @@ class SubgradientState(State):
     def certify(self, task: Task, w: Array | None = None) -> None:
         """Compute the objective at a point, at the mean if none is given."""
         w = self.mean if w is None else w
-        code = task.augmented(w).code
+        code = task.predict_augmented(w).code
         self.record_point(task, w, code, task.plane(code))
         self.certified = self.passes
         growth = ONLINE_GROWTH if _can_learn_online(task) else CERTIFICATE_GROWTH

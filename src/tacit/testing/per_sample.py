@@ -74,7 +74,7 @@ class _Check:
                     self.compare(name, i, true, w, output)
         self.check_deterministic(weights[-1])
         for w in weights:
-            for method in (Oracle.predict, Oracle.augmented, Oracle.impute):
+            for method in (Oracle.predict, Oracle.predict_augmented, Oracle.impute):
                 if not missing_methods(oracle, [method]):
                     name = method.__name__
                     whole, half = getattr(oracle, name)(w), getattr(oracle, name)(w, slice(0, 1))
@@ -99,7 +99,7 @@ class _Check:
         if name == "argmax":
             output = self.functions.argmax(i, x, w)
         elif name == "augmented":
-            output = self.functions.augmented(i, x, true, w)
+            output = self.functions.predict_augmented(i, x, true, w)
         else:
             output = true, self.functions.impute(i, x, true, w)
         assert_that(np.array_equal(before, w), f"PerSample: {name} of sample {i} changed w; work on a copy")

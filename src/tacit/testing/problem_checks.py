@@ -111,8 +111,8 @@ def _check_maxima(name: str, oracle: Oracle, table: Enumeration, w: Array) -> No
             slack = table.losses[i] * (1 + scores[i] - scores[i][t])
             value = slack if rescaling == "slack" else scores[i] + table.losses[i]
             values.append(np.where(table.is_true[i], -np.inf, value) if rivals else value)
-        found = oracle.augmented(w, target=truth, rescaling=rescaling, rivals=rivals)
-        what = f"{name}.augmented(rescaling={rescaling!r}, rivals={rivals})"
+        found = oracle.predict_augmented(w, target=truth, rescaling=rescaling, rivals=rivals)
+        what = f"{name}.predict_augmented(rescaling={rescaling!r}, rivals={rivals})"
         _compare(what, [v.max() for v in values], found.value)
         _attained(what, oracle, table, w, found.code, found.value, values)
 
@@ -298,8 +298,8 @@ def _check_allowed_hidden(name: str, oracle: EnumerableOracle, table: Enumeratio
 def _check_rows(name: str, oracle: Oracle, rng: np.random.Generator, lower: Any) -> None:
     w = np.maximum(rng.integers(-2, 3, oracle.n_params).astype(float), lower)
     n = oracle.n_samples
-    whole = {"predict": oracle.predict(w), "impute": oracle.impute(w), "augmented": oracle.augmented(w)}
-    code, coef = whole["augmented"].code, rng.standard_normal(n)
+    whole = {"predict": oracle.predict(w), "impute": oracle.impute(w), "predict_augmented": oracle.predict_augmented(w)}
+    code, coef = whole["predict_augmented"].code, rng.standard_normal(n)
     for rows in (slice(1, n), slice(0, 1), np.array([0, n - 1]), np.arange(n)):
         for method, answer in whole.items():
             _compare(f"{name}.{method}(rows={rows})", answer.value[rows], getattr(oracle, method)(w, rows).value)

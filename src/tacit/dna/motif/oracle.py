@@ -90,8 +90,8 @@ class MotifOracle(EnumerableOracle):
     """Label 0 is background alone, label 1 has a state for every start and strand.
 
     Sums of words are the whole work: `find_words` numbers them once, two bytes per position for the background and two
-    for the motif. The searches (`predict`, `augmented`, `impute`, `score`, `label_scores`) keep the best window while
-    they slide and never write the table of scores, which is two to three times as fast.
+    for the motif. The searches (`predict`, `predict_augmented`, `impute`, `score`, `label_scores`) keep the
+    best window while they slide and never write the table of scores, which is two to three times as fast.
     O(letters · ⌈width / 5⌉ · strands) per pass.
 
     Parameters

@@ -94,7 +94,7 @@ class SiteOracle:
         score, states = self._positive(w, rows, given, wished)
         return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,

@@ -62,7 +62,7 @@ class ChainOracle(PackedChains):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._viterbi(w, rows)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         return self._viterbi(w, rows, losses=self._loss_table())
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:

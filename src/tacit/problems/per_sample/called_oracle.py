@@ -159,7 +159,8 @@ class FunctionCalls:
         truth = self._known_truth()
         rows_ = self._indices(rows)
         code = [
-            self._code("augmented", i, functions.augmented(first + i, samples[i], truth[i], w)) for i in rows_.tolist()
+            self._code("augmented", i, functions.predict_augmented(first + i, samples[i], truth[i], w))
+            for i in rows_.tolist()
         ]
         return self._judged("augmented", w, np.array(code, np.int32), rows, augmented=True)
 
@@ -286,7 +287,7 @@ class CalledOracle(FunctionCalls):
         """`augmented` is offered where the user gave the function; `impute` also where there is nothing to impute."""
         functions = self._bound.functions
         is_open = self._bound.labels is not None and self.hidden_unknown().size > 0
-        lacks: list[Callable[..., Any]] = [] if "augmented" in functions else [Oracle.augmented]
+        lacks: list[Callable[..., Any]] = [] if "augmented" in functions else [Oracle.predict_augmented]
         return [*lacks, Oracle.impute] if is_open and "impute" not in functions else lacks
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
@@ -299,7 +300,7 @@ class CalledOracle(FunctionCalls):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._call_argmax(w, rows)
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,
@@ -321,7 +322,7 @@ class CalledOracle(FunctionCalls):
         What a function returned for one w competes at all others, so an `augmented` that forgets the loss, or returns
         anything but the best, is found out. Small weights, because there losses count.
         """
-        if self._bound.approximate or self._bound.labels is None or Oracle.augmented in self.lacks:
+        if self._bound.approximate or self._bound.labels is None or Oracle.predict_augmented in self.lacks:
             return
         rows = np.unique(np.linspace(0, self.n_samples - 1, min(PROBED, self.n_samples)).astype(np.int64))
         rows = rows[self._truth[rows] >= 0]

@@ -75,7 +75,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
             self._call_argmax(w, rows) if "argmax" in self._bound.functions else EnumerableOracle.predict(self, w, rows)
         )
 
-    def augmented(
+    def predict_augmented(
         self,
         w: Array,
         rows: Rows = None,
@@ -86,7 +86,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
     ) -> Assignment:
         if rescaling == "margin" and not rivals and "augmented" in self._bound.functions:
             return self._call_augmented(w, rows)
-        return EnumerableOracle.augmented(self, w, rows, target=target, rescaling=rescaling, rivals=rivals)
+        return EnumerableOracle.predict_augmented(self, w, rows, target=target, rescaling=rescaling, rivals=rivals)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         if "impute" in self._bound.functions and self._allowed is None:

@@ -193,8 +193,8 @@ class PerSample(Problem):
         oracle = self.bind(X, y, schema, hidden=hidden)
         w = np.random.default_rng(0).standard_normal(schema.n_params) if w is None else w
         code = oracle.predict(w).code
-        if not missing_methods(oracle, [Oracle.augmented]):
-            code = oracle.augmented(w).code
+        if not missing_methods(oracle, [Oracle.predict_augmented]):
+            code = oracle.predict_augmented(w).code
         oracle.features(code, np.ones(oracle.n_samples))
         found: dict[str, Cost] = oracle.costs()
         return found

@@ -109,7 +109,7 @@ class UserFunctions:
         """The user's prediction."""
         return self._read("argmax", i, self._call("argmax", i, x, w))
 
-    def augmented(self, i: int, x: Any, true: Any, w: Array) -> Output:
+    def predict_augmented(self, i: int, x: Any, true: Any, w: Array) -> Output:
         """The user's loss-augmented prediction."""
         return self._read("augmented", i, self._call("augmented", i, x, true, w))
 

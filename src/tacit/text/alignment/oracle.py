@@ -89,7 +89,7 @@ class AlignmentOracle(PartsOracle):
             code = self._pick(fits, prefer, code, rows)
         return Assignment(code.astype(self._code_type), value)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         cells = self._cells(rows)
         losses = self._link_losses(rows, cells)
         best = self._match(self._scores(w, rows) + losses.cells, rows)

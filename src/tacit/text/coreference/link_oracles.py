@@ -29,7 +29,7 @@ class LeftOracle(LinkOracle):
         wished = NOTHING if prefer is None else self.read_wishes(prefer, rows)
         return self._best(w, rows, bonus, known=self._known_links, prefer=wished)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         self._clusters()
         return self._best(w, rows, self._kind_losses())
 
@@ -199,7 +199,7 @@ class ForestOracle(LinkOracle):
             value = self.score(w, code, rows)
         return Assignment(code.astype(self._code_type), value)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         self._clusters()
         missed, wrong, _ = self.costs
         bonus = np.array([-missed, 0.0, wrong - missed, wrong - missed])

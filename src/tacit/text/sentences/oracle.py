@@ -99,7 +99,7 @@ class SentencesOracle(PartsOracle):
             code = self._pick(fits, read, code, rows)
         return Assignment(code, value)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         options = self._options(w, rows)
         losses = self._label_losses(rows)
         return self._better(options._replace(value=options.value + losses), rows)

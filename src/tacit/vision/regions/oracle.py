@@ -81,7 +81,7 @@ class RegionOracle(PartsOracle):
         scores, costs = self._scores(w, rows), self._costs(w, rows)
         return self._answer(best_labels(self._graphs(rows), scores, costs), w, rows)
 
-    def _augmented(self, w: Array, rows: Rows) -> Assignment:
+    def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         losses = self._loss_table()[self._places(rows)]
         code = best_labels(self._graphs(rows), self._scores(w, rows) + losses, self._costs(w, rows))
         found = self._answer(code, w, rows)

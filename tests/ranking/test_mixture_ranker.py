@@ -179,21 +179,21 @@ def test_a_checkpoint_of_another_shape_is_refused(data, tmp_path):
     path = tmp_path / "state"
     MixtureRanker(2, n_init=1, checkpoint=path).fit(X, y, group=group, query_features=features)
     header, arrays = read_archive(path, "checkpoint")
-    for name, message in (("W", "W is"), ("Z", "Z is"), ("planes", "planes hold")):
+    for name in ("W", "Z", "planes"):
         key = f"state.now.{name}"
         write_archive(path, "checkpoint", header, {**arrays, key: arrays[key][:, :-1]})
-        with pytest.raises(StorageError, match=message):
+        with pytest.raises(StorageError, match=rf"\b{name}\b"):
             MixtureRanker(2, n_init=1, checkpoint=path, resume=True).fit(X, y, group=group, query_features=features)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"n_classes": 0}, "n_classes must be"),
-        ({"n_classes": "some"}, "n_classes must be"),
-        ({"gate_penalty": 0}, "gate_penalty must be a positive number"),
-        ({"n_init": 1.5}, "n_init must be a whole number"),
-        ({"validation": 1}, "validation must be a share"),
+        ({"n_classes": 0}, "n_classes"),
+        ({"n_classes": "some"}, "n_classes"),
+        ({"gate_penalty": 0}, "gate_penalty"),
+        ({"n_init": 1.5}, "n_init"),
+        ({"validation": 1}, "validation"),
     ],
 )
 def test_bad_parameters_are_refused(data, params, message):
@@ -204,11 +204,11 @@ def test_bad_parameters_are_refused(data, params, message):
 
 def test_queries_must_have_the_features_of_training(data, fitted):
     X, _, group, features, _ = data
-    with pytest.raises(ValueError, match="queries have 4 features, and the ranker learned from 3"):
+    with pytest.raises(ValueError, match="features"):
         fitted.rank(X, 2, group=group)  # the means of rows have four
-    with pytest.raises(ValueError, match="weighs every query in its own way"):
+    with pytest.raises(ValueError, match="group"):
         fitted.decision_function(X)
-    with pytest.raises(ValueError, match="query_features is a finite table with 120 rows"):
+    with pytest.raises(ValueError, match="query_features"):
         fitted.rank(X, 2, group=group, query_features=features[:5])
 
 
@@ -233,5 +233,5 @@ class TestTransductive:
 
     def test_neighbours_are_counted(self, data):
         X, y, group, features, _ = data
-        with pytest.raises(ValueError, match="n_neighbors must be"):
+        with pytest.raises(ValueError, match="n_neighbors"):
             TransductiveRanker(n_neighbors=0).fit(X, y, group=group, query_features=features)

@@ -58,15 +58,15 @@ def test_right_answers_are_framed():
 
 def test_pictures_refuse_what_they_cannot_show(mixture):
     ranker, _ = mixture
-    with pytest.raises(ValueError, match="curves are precision and recall"):
+    with pytest.raises(ValueError, match="curves"):
         plot.precision_recall({})
-    with pytest.raises(ValueError, match="a fitted MixtureRanker is needed"):
+    with pytest.raises(ValueError, match="MixtureRanker"):
         plot.class_weights(GlobalRanker())
-    with pytest.raises(ValueError, match="2 similarities, and 1 names"):
+    with pytest.raises(ValueError, match="names"):
         plot.class_weights(ranker, ["one"])
-    with pytest.raises(ValueError, match="class_proba gives them"):
+    with pytest.raises(ValueError, match="probabilities"):
         plot.hidden_classes(ranker, np.zeros((3, 2, 2)), np.ones((3, 5)))
-    with pytest.raises(ValueError, match="queries by items"):
+    with pytest.raises(ValueError, match="is_right"):
         plot.retrieval_sheet(np.zeros((1, 2, 2)), np.zeros((2, 2, 2)), {"a": np.array([[0]])}, [[True]])
-    with pytest.raises(ValueError, match="names item 7"):
+    with pytest.raises(ValueError, match="7"):
         plot.retrieval_sheet(np.zeros((1, 2, 2)), np.zeros((2, 2, 2)), {"a": np.array([[7]])}, [[True, False]])

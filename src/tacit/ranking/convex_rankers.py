@@ -1,11 +1,11 @@
-"""Rankers of one convex objective: `GlobalRanker` for all queries, `TransductiveRanker` for each by its neighbours."""
+"""Rankers with a convex objective: `GlobalRanker` (one for all queries), `TransductiveRanker` (one per query)."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,22 +32,22 @@ def _check_solver(name: str, value: Any) -> None:
 
 @estimator
 class GlobalRanker(Ranker):
-    """One weight vector for all queries: ``R(q, a) = z·k_{q,a}``, by the hinge loss on triplets (Joachims 2002).
+    """RankSVM, one weight vector for all queries: ``R(q, a) = z·k_{q,a}``, hinge loss on triplets (Joachims 2002).
 
-    Minimises ``½‖z‖² + (C/T) Σ max(0, 1 − z·k_{q,a} + z·k_{q,b})`` over all T triplets ⟨q, a, b⟩, and certifies how far
-    it is from the optimum, which lies between `bound_` and `objective_`. Triplets are never listed: a pass takes
-    O(n log n) for a query with n judged items (Joachims 2005).
+    Minimises ``½‖z‖² + (C/T) Σ max(0, 1 − z·k_{q,a} + z·k_{q,b})`` over all T triplets ⟨q, a, b⟩. The optimum is
+    certified to lie between `bound_` and `objective_`. Triplets are never listed: a pass takes O(n log n) for a query
+    with n judged items (Joachims 2005).
 
     Parameters
     ----------
     relevances : how queries and items are compared, for retrieval; None for `Relevances()`. Judged rows need none
-    C : weight of the mean loss against ½‖z‖². With a sum over triplets and λ/2 ‖z‖², as the literature has it, λ = T/C
-    standardise : divide every relevance by its spread within a query before learning
+    C : factor of the mean loss against ½‖z‖². With a sum over triplets and λ/2 ‖z‖², as in the literature, λ = T/C
+    standardise : divide every relevance by its standard deviation within a query before learning
     solver : None for `tacit.solvers.Bundle()`, or another solver
     tol : relative gap to reach; see `tacit.solvers.minimise`
-    max_iter : steps at the most
-    checkpoint, resume : a file in which the state of a long fit is kept, and whether to go on from it
-    n_jobs : threads that share the queries; the result is the same, to the bit
+    max_iter : iterations, at most
+    checkpoint, resume : a file for the state of a long run, and whether to continue from it
+    n_jobs : threads that share the queries; the result has the same bits
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
         too, with a warning, and keeps the best ranker
@@ -58,7 +58,7 @@ class GlobalRanker(Ranker):
     scale_ : (m,) what relevances were divided by in training; the penalty is on ``coef_ * scale_``
     objective_, bound_, gap_, status_, n_iter_, history_ : the certificate and how it was reached
     items_ : the items of `fit`, by family; None after judged rows
-    n_triplets_ : how many triplets there were
+    n_triplets_ : number of triplets
 
     >>> rng = np.random.default_rng(0)
     >>> items, queries = rng.random((50, 4)), rng.random((20, 4))
@@ -91,9 +91,9 @@ class GlobalRanker(Ranker):
         "history_": lambda name, value: check_history(value),
     }
 
-    def fit(
-        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
-    ) -> GlobalRanker:
+    needs_groups = False
+
+    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
         Parameters
@@ -102,7 +102,7 @@ class GlobalRanker(Ranker):
         y : features of items; or the grades of the rows
         triplets : `Triplets`, or an (m, 3) array of query, item above, item below
         group : the number of rows per query, for judged rows
-        query_features : taken for the sake of the other rankers, and not used here
+        query_features : ignored; the other rankers use them
         """
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
@@ -134,9 +134,6 @@ class GlobalRanker(Ranker):
     def query_weights(self, query_features: Array) -> Array:
         return np.tile(self.coef_, (len(query_features), 1))
 
-    def _weighs_all_alike(self) -> bool:
-        return True
-
     def _open_checkpoint(self, task: Task) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
@@ -154,16 +151,16 @@ class GlobalRanker(Ranker):
 
 @estimator
 class TransductiveRanker(Ranker):
-    """A weight vector for each query that is asked, learned when it is asked from its nearest training queries.
+    """A weight vector per query, learned at prediction time from its nearest training queries.
 
     The objective is that of `GlobalRanker`, on the triplets of the neighbours alone. Neighbours are the nearest in
-    standardised query features. A query costs a small fit, some milliseconds; so this is a baseline for `MixtureRanker`
-    rather than an index to serve from.
+    standardised query features. A query costs a small fit of some milliseconds, so this is a baseline for
+    `MixtureRanker` rather than a ranker for production.
 
     Parameters
     ----------
     relevances, C, standardise, solver, tol, max_iter : as in `GlobalRanker`
-    n_neighbors : how many training queries a query learns from
+    n_neighbors : number of training queries that a query learns from
     verbose : 1 shows progress on a terminal when the first fit takes longer than a second
 
     Attributes
@@ -191,13 +188,11 @@ class TransductiveRanker(Ranker):
     verbose: int = 1
     learned: ClassVar = {"objective_": finite, "bound_": finite}
 
-    def fit(
-        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
-    ) -> TransductiveRanker:
+    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
-        Parameters are those of `GlobalRanker.fit`; ``query_features`` are what neighbours are found by, (queries, p):
-        None for the features of the queries, or the mean of their judged rows.
+        Parameters are those of `GlobalRanker.fit`. Neighbours are found by ``query_features``, (queries, p): None for
+        the features of the queries, or the mean of their judged rows.
         """
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
@@ -225,9 +220,9 @@ class TransductiveRanker(Ranker):
         training = Training(stored["features"], stored["triplets"], known, self.scale_)
         k = min(int(self.n_neighbors), len(known))
         near = NearestNeighbors(n_neighbors=k).fit(known)
-        places = near.kneighbors((asked - self.query_mean_) / self.query_scale_, return_distance=False)
+        neighbours = near.kneighbors((asked - self.query_mean_) / self.query_scale_, return_distance=False)
         start = self.coef_ * self.scale_
-        sets, which = np.unique(np.sort(places, axis=1), axis=0, return_inverse=True)
+        sets, which = np.unique(np.sort(neighbours, axis=1), axis=0, return_inverse=True)
         found = np.empty((len(sets), self.n_relevances_))
         for i, chosen in enumerate(sets):
             found[i] = self._solve(training.take(chosen), start, 0).w
@@ -243,13 +238,13 @@ class TransductiveRanker(Ranker):
         check_table("coef_", self.coef_, (self.n_relevances_,))
         stored = self.training_
         if not isinstance(stored, dict) or set(stored) != {"features", "queries", "triplets"}:
-            raise ValueError("training_ has features, queries and triplets")
+            raise ValueError(f"training_ must have features, queries and triplets, got {shorten(stored)}")
         triplets = stored["triplets"]
         if not isinstance(triplets, Triplets):
-            raise ValueError("training_ holds no Triplets")
+            raise ValueError(f"triplets of training_ must be Triplets, got {shorten(triplets)}")
         triplets.check()
         if not triplets.n_queries or not triplets.per_query.all():
-            raise ValueError("every query of training_ has triplets")
+            raise ValueError("every query of training_ must have triplets")
         p = self.query_mean_.size if isinstance(self.query_mean_, np.ndarray) else 0
         check_table("query_mean_", self.query_mean_, (p,))
         check_table("query_scale_", self.query_scale_, (p,))

@@ -1,8 +1,8 @@
 """Compiled loops over triplets: how many are violated, item by item, without listing them.
 
-A query with n judged items has up to n²/4 triplets. Sorted by score, the items below that violate a margin with an item
-above are a stretch at one end, so their number comes from one sweep: O(n log n) per query (Joachims 2005 for two
-grades; with a Fenwick tree over the grades for several, as in Lee & Lin 2014).
+A query with n judged items has up to n²/4 triplets. Sorted by score, the lower items that violate the margin with an
+item above are a range at one end, so their number comes from one sweep. That takes O(n log n) per query: Joachims 2005
+for two grades; several grades need a Fenwick tree over the grades (Lee & Lin 2014).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def count_two_grades(
             low[:n_low].sort()
             for i in range(n_high):
                 value = scores[high_rows[i]]
-                least, most = 0, n_low  # the lowest place from which on items are within the margin
+                least, most = 0, n_low  # the first position from which items are within the margin
                 while least < most:
                     middle = (least + most) // 2
                     difference = value - low[middle]
@@ -109,7 +109,7 @@ def count_two_grades(
                 total += n_low - least
             for j in range(n_low):
                 value = scores[low_rows[j]]
-                least, most = 0, n_high  # the lowest place from which on items are beyond it
+                least, most = 0, n_high  # the first position from which items are beyond it
                 while least < most:
                     middle = (least + most) // 2
                     difference = high[middle] - value
@@ -206,7 +206,7 @@ def count_pairs(
 
 @kernel
 def row_coefficients(code: Array, offsets: Array, better: Array, worse: Array, coef: Array, out: Array) -> None:
-    """coef_q · (times worse − times better) of every row: its share in Σ_q coef_q Ψ_q."""
+    """coef_q · (times worse − times better) of every row: its coefficient in Σ_q coef_q Ψ_q."""
     for q in range(offsets.size - 1):
         for r in range(offsets[q], offsets[q + 1]):
             net = 0
@@ -234,7 +234,7 @@ def sum_hinges(
 
 @kernel
 def count_active(code: Array, offsets: Array, better: Array, active: Array) -> None:
-    """The number of triplets that a code holds active, query by query."""
+    """The number of active triplets of a code, per query."""
     for q in range(offsets.size - 1):
         total = 0
         for r in range(offsets[q], offsets[q + 1]):
@@ -255,11 +255,11 @@ def keep_best(scores: Array, first: int, itself: Array, best: Array, items: Arra
         for i in range(scores.shape[1]):
             value = scores[q, i]
             if value > lowest and first + i != itself[q]:
-                place = k - 1
-                while place > 0 and best[q, place - 1] < value:
-                    best[q, place] = best[q, place - 1]
-                    items[q, place] = items[q, place - 1]
-                    place -= 1
-                best[q, place] = value
-                items[q, place] = first + i
+                rank = k - 1
+                while rank > 0 and best[q, rank - 1] < value:
+                    best[q, rank] = best[q, rank - 1]
+                    items[q, rank] = items[q, rank - 1]
+                    rank -= 1
+                best[q, rank] = value
+                items[q, rank] = first + i
                 lowest = best[q, k - 1]

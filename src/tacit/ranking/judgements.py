@@ -12,7 +12,7 @@ from tacit.data.parameters import file_path, is_list, numbers, one_of, random_nu
 from tacit.ranking.counting import keep_best
 
 BLOCK_ENTRIES = 4_000_000
-"""Relevances that are looked at together, at the most."""
+"""Relevances of one block, at most."""
 
 MAX_NUMBER = 2**31 - 1
 """The highest number that a query or an item can have."""
@@ -38,16 +38,14 @@ def read_whole_numbers(values: Any) -> Array:
 
 
 def read_itself(itself: Any, n_queries: int, n_items: int) -> Array:
-    """Per query its own number among the items, −1 where it is none of them."""
+    """Per query its own number among the items, −1 where it is not among them."""
     if itself is None:
         return np.full(n_queries, -1, dtype=np.int64)
     own = read_whole_numbers(itself)
     if own.shape != (n_queries,) or own.dtype.kind not in "iu":
-        raise ValueError(
-            f"itself is one item number for each of {n_queries} queries, -1 for none, got {shorten(itself)}"
-        )
+        raise ValueError(f"itself must be {n_queries} item numbers, one per query, -1 for none, got {shorten(itself)}")
     if own.size and not -1 <= own.min() <= own.max() < n_items:
-        raise ValueError(f"itself names item {own[(own < -1) | (own >= n_items)][0]}, and there are {n_items} items")
+        raise ValueError(f"itself has item {own.max()}, but items are numbered from 0 to {n_items - 1}")
     return own.astype(np.int64)
 
 
@@ -55,7 +53,7 @@ def read_groups(y: Any, group: Any) -> tuple[Array, Array]:
     """Grades of rows, and where the rows of each query begin."""
     grades = numbers("y", y, "one grade per row")
     if grades.ndim != 1 or not np.isfinite(grades).all():
-        raise ValueError(f"y is one finite grade per row, got {shorten(y)}")
+        raise ValueError(f"y must be one finite grade per row, got {shorten(y)}")
     return grades, read_group_offsets(group, grades.size)
 
 
@@ -63,11 +61,9 @@ def read_group_offsets(group: Any, n_rows: int) -> Array:
     """Where the rows of each query begin, from the number of rows per query."""
     sizes = read_whole_numbers(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or sizes.min(initial=0) < 0:
-        raise ValueError(f"group is the number of rows of each query, whole numbers from 0, got {shorten(group)}")
+        raise ValueError(f"group must be the number of rows per query, whole numbers from 0, got {shorten(group)}")
     if sizes.sum() != n_rows:
-        raise ValueError(
-            f"the groups have {sizes.sum()} rows together, and there are {n_rows}; give the size of each query"
-        )
+        raise ValueError(f"group sums to {sizes.sum()}, but there are {n_rows} rows; give the rows of every query")
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
@@ -99,7 +95,7 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
 
     target = file_path("path", path)
     if not target.is_file():
-        raise FileNotFoundError(f"there is no file {shorten(str(target))}")
+        raise FileNotFoundError(f"{shorten(str(target))} is not a file; check the path")
     try:
         X, y, qid = load_svmlight_file(str(target), query_id=True)
     except (ValueError, OverflowError, UnicodeDecodeError) as error:
@@ -109,13 +105,13 @@ def read_svmlight(path: Any, sizes: Any = None) -> tuple[Array, Array, Array]:
             raise ValueError(f"{shorten(str(target))} has lines without qid:; give the rows per query as sizes=")
         starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
         if np.unique(qid).size != starts.size:
-            raise ValueError("lines of one qid must stand together; sort the file by qid")
+            raise ValueError(f"{shorten(str(target))}: lines of one qid must be adjacent; sort the file by qid")
         group = np.diff(np.append(starts, qid.size))
     else:
         group = _read_sizes(sizes)
     values = X.toarray()
     if not np.isfinite(values).all():
-        raise ValueError(f"{shorten(str(target))} holds NaN or infinity")
+        raise ValueError(f"{shorten(str(target))} contains NaN or infinity; replace them by numbers")
     return values, y, group
 
 
@@ -124,7 +120,7 @@ def _read_sizes(sizes: Any) -> Array:
         return read_whole_numbers(sizes)
     text = file_path("sizes", sizes).read_text(encoding="utf-8").split()
     if not all(word.isdigit() for word in text):
-        raise ValueError(f"{shorten(str(sizes))} must hold one whole number per query")
+        raise ValueError(f"{shorten(str(sizes))} must contain one whole number per query")
     return np.array([int(word) for word in text], dtype=np.int64)
 
 
@@ -135,7 +131,7 @@ def _indicators(query_tags: Any, item_tags: Any) -> tuple[Any, Any]:
         queries, items = (as_csr(tags) for tags in tables)
         if queries.shape[1] != items.shape[1]:
             raise ValueError(
-                f"queries have {queries.shape[1]} tags, items {items.shape[1]}; a column is one tag in both"
+                f"query_tags has {queries.shape[1]} columns and item_tags {items.shape[1]}; give both the same tags"
             )
         return tuple((matrix != 0).astype(np.int64).tocsr() for matrix in (queries, items))
     from sklearn.preprocessing import MultiLabelBinarizer
@@ -150,20 +146,20 @@ def _tag_lists(name: str, tags: Any) -> list[list[str]]:
     listed: list[Any] = list(tags) if is_listed else [None]
     for i, entry in enumerate(listed):
         if isinstance(entry, str | bytes) or not is_list(entry):
-            raise ValueError(f"{name}[{i}] is {shorten(entry)}; give a list of tags for each, or an indicator matrix")
+            raise ValueError(f"{name}[{i}] must be a list of tags, got {shorten(entry)}; or give an indicator matrix")
     return [[str(tag) for tag in entry] for entry in listed]
 
 
 def check_rows(similarity: Callable[[slice], Any]) -> Callable[[slice], Array]:
+    """The same function, which refuses rows that are not finite numbers."""
+
     def rows(block: slice) -> Array:
         table = numbers("similarity", similarity(block), "a (queries, items) table of numbers")
         if table.ndim != 2:
-            raise ValueError(f"similarity is a (queries, items) table, got shape {table.shape}")
+            raise ValueError(f"similarity must be a (queries, items) table, got shape {table.shape}")
         if not np.isfinite(table).all():
             q, i = np.argwhere(~np.isfinite(table))[0]
-            raise ValueError(
-                f"the similarity of query {(block.start or 0) + q} and item {i} is {table[q, i]}; give finite numbers"
-            )
+            raise ValueError(f"similarity[{(block.start or 0) + q}, {i}] is {table[q, i]}; give finite numbers")
         return table
 
     return rows
@@ -177,7 +173,7 @@ def sample_items(
     random_state: Any,
     least: float = -np.inf,
 ) -> Graded:
-    """The best K items of each query, and L drawn from those that are less relevant than all of them."""
+    """The best K items of each query, and L that are drawn from the less relevant ones."""
     n_top, n_others = whole_number("top", counts[0]), whole_number("others", counts[1])
     n, n_items = shape
     rng = random_numbers(random_state)
@@ -218,6 +214,7 @@ def _blocks(n: int, width: int) -> Iterator[slice]:
 
 
 def grade_all(table: Array, itself: Array) -> Graded:
+    """Grades of all items that were judged, queries themselves left out."""
     judged = ~np.isnan(table)
     judged[np.flatnonzero(itself >= 0), itself[itself >= 0]] = False
     offsets = np.concatenate([[0], np.cumsum(judged.sum(axis=1))])

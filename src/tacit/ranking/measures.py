@@ -1,9 +1,9 @@
-"""How good rankings are: precision and recall, average precision, NDCG, how many items one browses; with intervals.
+"""Measures of rankings: precision, recall, average precision, NDCG, search length; with bootstrap intervals.
 
 Every measure takes a *ranking*, (queries, k) numbers of items as `rank` returns them (−1 for none), and *relevance*, a
 (queries, items) table, NaN where an item was not judged. An item is relevant if its relevance is above zero. For judged
 rows relevance is the grades of the rows, and ``group`` the number of rows per query. A measure returns one number per
-query, NaN where it is not defined because the query has no relevant item; `estimate` takes their mean.
+query, NaN for queries without a relevant item; `estimate` takes their mean.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Estimate(NamedTuple):
-    """A mean over queries with its bootstrap interval, and where two rankings are compared the p of a paired test."""
+    """A mean over queries with its bootstrap interval; for a comparison also the p-value of a paired test."""
 
     mean: float
     low: float
@@ -40,7 +40,6 @@ class _Judged(NamedTuple):
 
     ranked: Array
     table: Array
-    is_item: Array
 
 
 def precision_at(ranking: Any, relevance: Any, k: int, *, group: Any = None) -> Array:
@@ -65,7 +64,7 @@ def recall_at(ranking: Any, relevance: Any, k: int, *, group: Any = None) -> Arr
 
 
 def average_precision(ranking: Any, relevance: Any, *, group: Any = None) -> Array:
-    """The mean, over all relevant items, of the precision down to each; those that were not ranked count zero.
+    """The mean over all relevant items of the precision at their rank; those that were not ranked count zero.
 
     >>> average_precision([[2, 1, 0]], [[1, 0, 3]]).round(3)
     array([0.833])
@@ -77,11 +76,11 @@ def average_precision(ranking: Any, relevance: Any, *, group: Any = None) -> Arr
 
 
 def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "linear", group: Any = None) -> Array:
-    """The normalised discounted cumulative gain of the first k: gains by log₂(1 + place), by those of the best ranking.
+    """The normalised discounted cumulative gain of the first k: gain / log₂(1 + rank), relative to the best ranking.
 
     Parameters
     ----------
-    ranking, relevance, group : as everywhere here; relevance is not negative
+    ranking, relevance, group : as in all measures; relevance is not negative
     k : None for all that were ranked
     gain : "linear", as scikit-learn has it, or "exponential" (2^grade − 1), as LETOR and LightGBM have it
 
@@ -91,43 +90,42 @@ def ndcg(ranking: Any, relevance: Any, k: int | None = None, *, gain: str = "lin
     one_of("gain", gain, ("linear", "exponential"))
     judged = _read(ranking, relevance, group, k)
     if judged.table.min(initial=0) < 0:
-        raise ValueError(f"NDCG needs relevances from 0, got {judged.table.min()}; shift them")
+        raise ValueError(f"relevance must not be negative for NDCG, got {judged.table.min()}; shift it to 0")
     most = judged.ranked.shape[1] if k is None else int(k)
-    places = 1 / np.log2(np.arange(max(most, judged.table.shape[1])) + 2)
+    discounts = 1 / np.log2(np.arange(max(most, judged.table.shape[1])) + 2)
     best = -np.sort(-judged.table, axis=1)[:, :most]
-    got = _gains(judged.ranked[:, :most], gain) @ places[: min(most, judged.ranked.shape[1])]
-    return _where_relevant(judged, got / np.maximum(_gains(best, gain) @ places[: best.shape[1]], 1e-300))
+    got = _gains(judged.ranked[:, :most], gain) @ discounts[: min(most, judged.ranked.shape[1])]
+    return _where_relevant(judged, got / np.maximum(_gains(best, gain) @ discounts[: best.shape[1]], 1e-300))
 
 
 def search_length(ranking: Any, relevance: Any, r: int, *, group: Any = None) -> Array:
-    """How many items one goes through to meet r relevant ones; NaN for queries that have fewer.
+    """The number of items down to the r-th relevant one; NaN for queries that have fewer (Cooper's search length).
 
     >>> search_length([[2, 1, 0]], [[1, 0, 3]], r=2)
     array([3.])
     """
     r = whole_number("r", r)
     judged = _read(ranking, relevance, group)
-    met = np.cumsum(judged.ranked > 0, axis=1)
-    place = (met < r).sum(axis=1) + 1.0
+    length = (np.cumsum(judged.ranked > 0, axis=1) < r).sum(axis=1) + 1.0
     has_enough = (judged.table > 0).sum(axis=1) >= r
-    short = np.flatnonzero(has_enough & (place > judged.ranked.shape[1]))
+    short = np.flatnonzero(has_enough & (length > judged.ranked.shape[1]))
     if short.size:
         raise ValueError(
-            f"query {short[0]} meets fewer than {r} relevant items within the {judged.ranked.shape[1]} that were "
-            "ranked; rank more of them, rank(queries, k=number of items)"
+            f"query {short[0]} has fewer than {r} relevant items among the {judged.ranked.shape[1]} that were ranked; "
+            "raise k of rank, up to the number of items"
         )
-    return np.where(has_enough, place, np.nan)
+    return np.where(has_enough, length, np.nan)
 
 
 def precision_recall(ranking: Any, relevance: Any, *, group: Any = None) -> tuple[Array, Array]:
-    """(k,) mean precision and recall after each place of the ranking, over queries that have relevant items."""
+    """(k,) mean precision and recall at each rank, over queries that have relevant items."""
     judged = _read(ranking, relevance, group)
     kept = (judged.table > 0).any(axis=1)
     if not kept.any():
-        raise ValueError("no query has a relevant item: there is no precision and no recall")
-    met = np.cumsum(judged.ranked[kept] > 0, axis=1)
-    precision = met / np.arange(1, met.shape[1] + 1)
-    return precision.mean(axis=0), (met / _n_relevant(judged)[kept, None]).mean(axis=0)
+        raise ValueError("relevance is not above 0 for any item, so precision and recall are not defined")
+    hits = np.cumsum(judged.ranked[kept] > 0, axis=1)
+    precision = hits / np.arange(1, hits.shape[1] + 1)
+    return precision.mean(axis=0), (hits / _n_relevant(judged)[kept, None]).mean(axis=0)
 
 
 def estimate(values: Any, *, level: float = 0.95, n_bootstrap: int = 2000, random_state: Any = 0) -> Estimate:
@@ -142,7 +140,7 @@ def estimate(values: Any, *, level: float = 0.95, n_bootstrap: int = 2000, rando
     known = numbers("values", values)
     known = known[~np.isnan(known)]
     if known.ndim != 1 or not known.size:
-        raise ValueError(f"values are one number per query, some not NaN, got {shorten(values)}")
+        raise ValueError(f"values must be one number per query, not all NaN, got {shorten(values)}")
     rng = random_numbers(random_state)
     means = np.array([known[rng.randint(known.size, size=known.size)].mean() for _ in range(n_bootstrap)])
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
@@ -152,7 +150,7 @@ def estimate(values: Any, *, level: float = 0.95, n_bootstrap: int = 2000, rando
 def compare(
     values: Any, others: Any, *, level: float = 0.95, n_bootstrap: int = 2000, random_state: Any = 0
 ) -> Estimate:
-    """The mean difference of two rankings query by query, its interval, and the p of Wilcoxon's signed-rank test.
+    """The mean difference of two rankings by query, its interval, and the p-value of Wilcoxon's signed-rank test.
 
     >>> compare([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 1.0, 1.0]).mean
     1.5
@@ -161,7 +159,7 @@ def compare(
 
     first, second = numbers("values", values), numbers("others", others)
     if first.shape != second.shape or first.ndim != 1:
-        raise ValueError(f"both are one number per query of the same queries, got {first.shape} and {second.shape}")
+        raise ValueError(f"values and others must be one number per query, got shapes {first.shape} and {second.shape}")
     differences = first - second
     found = estimate(differences, level=level, n_bootstrap=n_bootstrap, random_state=random_state)
     known = differences[~np.isnan(differences)]
@@ -174,9 +172,7 @@ def _read(ranking: Any, relevance: Any, group: Any, k: Any = None) -> _Judged:
         whole_number("k", k)
     order = read_whole_numbers(ranking)
     if order.ndim != 2 or order.dtype.kind not in "iu":
-        raise ValueError(
-            f"a ranking is a (queries, k) array of item numbers, as rank returns it, got {shorten(ranking)}"
-        )
+        raise ValueError(f"ranking must be a (queries, k) array of item numbers, see rank, got {shorten(ranking)}")
     if group is not None:
         grades, offsets = read_groups(relevance, group)
         sizes = np.diff(offsets)
@@ -187,22 +183,22 @@ def _read(ranking: Any, relevance: Any, group: Any, k: Any = None) -> _Judged:
     else:
         table = numbers("relevance", relevance, "a (queries, items) table of numbers")
     if table.ndim != 2 or len(table) != len(order):
-        raise ValueError(f"the ranking is of {len(order)} queries, relevance has shape {table.shape}; one row each")
+        raise ValueError(f"ranking has {len(order)} rows and relevance has shape {table.shape}; give one row per query")
     if order.size and not -1 <= order.min() <= order.max() < table.shape[1]:
-        raise ValueError(f"the ranking names item {order.max()} or below -1, and there are {table.shape[1]} items")
+        raise ValueError(f"ranking must have items from -1 to {table.shape[1] - 1}, got {order.min()} to {order.max()}")
     if np.isinf(table).any():
-        raise ValueError("relevance holds infinity; give finite numbers, or NaN for items that were not judged")
+        raise ValueError("relevance contains infinity; give finite numbers, or NaN for items that were not judged")
     _refuse_repeats(order, table.shape[1])
     filled = np.where(np.isnan(table), 0.0, table)
     ranked = np.where(order >= 0, np.take_along_axis(filled, np.maximum(order, 0), axis=1), 0.0)
-    return _Judged(ranked, filled, order >= 0)
+    return _Judged(ranked, filled)
 
 
 def _refuse_repeats(order: Array, n_items: int) -> None:
     listed = np.sort(np.where(order >= 0, order, n_items + np.arange(order.shape[1])), axis=1)
     if (listed[:, 1:] == listed[:, :-1]).any():
         q = int(np.flatnonzero((listed[:, 1:] == listed[:, :-1]).any(axis=1))[0])
-        raise ValueError(f"the ranking of query {q} names an item twice")
+        raise ValueError(f"the ranking of query {q} contains an item twice")
 
 
 def _gains(values: Array, gain: str) -> Array:

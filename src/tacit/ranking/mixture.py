@@ -1,11 +1,14 @@
 """The objective of a mixture of rankers, its gradient, and its descent: weights of classes and gate in turn.
 
-    R(q, a) = Σ_g P(g|q) z_g·k_{q,a},   P(g|q) = softmax_g(w_g·x_q),
+The ranker and its objective are::
+
+    R(q, a) = Σ_g P(g|q) z_g·k_{q,a},   P(g|q) = softmax_g(w_g·x_q).
+
     ½‖Z‖² + (λ/2)‖W‖² + (C/T) Σ max(0, 1 − R(q, a) + R(q, b)).
 
-With the gate W fixed the rest is convex in Z, and is minimised with a certificate. W then follows the whole gradient:
+With the gate W fixed the objective is convex in Z, and is minimised with a certificate. W then follows the gradient:
 with ``ε_{q,g} = Σ_{active} z_g·(k_{q,b} − k_{q,a})`` it is ``Σ_q P_g (ε_{q,g} − Σ_g' P_g' ε_{q,g'}) x_q``, the diagonal
-of the softmax's derivative and the rest. No step raises the objective.
+of the softmax's derivative and its other entries. No step raises the objective.
 """
 
 from __future__ import annotations
@@ -28,12 +31,12 @@ GATE_STEPS = 15
 """Steps of L-BFGS that the gate takes before the weights of the classes follow."""
 
 MAX_PLANES = 40
-"""Planes that the next convex solve starts from, at the most."""
+"""Planes that the next convex solve starts from, at most."""
 
 
 @record
 class MixtureStep(NamedTuple):
-    """One line of the history: the objective after a step, and the share of queries that changed class."""
+    """One line of the history: the objective after a step, and the share of queries that changed class (``moved``)."""
 
     start: int
     iteration: int
@@ -50,7 +53,7 @@ class Mixture:
     ----------
     training : judged rows and triplets
     inputs : (queries, p + 1) standardised query features, the last column ones
-    C, gate_penalty : weight of the mean loss, and λ
+    C, gate_penalty : factor of the mean loss, and λ
     """
 
     training: Training
@@ -60,7 +63,7 @@ class Mixture:
 
     @property
     def weight(self) -> float:
-        """Of one triplet."""
+        """The factor of one triplet."""
         return self.C / self.training.size
 
     def value(self, Z: Array, W: Array) -> float:
@@ -81,14 +84,14 @@ class Mixture:
         task = ranking_task(self.training.oracle(shares), self.C, self.training.size)
         start = None if Z is None else Z.ravel()
         solution = minimise(task, Bundle(), tol=tol, start=start, planes=planes)
-        if solution.status is Status.INTERRUPTED:  # nobody goes on from half a solve
+        if solution.status is Status.INTERRUPTED:  # half a solve is not a state to continue from
             raise KeyboardInterrupt
         found = solution.w.reshape(shares.shape[1], -1)
         kept = solution.planes[-MAX_PLANES:]
         return found, kept, solution.objective + 0.5 * self.gate_penalty * float((W * W).sum())
 
     def improve_gate(self, Z: Array, W: Array) -> Array:
-        """A gate that is no worse, by a few steps of L-BFGS on the whole gradient."""
+        """A gate with a lower objective by a few steps of L-BFGS, or the same gate."""
         by_class = self.training.oracle().with_table(np.ascontiguousarray(self.training.features @ Z.T))
         constant = 0.5 * float((Z * Z).sum())
 
@@ -186,13 +189,13 @@ class MixtureDescent(Method[MixtureState]):
     def check(self, state: MixtureState) -> None:
         first = self.begin(0)
         if state.start >= len(self.gates):
-            raise ValueError(f"start {state.start} is not one of {len(self.gates)}")
+            raise ValueError(f"start must be below {len(self.gates)}, got {state.start}")
         for name in ("W", "Z"):
             values, shape = getattr(state, name), getattr(first, name).shape
             if values.shape != shape:
-                raise ValueError(f"{name} is {shorten(values)}, not {shape} finite numbers")
+                raise ValueError(f"{name} must be finite numbers of shape {shape}, got {shorten(values)}")
         if state.planes.shape[1] != first.planes.shape[1]:
-            raise ValueError(f"planes hold {state.planes.shape[1]} counts each, not {first.planes.shape[1]}")
+            raise ValueError(f"planes must have {first.planes.shape[1]} counts each, got {state.planes.shape[1]}")
 
     def _classes(self, W: Array) -> Array:
         return np.asarray((self.mixture.inputs @ W.T).argmax(axis=1))
@@ -212,8 +215,8 @@ def softmax(scores: Array) -> Array:
 def start_gates(mixture: Mixture, n_classes: int, n_init: int, rng: np.random.RandomState) -> list[Array]:
     """Gates to start from: k-means on the features of queries, and on what their triplets prefer, in turn.
 
-    Equal classes are a saddle of the objective, so a start must tell classes apart. Features of queries show classes
-    that lie in heaps; preferences, sums of ``k_{q,a} − k_{q,b}`` over the triplets of a query, show those that do not.
+    Equal classes are a saddle point of the objective, so classes of a start must differ. Features of queries show
+    classes that are clusters. Preferences, sums of ``k_{q,a} − k_{q,b}`` over the triplets of a query, show others.
     """
     from sklearn.cluster import KMeans
     from sklearn.linear_model import LogisticRegression
@@ -236,6 +239,6 @@ def start_gates(mixture: Mixture, n_classes: int, n_init: int, rng: np.random.Ra
             if present.size == 2:  # one row stands for both
                 coef, intercept = np.vstack([-coef / 2, coef / 2]), np.concatenate([-intercept / 2, intercept / 2])
             gate[present, :-1], gate[present, -1] = coef, intercept
-        gate += 1e-3 * rng.standard_normal(gate.shape)  # classes that k-means left empty are not the same
+        gate += 1e-3 * rng.standard_normal(gate.shape)  # so that classes that k-means left empty differ
         gates.append(gate)
     return gates

@@ -1,10 +1,10 @@
-"""`MixtureRanker`: hidden classes of queries, each of which weighs the relevances in its own way."""
+"""`MixtureRanker`: hidden classes of queries, each with its own weights of the relevances."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -48,23 +48,23 @@ from tacit.runtime.checkpoint import Checkpoint
 class MixtureRanker(Ranker):
     """Hidden classes of queries: ``R(q, a) = Σ_g P(g|q) z_g·k_{q,a}`` with ``P(g|q) = softmax_g(w_g·x_q)``.
 
-    Nobody says which query is of which class: the gate w is learned with the weights z, so that queries which rank
-    alike come together. Minimises ``½‖Z‖² + (λ/2)‖W‖² + (C/T) Σ max(0, 1 − R(q, a) + R(q, b))`` over all T triplets, by
-    convex solves for Z and the whole gradient for W in turn. The objective never rises, and ends in a local optimum;
-    several starts, and the lowest is kept. One class is `GlobalRanker`.
+    A mixture of experts: classes are not in the training data, the gate w is learned together with the weights z.
+    Minimises ``½‖Z‖² + (λ/2)‖W‖² + (C/T) Σ max(0, 1 − R(q, a) + R(q, b))`` over all T triplets, by convex solves for Z
+    and gradient steps for W in turn. The objective never rises, and ends in a local optimum; of several starts the
+    lowest is kept. One class is `GlobalRanker`.
 
     Parameters
     ----------
-    n_classes : how many classes; "auto" fits 1, 2, … `max_classes` to a part of the queries and takes the fewest that
-        order the triplets of the others as well as the best, up to one standard error
+    n_classes : number of classes. "auto" fits 1, 2, … `max_classes` to a part of the queries, and takes the fewest that
+        are within one standard error of the best on the triplets of the others
     relevances, C, standardise : as in `GlobalRanker`
     gate_penalty : λ; the larger, the softer the classes
     n_init : starts: k-means on the features of queries, and on what their triplets prefer, in turn
-    max_classes, validation : of "auto": the most classes, and the share of queries to choose by
+    max_classes, validation : for "auto": the most classes, and the share of queries that is held out
     tol : a start ends when a step lowers the objective by less than this share of it
-    max_iter : steps per start at the most
-    checkpoint, resume : a file in which the state of a long fit is kept, and whether to go on from it; "auto" keeps
-        the last fit, to all queries
+    max_iter : steps per start, at most
+    checkpoint, resume : a file for the state of a long run, and whether to continue from it; "auto" writes it for the
+        last fit, to all queries
     random_state : seed of the starts and of the validation queries
     verbose : 1 shows progress on a terminal when a fit takes longer than a second
     callbacks : functions called with every `MixtureStep`; one that returns True ends the fit. Ctrl-C ends it too, with
@@ -74,8 +74,8 @@ class MixtureRanker(Ranker):
     ----------
     class_weights_ : (classes, m) the weights z_g of the relevances as they are given; the class of most queries first
     gate_ : (classes, p + 1) the weights w_g of the standardised features of a query, and of a constant
-    n_classes_ : how many classes there are
-    validation_scores_ : (max_classes,) of "auto": the share of validation triplets in order; else None
+    n_classes_ : number of classes
+    validation_scores_ : (max_classes,) for "auto": the share of validation triplets in order; else None
     objective_, status_, n_iter_, history_ : of the best start, and a `MixtureStep` per step of all
     scale_, items_ : as in `GlobalRanker`
 
@@ -115,20 +115,18 @@ class MixtureRanker(Ranker):
         "validation_scores_": optional(table(None)),
     }
 
-    def fit(
-        self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
-    ) -> MixtureRanker:
+    def fit(self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None) -> Self:
         """Learn from queries X, items y and triplets; or from judged rows X, their grades y and group.
 
-        Parameters are those of `GlobalRanker.fit`; ``query_features`` are what classes are told apart by, (queries, p):
-        None for the features of the queries, or the mean of their judged rows.
+        Parameters are those of `GlobalRanker.fit`. The classes depend on ``query_features``, (queries, p): None for the
+        features of the queries, or the mean of their judged rows.
         """
         self.check_parameters()
         training = read_training(self, X, y, triplets, group, query_features)
         if not isinstance(self.n_classes, str) and self.n_classes > len(training.queries):
             raise ValueError(
-                f"n_classes={self.n_classes} is more than there are queries to tell apart, {len(training.queries)}: "
-                "ask for fewer, or give more queries"
+                f"n_classes={self.n_classes} must not exceed the number of queries with triplets, "
+                f"{len(training.queries)}; lower it, or give more queries"
             )
         mean, scale = training.queries.mean(axis=0), column_scale(training.queries)
         inputs = with_constant((training.queries - mean) / scale)
@@ -169,11 +167,11 @@ class MixtureRanker(Ranker):
             table = np.asarray(query_features)
             return read_query_features(query_features, ReadTables({"queries": np.zeros((len(table), 1))}))
         if X is None:
-            raise ValueError("give the queries, or query_features")
+            raise ValueError("X is missing; give the queries, or query_features")
         if self._is_of_rows(None, group):
             rows = read_rows(X)
             if group is None:
-                raise ValueError("give group=, the number of rows per query")
+                raise ValueError("group is missing; give the number of rows per query")
             return read_group_features(None, rows, read_group_offsets(group, len(rows)))
         return read_query_features(None, ReadTables(self._relevances().read(X, "queries")))
 
@@ -243,7 +241,7 @@ def with_constant(table: Array) -> Array:
 
 
 def _fewest_as_good(shares: list[Array]) -> tuple[Array, int]:
-    """Mean shares, and the fewest classes whose queries are not ordered worse than under the best, within an error."""
+    """Mean shares, and the fewest classes within one standard error of the best."""
     means = np.array([share.mean() for share in shares])
     best = shares[int(means.argmax())]
     for n_classes, share in enumerate(shares, start=1):

@@ -6,8 +6,8 @@ triplets in it,
     max_A #A + w·Ψ(q, A) = Σ_{(a, b)} max(0, 1 − w·k_{q,a} + w·k_{q,b}):
 
 the hinge summed over all triplets is the slack of a structured SVM, whose target is the empty set. So every solver of
-tacit minimises it, with a certificate. A set travels as a code of counts: in how many of its triplets each item is
-the better one, and in how many the worse; features and losses need no more. Counts come from sorting.
+tacit minimises it, with a certificate. The code of a set is counts: in how many of its triplets each item is the better
+one, and in how many the worse. Features and losses follow from these. Counts come from sorting.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tacit.ranking.counting import (
 from tacit.ranking.triplets import Triplets, find_rows
 
 SORT_COST = 3
-"""What a comparison of the sort costs, in multiplications."""
+"""The cost of a comparison of the sort, in multiplications."""
 
 
 class RankingOracle:
@@ -44,8 +44,8 @@ class RankingOracle:
     ----------
     features : (rows, m) the relevances k_{q,a} of the items of `Triplets.items`, row by row
     triplets : every query has at least one
-    shares : (queries, classes) what share of a query belongs to each class of a mixture; its weights are then
-        ``shares @ Z``, and w is Z, flat. None for one class
+    shares : (queries, classes) the share of each class of a mixture in a query; its weights are then ``shares @ Z``,
+        and w is Z, flat. None for one class
     """
 
     code_offsets: Array
@@ -140,7 +140,7 @@ class RankingOracle:
         return twin
 
     def query_slopes(self, weights: Array) -> tuple[float, Array]:
-        """Σ of all hinges where every query has weights of its own, (queries, columns), and the slope for each."""
+        """Σ of all hinges under weights per query, (queries, columns), and its gradient by each."""
         scores = np.empty(self.table.shape[0])
         score_rows(self.table, self.triplets.offsets, weights, scores)
         code, active = self.count(scores, 1.0)
@@ -148,7 +148,7 @@ class RankingOracle:
         return float(active.sum() + (slopes * weights).sum()), slopes
 
     def features_by_query(self, code: Array) -> Array:
-        """(queries, m) Ψ of every query, before it is shared among classes."""
+        """(queries, m) Ψ of every query, before it is divided among classes."""
         sums = np.empty((self.n_samples, self.table.shape[1]))
         sum_rows(self.table, self.triplets.offsets, self._row_coefficients(code, np.ones(self.n_samples)), sums)
         return sums
@@ -231,7 +231,7 @@ class Training(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many triplets there are."""
+        """The number of triplets."""
         return len(self.triplets)
 
     def oracle(self, shares: Array | None = None) -> RankingOracle:
@@ -250,7 +250,7 @@ def ranking_task(oracle: RankingOracle, C: float, n_triplets: int) -> Task:
 
 
 def count_right(training: Training, weights: Array) -> Array:
-    """(queries,) how many triplets are in the right order, under weights (queries, m); equal scores count half."""
+    """(queries,) the number of triplets in the right order, under weights (queries, m); equal scores count half."""
     scores = np.empty(len(training.features))
     score_rows(training.features, training.triplets.offsets, np.ascontiguousarray(weights), scores)
     oracle = training.oracle()
@@ -276,5 +276,5 @@ def _without_target(code: Array) -> Array:
 
 
 def _sum_by_query(values: Array, offsets: Array) -> Array:
-    """Every query has rows."""
+    """Sums over the rows of every query; each must have rows."""
     return np.asarray(np.add.reduceat(values, offsets[:-1])) if offsets.size > 1 else np.zeros(0)

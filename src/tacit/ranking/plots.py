@@ -1,4 +1,4 @@
-"""Retrieval: precision and recall, hidden classes of queries, and sheets of answers to look at."""
+"""Pictures of retrieval: precision and recall, hidden classes of queries, images of queries and their answers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tacit.data.parameters import shorten, whole_number
 from tacit.plot.canvas import BLUE, GREEN, GREY, INK, ORANGE, add_legend, by_name, plain_axes, pyplot
 
 MAX_SHOWN = 40
-"""Queries of a sheet, and classes, at the most: beyond that nobody looks."""
+"""Queries of a sheet, at most: more cannot be read."""
 
 
 def precision_recall(curves: Mapping[str, Any], ax: Any = None) -> Any:
-    """Mean precision against mean recall, place by place down the ranking; one line per ranker.
+    """Mean precision against mean recall at each rank; one line per ranker.
 
     Parameters
     ----------
-    curves : by name what `tacit.ranking.measures.precision_recall` returns
+    curves : results of `tacit.ranking.measures.precision_recall` by name
     ax : matplotlib axes; None makes new ones
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -29,7 +29,7 @@ def precision_recall(curves: Mapping[str, Any], ax: Any = None) -> Any:
     'recall'
     """
     if not isinstance(curves, Mapping) or not curves:
-        raise ValueError(f"curves are precision and recall by name of the ranker, got {shorten(curves)}")
+        raise ValueError(f"curves must be a dict of (precision, recall) by ranker, got {shorten(curves)}")
     ax = plain_axes(ax)
     for name, (precision, recall), color in by_name(curves):
         ax.plot(recall, precision, color=color, lw=1.8, label=name)
@@ -39,7 +39,7 @@ def precision_recall(curves: Mapping[str, Any], ax: Any = None) -> Any:
 
 
 def class_weights(ranker: Any, names: Sequence[str] | None = None, ax: Any = None) -> Any:
-    """What each hidden class of queries looks at: a row of weights per class, in units of the similarities' spread.
+    """The weights of each hidden class of queries, a row per class, times the standard deviation of the similarity.
 
     Parameters
     ----------
@@ -62,22 +62,22 @@ def class_weights(ranker: Any, names: Sequence[str] | None = None, ax: Any = Non
     ax.set_xticks(range(len(names)), names, rotation=0 if max(map(len, names)) <= 3 else 60, ha="right")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
-    ax.figure.colorbar(image, ax=ax, label="weight, by the spread of the similarity")
+    ax.figure.colorbar(image, ax=ax, label="weight × standard deviation of the similarity")
     ax.set_title("What each hidden class of queries looks at")
     return ax
 
 
 def read_class_weights(ranker: Any, names: Sequence[str] | None = None) -> tuple[Array, list[str]]:
-    """(classes, m) weights in units of the spread of each similarity, and the names of the similarities."""
+    """(classes, m) weights times the standard deviation of each similarity, and the names of the similarities."""
     if not hasattr(ranker, "class_weights_"):
-        raise ValueError(f"a fitted MixtureRanker is needed, got {shorten(ranker)}; call fit first")
+        raise ValueError(f"ranker must be a fitted MixtureRanker, got {shorten(ranker)}; call fit first")
     weights = ranker.class_weights_ * ranker.scale_
     if names is None:
         items = ranker.items_
         columns = weights.shape[1]
         names = [f"{j}" for j in range(columns)] if items is None else ranker._relevances().names(items)
     if len(names) != weights.shape[1]:
-        raise ValueError(f"there are {weights.shape[1]} similarities, and {len(names)} names")
+        raise ValueError(f"names must have one entry per similarity, {weights.shape[1]}, got {len(names)}")
     return weights, list(names)
 
 
@@ -92,7 +92,7 @@ def hidden_classes(
     images : one image per query, as matplotlib shows them
     probabilities : (queries, classes) of `MixtureRanker.class_proba`
     names : of the similarities; None for those of its items
-    k : how many queries to show
+    k : number of queries to show
 
     Returns the figure.
     """
@@ -100,10 +100,8 @@ def hidden_classes(
     k = whole_number("k", k, 1, 50)
     shares = np.asarray(probabilities)
     if shares.shape != (len(images), len(weights)):
-        raise ValueError(
-            f"probabilities are {len(images)} × {len(weights)}, images by classes, got shape {shares.shape}; "
-            "class_proba gives them"
-        )
+        needed = f"{(len(images), len(weights))} (images, classes)"
+        raise ValueError(f"probabilities must have shape {needed}, as of class_proba, got {shares.shape}")
     k, n = min(k, len(images)), len(weights)
     most = 1.1 * max(float(np.abs(weights).max()), 1e-12)
     figure, axes = pyplot().subplots(
@@ -148,11 +146,10 @@ def retrieval_sheet(
     right = np.asarray(is_right)
     shown = list(range(min(6, len(query_images)))) if queries is None else [int(q) for q in queries]
     if not rankings or not shown or len(shown) > MAX_SHOWN:
-        raise ValueError(f"give at least one ranker, and 1 to {MAX_SHOWN} queries, got {len(shown)}")
+        raise ValueError(f"give at least one of rankings, and 1 to {MAX_SHOWN} queries, got {len(shown)}")
     if right.shape != (len(query_images), len(item_images)):
-        raise ValueError(
-            f"is_right is {len(query_images)} × {len(item_images)}, queries by items, got shape {right.shape}"
-        )
+        needed = f"{(len(query_images), len(item_images))} (queries, items)"
+        raise ValueError(f"is_right must have shape {needed}, got {right.shape}")
     orders = {name: _read_order(name, ranking, right.shape) for name, ranking in rankings.items()}
     rows = [(q, name) for q in shown for name in orders]
     figure, axes = pyplot().subplots(
@@ -172,11 +169,11 @@ def retrieval_sheet(
         if number % len(orders) == 0:
             _show(photo, query_images[q])
             _frame(photo, INK, 2.0)
-        for place, ax in enumerate(answers):
+        for rank, ax in enumerate(answers):
             ax.axis("off")
-            if place < len(order) and order[place] >= 0:
-                _show(ax, item_images[order[place]])
-                is_hit = bool(right[q, order[place]])
+            if rank < len(order) and order[rank] >= 0:
+                _show(ax, item_images[order[rank]])
+                is_hit = bool(right[q, order[rank]])
                 _frame(ax, GREEN if is_hit else GREY, 3.0 if is_hit else 0.4)
     return figure
 
@@ -184,9 +181,9 @@ def retrieval_sheet(
 def _read_order(name: str, ranking: Any, shape: tuple[int, int]) -> Array:
     order = np.asarray(ranking)
     if order.ndim != 2 or order.dtype.kind not in "iu" or len(order) != shape[0]:
-        raise ValueError(f"the ranking of {shorten(name)} is not (queries, k) item numbers: {shorten(ranking)}")
+        raise ValueError(f"ranking {shorten(name)} must be (queries, k) item numbers, got {shorten(ranking)}")
     if order.size and not -1 <= order.min() <= order.max() < shape[1]:
-        raise ValueError(f"the ranking of {shorten(name)} names item {order.max()}, and there are {shape[1]}")
+        raise ValueError(f"ranking {shorten(name)} has item {order.max()}, but there are {shape[1]} items")
     return order
 
 
@@ -196,7 +193,7 @@ def _show(ax: Any, image: Any) -> None:
 
 
 def _frame(ax: Any, color: str, width: float) -> None:
-    """A frame around what the axes show; they have none while switched off."""
+    """Draw a frame around the axes, which are switched on for it."""
     ax.axis("on")
     ax.set(xticks=[], yticks=[])
     for line in ax.spines.values():

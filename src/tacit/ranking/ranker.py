@@ -1,4 +1,4 @@
-"""What all rankers share: both ways in, rankings in blocks, scores, files."""
+"""What all rankers share: reading of queries, items and judged rows, ranking in blocks, scores, files."""
 
 from __future__ import annotations
 
@@ -21,22 +21,23 @@ from tacit.runtime import Status
 from tacit.runtime.blocks import check_jobs
 
 MAX_NAMED_WEIGHTS = 100_000
-"""Relevances per item at the most: a ranker has a weight for each."""
+"""Relevances per item, at most: a ranker has a weight for each."""
 
 
 class Ranker(Application, ABC):
-    """Base of the rankers. `fit` of a subclass sets what `query_weights` needs; everything here follows.
+    """Base of the rankers. `fit` of a subclass sets what `query_weights` needs; the methods here follow from that.
 
-    A ranker has two ways in. *Retrieval*: ``fit(queries, items, triplets)`` takes features of queries and of items,
-    which `Relevances` compares; `rank` then finds the best items for other queries. *Judged rows*:
-    ``fit(X, y, group=sizes)`` takes one row of features per judged pair of a query and an item, those of a query
-    together, and their grades.
+    A ranker learns from two kinds of data. *Retrieval*: ``fit(queries, items, triplets)`` takes features of queries and
+    of items, which `Relevances` compares; `rank` then finds the best items for other queries. *Judged rows*
+    (learning to rank): ``fit(X, y, group=sizes)`` takes one row of features per judged pair of a query and an item,
+    those of a query together, and their grades.
     """
 
     relevances: Relevances | None
     C: float
     standardise: bool
     n_jobs: int | None = None
+    needs_groups: ClassVar = True  # whether queries have different weights
     scale_: Array
     items_: dict[str, Array] | None
     n_relevances_: int
@@ -69,12 +70,12 @@ class Ranker(Application, ABC):
     ) -> Array:
         """(queries, k) the numbers of the best items of each query, the best first; −1 where there are fewer.
 
-        Ties go to the item of the lower number. Scores are computed in blocks: only the best k of each query are kept.
+        Ties go to the item of the lower number. Scores are computed in blocks; only the best k of each query are kept.
 
         Parameters
         ----------
         X : features of queries; or judged rows, whose numbers are then ranked within each query
-        k : how many
+        k : how many items per query
         items : the items to rank; None for those of `fit`
         group : the number of rows per query, for judged rows
         query_features : features of the queries themselves, as in `fit`
@@ -96,7 +97,7 @@ class Ranker(Application, ABC):
         )
 
     def decision_function(self, X: Any, items: Any = None, *, group: Any = None, query_features: Any = None) -> Array:
-        """The score of every item for every query, (queries, items); of judged rows (rows,). The higher the better."""
+        """The score of every item for every query, (queries, items); of judged rows (rows,). Higher is better."""
         if self._is_of_rows(items, group):
             return self._score_rows(X, group, query_features)[0]
         tables, found, weights = self._read_retrieval(X, items, query_features)
@@ -115,7 +116,7 @@ class Ranker(Application, ABC):
     def score_queries(
         self, X: Any, y: Any, triplets: Any = None, *, group: Any = None, query_features: Any = None
     ) -> tuple[float, Array, Array]:
-        """The share of triplets in order; then per query how many are, and how many triplets there are."""
+        """The share of triplets in the right order; then per query their number, and the number of triplets."""
         check_is_fitted(self)
         if group is None and y is None:
             y = self.items_
@@ -124,16 +125,16 @@ class Ranker(Application, ABC):
         return float(right.sum() / training.size), right, training.triplets.per_query
 
     def check_learned(self) -> None:
-        """Refuse what is missing, or does not fit the relevances and items that the ranker has."""
+        """Refuse what is missing, or does not fit the relevances and items of the ranker."""
         super().check_learned()
         m = self.n_relevances_
         check_table("scale_", self.scale_, (m,))
         if not (self.scale_ > 0).all():
-            raise ValueError("scale_ must be positive")
+            raise ValueError(f"scale_ must be positive, got {self.scale_.min()}")
         if self.items_ is not None:
             tables = self._relevances().read(self.items_, "items_")
-            if len(self._relevances()._functions(tables)) != m:
-                raise ValueError(f"items_ have {len(tables)} families, which do not make {m} relevances")
+            if (found := len(self._relevances()._functions(tables))) != m:
+                raise ValueError(f"items_ must make {m} relevances, got {found} from {len(tables)} families")
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -154,7 +155,7 @@ class Ranker(Application, ABC):
     def _is_of_rows(self, items: Any, group: Any) -> bool:
         check_is_fitted(self)
         if group is not None and items is not None:
-            raise ValueError("items and group exclude each other: judged rows have no table of items")
+            raise ValueError("give either items or group: judged rows do not need a table of items")
         return group is not None or (self.items_ is None and items is None)
 
     def _read_retrieval(self, X: Any, items: Any, query_features: Any) -> tuple[ReadTables, ReadTables, Array]:
@@ -169,22 +170,17 @@ class Ranker(Application, ABC):
         """Scores of judged rows, and where the rows of each query begin."""
         rows = read_rows(X)
         if rows.shape[1] != self.n_relevances_:
-            raise ValueError(f"X has {rows.shape[1]} columns, and the ranker learned from {self.n_relevances_}")
+            raise ValueError(f"X must have {self.n_relevances_} columns, as in fit, got {rows.shape[1]}")
         if group is None and must_group:
-            raise ValueError("rows are ranked within their query; give the number of rows per query as group=")
-        if group is None and not self._weighs_all_alike():
-            raise ValueError(
-                f"{type(self).__name__} weighs every query in its own way; give group=, the rows per query"
-            )
+            raise ValueError("group is missing; give the number of rows per query: rows are ranked within their query")
+        if group is None and self.needs_groups:
+            raise ValueError(f"group is missing; {type(self).__name__} has weights per query: give the rows per query")
         offsets = read_group_offsets([len(rows)] if group is None else group, len(rows))
         table = read_group_features(query_features, rows, offsets)
         weights = np.ascontiguousarray(self.query_weights(table))
         scores = np.empty(len(rows))
         score_rows(rows, offsets, weights, scores)
         return scores, offsets
-
-    def _weighs_all_alike(self) -> bool:
-        return False
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "scale_")
@@ -199,25 +195,23 @@ class Ranker(Application, ABC):
 def read_training(
     ranker: Ranker, X: Any, y: Any, triplets: Any, group: Any, query_features: Any, scale: Array | None = None
 ) -> Training:
-    """Check what `fit` was given, compute the relevances of the items of triplets, and drop queries without any.
+    """Check the arguments of `fit`, compute the relevances of the items of triplets, drop queries without triplets.
 
-    ``scale`` is what relevances are divided by; None learns it, or leaves them as they are.
+    ``scale`` is what relevances are divided by; None computes it if the ranker standardises.
     """
     if group is not None:
         if triplets is not None:
-            raise ValueError("triplets and group exclude each other: the grades of judged rows make the triplets")
+            raise ValueError("give either triplets or group: with group, triplets follow from the grades y")
         rows = read_rows(X)
         found = Triplets.from_groups(y, group)
         if found.items.size != len(rows):
-            raise ValueError(f"X has {len(rows)} rows and y {found.items.size} grades; give one each")
+            raise ValueError(f"X has {len(rows)} rows and y {found.items.size} grades; give one grade per row")
         queries = read_group_features(query_features, rows, found.offsets)
         kept, found = _with_triplets(found)
         features = rows if found.items.size == len(rows) else rows[found.items]
     else:
         if triplets is None:
-            raise ValueError(
-                "give triplets, as fit(queries, items, triplets), or judged rows, as fit(X, y, group=sizes)"
-            )
+            raise ValueError("triplets are missing; call fit(queries, items, triplets) or fit(X, y, group=sizes)")
         relevances = ranker._relevances()
         tables = ReadTables(relevances.read(X, "queries"))
         items = ReadTables(relevances.read(y, "items"))
@@ -227,25 +221,34 @@ def read_training(
         owner = np.repeat(kept, np.diff(found.offsets))
         features = relevances.pairs(tables, items, owner, found.items)
     if not kept.size:
-        raise ValueError("no query has a triplet: no item belongs above another; give items of different relevance")
+        raise ValueError("triplets are empty: all items of a query are equally good; give items of different grades")
     if scale is None:
         scale = find_scale(features, found.offsets) if ranker.standardise else np.ones(features.shape[1])
     elif scale.size != features.shape[1]:
-        raise ValueError(f"there are {features.shape[1]} relevances, and the ranker learned from {scale.size}")
+        raise ValueError(f"the ranker was fitted with {scale.size} relevances, got {features.shape[1]}")
     scaled = features if (scale == 1).all() else features / scale
     return Training(np.ascontiguousarray(scaled), found, queries[kept], scale)
 
 
 def find_scale(features: Array, offsets: Array) -> Array:
-    """How far relevances lie from their mean within a query, root mean square; one where they never differ.
+    """The standard deviation of every relevance within a query; one where it is constant.
 
     >>> find_scale(np.array([[0.0, 5.0], [2.0, 5.0]]), np.array([0, 2]))
     array([1., 1.])
     """
     sizes = np.diff(offsets)
     means = np.add.reduceat(features, offsets[:-1], axis=0) / sizes[:, None]
-    spread = np.sqrt(((features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
-    return np.where(spread > 1e-12 * np.abs(features).max(axis=0, initial=0), spread, 1.0)
+    deviation = np.sqrt(((features - np.repeat(means, sizes, axis=0)) ** 2).mean(axis=0))
+    return _one_where_constant(deviation, features)
+
+
+def column_scale(table: Array) -> Array:
+    """The standard deviation of every column; one where it is constant."""
+    return _one_where_constant(table.std(axis=0), table)
+
+
+def _one_where_constant(deviation: Array, table: Array) -> Array:
+    return np.where(deviation > 1e-12 * np.abs(table).max(axis=0, initial=0), deviation, 1.0)
 
 
 def read_rows(X: Any) -> Array:
@@ -261,7 +264,7 @@ def read_query_features(query_features: Any, tables: ReadTables) -> Array:
 
 
 def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Array:
-    """Features of queries: those given, or the mean of the judged rows; zeros where a query has none."""
+    """Features of queries: those given, or the mean of the judged rows; zeros for a query without rows."""
     if query_features is not None:
         return _read_given(query_features, offsets.size - 1)
     means = np.zeros((offsets.size - 1, rows.shape[1]))
@@ -272,29 +275,23 @@ def read_group_features(query_features: Any, rows: Array, offsets: Array) -> Arr
     return means
 
 
-def column_scale(table: Array) -> Array:
-    """The standard deviation of every column; one where it is constant."""
-    deviation = table.std(axis=0)
-    return np.where(deviation > 1e-12 * np.abs(table).max(axis=0, initial=0), deviation, 1.0)
-
-
 def check_query_width(query_features: Array, mean: Array) -> Array:
-    """Features of queries, refused unless there are as many as in training."""
+    """Refuse queries that do not have as many features as in training."""
     if query_features.shape[1] != mean.size:
-        raise ValueError(f"queries have {query_features.shape[1]} features, and the ranker learned from {mean.size}")
+        raise ValueError(f"queries must have {mean.size} features, as in fit, got {query_features.shape[1]}")
     return query_features
 
 
 def check_table(name: str, values: Any, shape: tuple[int, ...]) -> None:
     """Refuse anything but finite float64 numbers of this shape."""
     if not is_table(values, len(shape), "f") or values.shape != shape or values.dtype != np.float64:
-        raise ValueError(f"{name} is {shorten(values)}, not {shape} finite numbers in double precision")
+        raise ValueError(f"{name} must be a finite float64 array of shape {shape}, got {shorten(values)}")
 
 
 def _read_given(query_features: Any, n: int) -> Array:
     table = numbers("query_features", query_features, "a table of numbers, one row per query")
     if table.ndim != 2 or len(table) != n or not np.isfinite(table).all():
-        raise ValueError(f"query_features is a finite table with {n} rows, one per query, got shape {table.shape}")
+        raise ValueError(f"query_features must be a finite table of {n} rows, one per query, got shape {table.shape}")
     return table
 
 
@@ -307,8 +304,8 @@ def _rank_rows(scores: Array, offsets: Array, k: int) -> Array:
     """The best k rows of each query."""
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     order = np.lexsort((np.arange(scores.size), -scores, owner))
-    place = np.arange(scores.size) - offsets[owner]
+    rank = np.arange(scores.size) - offsets[owner]
     ranked = np.full((offsets.size - 1, k), -1, dtype=np.int64)
-    is_in = place < k
-    ranked[owner[is_in], place[is_in]] = order[is_in]
+    is_in = rank < k
+    ranked[owner[is_in], rank[is_in]] = order[is_in]
     return ranked

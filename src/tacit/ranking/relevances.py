@@ -1,6 +1,6 @@
 """`Relevances`: elementary relevances of items for a query, by the similarities of several families of features.
 
-A similarity has two forms, of listed pairs and of all pairs of two tables. The higher, the more alike.
+A similarity has two forms, of listed pairs and of all pairs of two tables. Higher is more similar.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALL = "features"
 """The name of the only family, where a table is not divided."""
 
 MAX_NOTHING = 1e-300
-"""Norms and sums below this count as zero: two empty histograms are alike, an empty and another one are not."""
+"""Norms and sums below this count as zero."""
 
 
 @storable
@@ -38,8 +38,8 @@ MAX_NOTHING = 1e-300
 class Relevances(BaseEstimator):  # type: ignore[misc]
     """Elementary relevance functions ``k_{q,a} ∈ R^m``: every similarity of every family of features is one.
 
-    A ranker weighs them. They are computed in blocks, in training only for the items of triplets, and never as one
-    queries × items × m array unless that fits the budget.
+    A ranker learns a weight for each. They are computed in blocks, in training only for the items of triplets; a
+    queries × items × m array is made only if it fits the budget.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         Queries and items may also be dicts of tables; the families are then those tables, None for all of them
     similarities : names for every family, or names by family, out of "chi2" (−Σ (x−y)²/(x+y)), "intersection"
         (Σ min(x, y)), "rbf" (exp(−γ‖x−y‖²)), "cosine", "l1" and "l2" (negative distances)
-    gamma : of "rbf"; None for one by the number of columns
+    gamma : of "rbf"; None for 1 / number of columns
     budget : bytes that a block of relevances may take
-    cache : a folder in which `blocks` keeps what it computed, as .npy files; None keeps nothing
+    cache : a folder in which `blocks` stores what it computed, as .npy files; None stores nothing
 
     >>> relevances = Relevances({"left": [0], "right": [1]}, ["l1", "cosine"])
     >>> relevances.names([[0.0, 1.0]])
@@ -74,9 +74,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
         by_family = self.similarities.values() if isinstance(self.similarities, Mapping) else [self.similarities]
         for names in by_family:
             if isinstance(names, str) or not isinstance(names, list | tuple) or not names:
-                raise ValueError(
-                    f"similarities are a list of names, or one by family, got {shorten(self.similarities)}"
-                )
+                raise ValueError(f"similarities must be a list of names, or one by family, got {shorten(names)}")
             for name in names:
                 one_of("a similarity", name, tuple(SIMILARITIES))
 
@@ -91,7 +89,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             tables = {ALL: table} if self.families is None else self._split_families(table, name)
         if not tables or len({len(table) for table in tables.values()}) > 1:
             sizes = {key: len(table) for key, table in tables.items()}
-            raise ValueError(f"every family of {name} needs as many rows, at least one family, got {shorten(sizes)}")
+            raise ValueError(f"{name} must have families with the same number of rows, got rows {shorten(sizes)}")
         self._refuse_negative(tables, name)
         return tables
 
@@ -113,25 +111,25 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
                 x, y = table[which_query[rows]], right[family][which_item[rows]]
                 for j, (of, kind) in enumerate(functions):
                     if of == family:
-                        out[rows, j] = paired_similarity(kind, x, y, self.gamma)
+                        out[rows, j] = SIMILARITIES[kind][1](x, y, self.gamma)
         return _check_finite(out)
 
     def score_blocks(self, queries: Any, items: Any, weights: Any) -> Iterator[tuple[slice, slice, Array]]:
         """Scores ``Σ_j weights[q, j] k_{q,a}(j)``, block by block: queries, items, and a table of them.
 
-        Items come in order for each block of queries. No more than two similarities are in memory at once.
+        Items come in order for each block of queries. At most two similarities are in memory at once.
         """
         left, right = self._read_both(queries, items)
         functions = self._functions(left)
         weights = numbers("weights", weights)
         shape = (count_rows(left), len(functions))
         if weights.shape != shape:
-            raise ValueError(f"weights are {shape} numbers, queries by relevances, got shape {weights.shape}")
+            raise ValueError(f"weights must have shape {shape} (queries, relevances), got {weights.shape}")
         for rows, columns in self._block_slices(left, right, 3):
             total = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
             for j, (family, kind) in enumerate(functions):
                 if weights[rows, j].any():
-                    part = similarity(kind, left[family][rows], right[family][columns], self.gamma)
+                    part = SIMILARITIES[kind][0](left[family][rows], right[family][columns], self.gamma)
                     part *= weights[rows, j, None]
                     total += part
             yield rows, columns, _check_finite(total)
@@ -149,7 +147,7 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             if block is None:
                 block = np.empty((rows.stop - rows.start, columns.stop - columns.start, len(functions)))
                 for j, (family, kind) in enumerate(functions):
-                    block[:, :, j] = similarity(kind, left[family][rows], right[family][columns], self.gamma)
+                    block[:, :, j] = SIMILARITIES[kind][0](left[family][rows], right[family][columns], self.gamma)
                 _check_finite(block)
                 if cache:
                     cache.write(rows, columns, block)
@@ -172,13 +170,11 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
     def _read_both(self, queries: Any, items: Any) -> tuple[Tables, Tables]:
         left, right = self._read_again(queries, "queries"), self._read_again(items, "items")
         if left.keys() != right.keys():
-            raise ValueError(f"queries have the families {shorten(sorted(left))}, items {shorten(sorted(right))}")
+            raise ValueError(f"queries have families {shorten(sorted(left))}, but items {shorten(sorted(right))}")
         for family, table in left.items():
             if table.shape[1] != right[family].shape[1]:
-                raise ValueError(
-                    f"{family}: queries have {table.shape[1]} columns, items {right[family].shape[1]}; "
-                    "give the same features of both"
-                )
+                widths = f"{table.shape[1]} columns, items {right[family].shape[1]}"
+                raise ValueError(f"family {family}: queries have {widths}; give the same features of both")
         return left, right
 
     def _read_again(self, features: Any, name: str) -> Tables:
@@ -200,13 +196,13 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             return [(family, kind) for family in tables for kind in self.similarities]
         missing = [family for family in tables if family not in self.similarities]
         if missing:
-            raise ValueError(f"similarities name none for the family {shorten(missing[0])}")
+            raise ValueError(f"similarities lack the family {shorten(missing[0])}; name at least one for it")
         return [(family, kind) for family in tables for kind in self.similarities[family]]
 
     def _listed_families(self) -> list[Any]:
         is_listed = not isinstance(self.families, str) and isinstance(self.families, Mapping | list | tuple)
         if not is_listed or not all(map(is_hashable, self.families)):
-            raise ValueError(f"families are columns by name, or names of tables, got {shorten(self.families)}")
+            raise ValueError(f"families must be columns by name, or names of tables, got {shorten(self.families)}")
         return list(self.families)
 
     def _split_families(self, table: Array, name: str) -> Tables:
@@ -220,18 +216,16 @@ class Relevances(BaseEstimator):  # type: ignore[misc]
             try:
                 part = table[:, columns if isinstance(columns, slice) else np.asarray(columns)]
             except (IndexError, ValueError, TypeError, OverflowError) as error:  # the columns may be anything
-                raise ValueError(f"family {shorten(family)}: {name} has no such columns: {shorten(columns)}") from error
+                raise ValueError(f"family {shorten(family)}: {name} lacks the columns {shorten(columns)}") from error
             if part.ndim != 2 or not part.shape[1]:
-                raise ValueError(f"family {shorten(family)} has no columns: {shorten(columns)}")
+                raise ValueError(f"family {shorten(family)} must have at least one column, got {shorten(columns)}")
             tables[str(family)] = np.ascontiguousarray(part)
         return tables
 
     def _refuse_negative(self, tables: Tables, name: str) -> None:
         for family, kind in self._functions(tables):
             if kind == "chi2" and tables[family].size and tables[family].min() < 0:
-                raise ValueError(
-                    f"{name}: the family {shorten(family)} has negative numbers, and chi2 is for counts; use l2"
-                )
+                raise ValueError(f"{name}: family {shorten(family)} has negative values, but chi2 needs counts; use l2")
 
     def _open_cache(self, left: Tables, right: Tables) -> _Cache | None:
         if self.cache is None:
@@ -248,7 +242,7 @@ class ReadTables(dict[str, Array]):
 
 
 class _Cache:
-    """Blocks in a folder. A file is named after the data, so other data never meet it."""
+    """Blocks in a folder. Names of files contain a checksum of the data, so other data have other files."""
 
     def __init__(self, folder: Path, key: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -263,13 +257,13 @@ class _Cache:
             return None
         try:
             block = np.load(path, mmap_mode="r", allow_pickle=False)
-        except ValueError:  # it was cut short: computed and written anew
+        except ValueError:  # a truncated file: the block is computed and written again
             return None
         right_size = block.ndim == 3 and block.shape[:2] == (rows.stop - rows.start, columns.stop - columns.start)
         return block if right_size and block.dtype == np.float64 else None
 
     def write(self, rows: slice, columns: slice, block: Array) -> None:
-        """Under another name first, so that nobody reads half a block."""
+        """Write to a temporary name first, so that another process never reads half a block."""
         handle, name = tempfile.mkstemp(dir=self.folder, suffix=".part")
         with os.fdopen(handle, "wb") as file:
             np.save(file, block, allow_pickle=False)
@@ -284,10 +278,10 @@ def read_table(name: str, values: Any, rows: str = "one row each") -> Array:
         values = values.toarray()
     table = np.ascontiguousarray(numbers(name, values, f"a table of numbers, {rows}"))
     if table.ndim != 2 or not table.shape[1]:
-        raise ValueError(f"{name} is a table of features, {rows}, got shape {table.shape}")
-    place = first_non_finite(table)
-    if place is not None:
-        raise ValueError(f"{name}[{place[0]}, {place[1]}] is {table[place]}; fill it in or drop the row")
+        raise ValueError(f"{name} must be a table of features, {rows}, got shape {table.shape}")
+    position = first_non_finite(table)
+    if position is not None:
+        raise ValueError(f"{name}[{position[0]}, {position[1]}] is {table[position]}; replace it or drop the row")
     return table
 
 
@@ -298,25 +292,11 @@ def count_rows(tables: Tables) -> int:
 
 def _check_finite(values: Array) -> Array:
     if not np.isfinite(np.sum(values)):
-        raise FloatingPointError("a similarity is not finite: numbers overflow; scale the features")
+        raise FloatingPointError("a similarity overflows; scale the features down")
     return values
 
 
-def similarity(kind: str, X: Array, Y: Array, gamma: float | None = None) -> Array:
-    """(rows of X, rows of Y) similarities of one kind, by scikit-learn's pairwise functions where it has them."""
-    if kind == "rbf":
-        return np.asarray(pairwise.rbf_kernel(X, Y, gamma=gamma))
-    return SIMILARITIES[kind][0](X, Y)
-
-
-def paired_similarity(kind: str, x: Array, y: Array, gamma: float | None = None) -> Array:
-    """(rows,) similarities of row i of x and row i of y."""
-    if kind == "rbf":
-        return np.asarray(np.exp(-(1 / x.shape[1] if gamma is None else gamma) * ((x - y) ** 2).sum(axis=1)))
-    return SIMILARITIES[kind][1](x, y)
-
-
-def _intersection(X: Array, Y: Array) -> Array:
+def _intersection(X: Array, Y: Array, gamma: float | None) -> Array:
     out = np.empty((len(X), len(Y)))
     _sum_minima(X, Y, out)
     return out
@@ -332,27 +312,31 @@ def _sum_minima(X: Array, Y: Array, out: Array) -> None:
             out[i, j] = total
 
 
-def _paired_chi2(x: Array, y: Array) -> Array:
+def _paired_rbf(x: Array, y: Array, gamma: float | None) -> Array:
+    return np.asarray(np.exp(-(1 / x.shape[1] if gamma is None else gamma) * ((x - y) ** 2).sum(axis=1)))
+
+
+def _paired_chi2(x: Array, y: Array, gamma: float | None) -> Array:
     total = x + y
     parts = np.divide((x - y) ** 2, total, out=np.zeros_like(total), where=total > MAX_NOTHING)
     return np.asarray(-parts.sum(axis=1))
 
 
-def _paired_cosine(x: Array, y: Array) -> Array:
+def _paired_cosine(x: Array, y: Array, gamma: float | None) -> Array:
     norms = np.linalg.norm(x, axis=1) * np.linalg.norm(y, axis=1)
     return np.asarray(np.divide((x * y).sum(axis=1), norms, out=np.zeros(len(x)), where=norms > MAX_NOTHING))
 
 
-Table = Callable[[Array, Array], Array]
+Table = Callable[[Array, Array, float | None], Array]
 SIMILARITIES: Mapping[str, tuple[Table, Table]] = {
-    "chi2": (lambda X, Y: np.asarray(pairwise.additive_chi2_kernel(X, Y)), _paired_chi2),
-    "intersection": (_intersection, lambda x, y: np.asarray(np.minimum(x, y).sum(axis=1))),
-    "rbf": (lambda X, Y: similarity("rbf", X, Y), lambda x, y: paired_similarity("rbf", x, y)),
-    "cosine": (lambda X, Y: np.asarray(pairwise.cosine_similarity(X, Y)), _paired_cosine),
-    "l1": (lambda X, Y: -np.asarray(pairwise.manhattan_distances(X, Y)), lambda x, y: -np.abs(x - y).sum(axis=1)),
+    "chi2": (lambda X, Y, _: np.asarray(pairwise.additive_chi2_kernel(X, Y)), _paired_chi2),
+    "intersection": (_intersection, lambda x, y, _: np.asarray(np.minimum(x, y).sum(axis=1))),
+    "rbf": (lambda X, Y, gamma: np.asarray(pairwise.rbf_kernel(X, Y, gamma=gamma)), _paired_rbf),
+    "cosine": (lambda X, Y, _: np.asarray(pairwise.cosine_similarity(X, Y)), _paired_cosine),
+    "l1": (lambda X, Y, _: -np.asarray(pairwise.manhattan_distances(X, Y)), lambda x, y, _: -np.abs(x - y).sum(axis=1)),
     "l2": (
-        lambda X, Y: -np.asarray(pairwise.euclidean_distances(X, Y)),
-        lambda x, y: -np.sqrt(((x - y) ** 2).sum(axis=1)),
+        lambda X, Y, _: -np.asarray(pairwise.euclidean_distances(X, Y)),
+        lambda x, y, _: -np.sqrt(((x - y) ** 2).sum(axis=1)),
     ),
 }
-"""All pairs, and listed pairs, of each kind."""
+"""Functions of X, Y and γ, by name: (rows of X, rows of Y) all pairs, and (rows,) row i of X with row i of Y."""

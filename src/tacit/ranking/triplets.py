@@ -1,4 +1,4 @@
-"""`Triplets`: for query q item a belongs above item b, millions of times, in arrays of a few numbers per query."""
+"""`Triplets`: "for query q item a is above item b", millions of them in a few numbers per query."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tacit.ranking.judgements import (
 from tacit.runtime.archive import storable
 
 MAX_QUERIES = 10**8
-"""Queries, at the most: each takes memory, and a number beyond is a mistake."""
+"""Queries, at most: each takes memory, and a larger number is almost certainly a typo."""
 
 MAX_LISTED = 200_000_000
-"""Triplets that `Triplets.to_array` lists at the most: 4.8 GB."""
+"""Triplets that `Triplets.to_array` lists, at most: 4.8 GB."""
 
 
 class JudgedRows(NamedTuple):
-    """What a file of judged rows holds: features, grades, the number of rows per query, and the triplets."""
+    """The contents of a file of judged rows: features, grades, the number of rows per query, and the triplets."""
 
     X: Array
     y: Array
@@ -44,16 +44,16 @@ class JudgedRows(NamedTuple):
 class Triplets:
     """Constraints ⟨q, a, b⟩, "for query q item a is above item b", kept without listing them.
 
-    Per query there is a short list of items. Either every item has a grade, and those of a higher one are above those
-    of a lower one: the best K items and L others are K + L numbers that stand for K · L triplets. Or the triplets are
-    listed, as places in that list. Make them with one of the ``from_`` methods.
+    Every query has a short list of items. Either every item has a grade, and items of a higher grade are above those of
+    a lower one. Then the best K items and L others, K + L numbers, stand for K · L triplets. Or triplets are listed, as
+    positions in that list. Make them with one of the ``from_`` methods.
 
     Parameters
     ----------
     offsets : (queries + 1,) where the items of each query begin in ``items``
     items : the number of each item
     grades : the grade of each item within its query, 0, 1, …; None where triplets are listed
-    above, below : places in ``items`` of the listed triplets, sorted by query; None where there are grades
+    above, below : positions in ``items`` of the listed triplets, sorted by query; None where there are grades
 
     >>> Triplets.from_array([[0, 5, 3], [0, 5, 4], [1, 2, 5]])
     Triplets(3 of 2 queries, 5 items to compare)
@@ -77,25 +77,23 @@ class Triplets:
         Parameters
         ----------
         triplets : the array
-        n_queries : how many queries there are; None for one more than the largest number
+        n_queries : number of queries; None for one more than the largest number
         """
         table = _whole_table(triplets)
         most = int(table[:, 0].max(initial=-1)) + 1
         remedy = "number the queries from 0 without gaps"
         n = whole_number("n_queries", most if n_queries is None else n_queries, 0, MAX_QUERIES, remedy=remedy)
         if most > n:
-            raise ValueError(f"triplets name query {most - 1}, and there are {n} queries; they are counted from 0")
+            raise ValueError(f"triplets have query {most - 1}, but queries are numbered from 0 to {n - 1}")
         same = np.flatnonzero(table[:, 1] == table[:, 2])
         if same.size:
-            raise ValueError(
-                f"triplet {same[0]} puts item {table[same[0], 1]} above itself; drop it, two different items are needed"
-            )
+            raise ValueError(f"triplet {same[0]} has item {table[same[0], 1]} above itself; drop the triplet")
         table = table[np.argsort(table[:, 0], kind="stable")]
         width = int(table[:, 1:].max(initial=0)) + 1
-        keys, places = np.unique(table[:, :1] * width + table[:, 1:], return_inverse=True)
-        places = places.reshape(-1, 2)
+        keys, positions = np.unique(table[:, :1] * width + table[:, 1:], return_inverse=True)
+        positions = positions.reshape(-1, 2)
         offsets = np.searchsorted(keys // width, np.arange(n + 1))
-        return cls(offsets, keys % width, None, places[:, 0].copy(), places[:, 1].copy())
+        return cls(offsets, keys % width, None, positions[:, 0].copy(), positions[:, 1].copy())
 
     @classmethod
     def from_relevance(
@@ -107,20 +105,20 @@ class Triplets:
         itself: Any = None,
         random_state: Any = 0,
     ) -> Triplets:
-        """From a (queries, items) table of relevances, the higher the better; NaN where an item was not judged.
+        """From a (queries, items) table of relevances, higher is better; NaN where an item was not judged.
 
         Parameters
         ----------
         relevance : the table
         top, others : None for all pairs of different relevance. Numbers K and L: the K most relevant items, each above
-            L items that are drawn from those less relevant than all of these. A query that has no such items, because
-            all are alike, gets no triplet
+            L items that are drawn from those less relevant than all of these. A query whose items are all equally
+            relevant gets no triplet
         itself : per query its own number among the items, which is left out; −1 for none. None for no query
         random_state : seed of the draw
         """
         table = numbers("relevance", relevance, "a (queries, items) table of numbers")
         if table.ndim != 2:
-            raise ValueError(f"relevance is a (queries, items) table, got shape {table.shape}")
+            raise ValueError(f"relevance must be a (queries, items) table, got shape {table.shape}")
         if np.isinf(table).any():
             q, i = np.argwhere(np.isinf(table))[0]
             raise ValueError(f"relevance[{q}, {i}] is infinite; give a finite number, or NaN for an item to leave out")
@@ -143,7 +141,7 @@ class Triplets:
         itself: Any = None,
         random_state: Any = 0,
     ) -> Triplets:
-        """From tags: the more two sets overlap, the more relevant; an item without a common tag is never on top.
+        """From tags: the more two sets overlap, the more relevant; an item without a common tag is never above.
 
         Parameters
         ----------
@@ -169,17 +167,17 @@ class Triplets:
         itself: Any = None,
         random_state: Any = 0,
     ) -> Triplets:
-        """From similarities that are taken for the truth: the nearest items above some of the others.
+        """From similarities that are taken as the truth: the nearest items above some of the others.
 
         Parameters
         ----------
         similarity : a (queries, items) table; or a function that takes a slice of queries and returns their rows of
             it, so that the table never exists as a whole
-        n_queries : how many queries there are, for a function
+        n_queries : number of queries, for a function
         top, others, itself, random_state : as in `from_relevance`
         """
         if callable(similarity):
-            n = whole_number("n_queries", n_queries, 0, remedy="a function of slices does not say how many there are")
+            n = whole_number("n_queries", n_queries, 0, remedy="a function of slices does not know it")
             source = check_rows(similarity)
             shape = (n, source(slice(0, min(n, 1))).shape[1])
         else:
@@ -190,26 +188,24 @@ class Triplets:
 
     @classmethod
     def from_groups(cls, y: Any, group: Any) -> Triplets:
-        """From graded rows, those of one query one after the other: the numbering of items is that of the rows.
+        """From graded rows, those of one query one after the other; items are the numbers of rows.
 
         Parameters
         ----------
-        y : (rows,) grades, the higher the better
-        group : the number of rows per query, as LightGBM takes them
+        y : (rows,) grades, higher is better
+        group : the number of rows per query, as in LightGBM
         """
         grades, offsets = read_groups(y, group)
         return cls(*grade_within_queries(offsets, np.arange(grades.size), grades))
 
     @staticmethod
     def from_svmlight(path: Any, sizes: Any = None) -> JudgedRows:
-        """Read a file of judged rows: a grade, ``qid:`` and features per line, the convention of LETOR.
+        """Read a file of judged rows: a grade, ``qid:`` and features per line, the format of LETOR.
 
         Parameters
         ----------
         path : the file
-        sizes : rows per query where the file has no ``qid:``, as numbers, or as a file with one per line
-
-        Returns features, grades, rows per query, and their triplets.
+        sizes : rows per query for a file without ``qid:``, as numbers, or as a file with one per line
         """
         X, y, group = read_svmlight(path, sizes)
         return JudgedRows(X, y, group, Triplets.from_groups(y, group))
@@ -235,9 +231,9 @@ class Triplets:
 
     @cached_property
     def n_grades(self) -> Array:
-        """(queries,) how many different grades the items of a query have."""
+        """(queries,) the number of different grades of the items of a query."""
         if self.grades is None:
-            raise ValueError("listed triplets have no grades")
+            raise ValueError("n_grades needs grades, but these triplets are listed")
         counts = np.zeros(self.n_queries, dtype=np.int64)
         filled = np.flatnonzero(np.diff(self.offsets))
         counts[filled] = np.maximum.reduceat(self.grades, self.offsets[filled]) + 1 if filled.size else 0
@@ -250,9 +246,9 @@ class Triplets:
         return np.searchsorted(owner, np.arange(self.n_queries + 1))
 
     def listed_pairs(self) -> tuple[Array, Array]:
-        """The places of the better and of the worse item of every listed triplet."""
+        """The positions of the better and of the worse item of every listed triplet."""
         if self.above is None or self.below is None:
-            raise ValueError("these triplets have grades, and are not listed")
+            raise ValueError("these triplets have grades and are not listed; use to_array()")
         return self.above, self.below
 
     def __len__(self) -> int:
@@ -266,18 +262,18 @@ class Triplets:
         """The triplets of these queries, in this order: an array of query numbers, or a mask."""
         chosen = np.asarray(queries)
         chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
-        places, offsets = find_rows(self.offsets, chosen)
+        rows, offsets = find_rows(self.offsets, chosen)
         if self.grades is not None:
-            return Triplets(offsets, self.items[places], self.grades[places])
+            return Triplets(offsets, self.items[rows], self.grades[rows])
         above, below = self.listed_pairs()
         listed, cuts = find_rows(self.pair_offsets, chosen)
         shift = np.repeat(offsets[:-1] - self.offsets[chosen], np.diff(cuts))
-        return Triplets(offsets, self.items[places], None, above[listed] + shift, below[listed] + shift)
+        return Triplets(offsets, self.items[rows], None, above[listed] + shift, below[listed] + shift)
 
     def to_array(self) -> Array:
         """All triplets, listed: an (m, 3) array of query, item above, item below."""
         if len(self) > MAX_LISTED:
-            raise MemoryError(f"{len(self)} triplets are too many to list; up to {MAX_LISTED} are listed")
+            raise MemoryError(f"to_array lists at most {MAX_LISTED} triplets, got {len(self)}; take fewer queries")
         if self.grades is None:
             above, below = self.listed_pairs()
             owner = np.repeat(np.arange(self.n_queries), np.diff(self.pair_offsets))
@@ -291,51 +287,47 @@ class Triplets:
         return np.concatenate(parts)
 
     def check(self) -> None:
-        """Refuse arrays that do not fit each other: kernels go where they say."""
+        """Refuse arrays that do not fit each other: kernels use them as indices."""
         for name in ("offsets", "items"):
             _check_whole(name, getattr(self, name))
         check_offsets(self.offsets, self.items.size, "offsets of triplets")
         if self.items.min(initial=0) < 0:
-            raise ValueError("items of triplets are counted from 0")
+            raise ValueError(f"items of triplets must be numbers from 0, got {self.items.min()}")
         if (self.grades is None) == (self.above is None) or (self.above is None) != (self.below is None):
-            raise ValueError("triplets have either grades, or above and below")
+            raise ValueError("triplets must have either grades, or above and below")
         if self.grades is not None:
             _check_whole("grades", self.grades)
             is_dense = self.grades.size == self.items.size and self.grades.min(initial=0) >= 0
             if not is_dense or self.grades.max(initial=0) >= max(self.items.size, 1):
-                raise ValueError("grades of triplets are whole numbers from 0, one for each item")
+                raise ValueError("grades of triplets must be whole numbers from 0, one per item")
             return
         above, below = self.listed_pairs()
         _check_whole("above", above)
         _check_whole("below", below)
         if above.shape != below.shape:
-            raise ValueError("above and below of triplets are equally many")
+            raise ValueError(f"above and below of triplets must have one size, got {above.size} and {below.size}")
         for side in (above, below):
             if side.size and not 0 <= side.min() <= side.max() < self.items.size:
-                raise ValueError("above and below of triplets are places among their items")
+                raise ValueError(f"above and below of triplets must be below {self.items.size}, the number of items")
         owner, other = (np.searchsorted(self.offsets, side, side="right") for side in (above, below))
         if not np.array_equal(owner, other) or (np.diff(owner) < 0).any():
-            raise ValueError("both items of a triplet belong to its query, and triplets are sorted by query")
+            raise ValueError("above and below of a triplet must be items of one query, sorted by query")
 
 
 def read_triplets(triplets: Any, n_queries: int, n_items: int) -> Triplets:
-    """Triplets as users hand them in, checked against the queries and items that there are."""
+    """Read triplets of a user and check them against the numbers of queries and items."""
     found = triplets if isinstance(triplets, Triplets) else Triplets.from_array(triplets, n_queries)
     found.check()
     if found.n_queries != n_queries:
-        raise ValueError(
-            f"the triplets are about {found.n_queries} queries, and there are {n_queries}; give all of them"
-        )
+        raise ValueError(f"triplets must be of the {n_queries} queries of X, got {found.n_queries}; give n_queries=")
     unknown = np.flatnonzero(found.items >= n_items)
     if unknown.size:
-        raise ValueError(
-            f"triplets name item {found.items[unknown[0]]}, and there are {n_items} items; they are counted from 0"
-        )
+        raise ValueError(f"triplets have item {found.items[unknown[0]]}, but there are only {n_items} items")
     return found
 
 
 def find_rows(offsets: Array, chosen: Array) -> tuple[Array, Array]:
-    """The places of all entries of the chosen queries, and the offsets of these queries among them."""
+    """The positions of all entries of the chosen queries, and the offsets of these queries among them."""
     sizes = offsets[chosen + 1] - offsets[chosen]
     cuts = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(cuts[-1]) + np.repeat(offsets[chosen] - cuts[:-1], sizes), cuts
@@ -343,18 +335,18 @@ def find_rows(offsets: Array, chosen: Array) -> tuple[Array, Array]:
 
 def _check_whole(name: str, values: Any) -> None:
     if not is_table(values, 1, "i"):
-        raise ValueError(f"{name} of triplets is a vector of whole numbers, got {shorten(values)}")
+        raise ValueError(f"{name} of triplets must be a vector of whole numbers, got {shorten(values)}")
 
 
 def _whole_table(triplets: Any) -> Array:
     table = read_whole_numbers(triplets)
     if table.ndim == 2 and not len(table):
-        raise ValueError("there are no triplets: nothing says which item belongs above which")
+        raise ValueError("triplets are empty; give at least one (query, item above, item below)")
     if table.ndim != 2 or table.shape[1] != 3 or table.dtype.kind not in "iu":
         raise ValueError(
-            f"triplets are Triplets, or an (m, 3) array of whole numbers: query, item above, item below; "
+            "triplets must be Triplets, or an (m, 3) array of whole numbers: query, item above, item below; "
             f"got {shorten(triplets)}"
         )
     if table.min() < 0:
-        raise ValueError(f"triplets hold the number {table.min()}; queries and items are counted from 0")
+        raise ValueError(f"triplets must have queries and items numbered from 0, got {table.min()}")
     return table.astype(np.int64)

@@ -107,7 +107,7 @@ def load(name: str) -> Corpus:
     source, target = read_parallel(folder / f"{name}.src-tgt")
     pairs = WordPairs()
     X = pairs.fit_transform(source, target)
-    wrong, chosen = pairs.mismatched()
+    wrong, chosen = pairs.transform_mismatched()
     fold = deal_folds(group_duplicates(source, target), FOLDS, np.random.default_rng(0))
     return Corpus(source, target, read_links(folder / f"{name}.gold"), X, wrong, chosen, fold)
 

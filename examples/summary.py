@@ -49,7 +49,7 @@ def main() -> None:
     found: dict[str, list[float]] = {"chosen sentences": [], "first sentences": [], "random sentences": []}
     for share in SHARES:
         finder = ReasonFinder(share=share, budget="words", verbose=0).fit(*train)
-        chosen = [sorted(reason.place for reason in decision.reasons) for decision in finder.reasons(test[0])]
+        chosen = [sorted(reason.position for reason in decision.reasons) for decision in finder.reasons(test[0])]
         ways = [
             chosen,
             [within(text, share, range(len(text))) for text in test[0]],

@@ -44,7 +44,7 @@ def translations(draw: Draw):
     return [
         *model.posteriors(**draw.spoil_some(given, 0.3)),
         found.values,
-        pairs.mismatched(draw.pick([1, 1, draw.odd()]))[0].values,
+        pairs.transform_mismatched(draw.pick([1, 1, draw.odd()]))[0].values,
     ]
 
 

@@ -100,12 +100,12 @@ def test_pairs_of_one_word_are_learned_from():
 @pytest.mark.parametrize(
     ("X", "y", "hidden", "match"),
     [
-        ([np.zeros((0, 2, 1)), np.ones((1, 1, 1))], [1, 1], None, "0 word pairs"),
-        ([np.ones((1, 1, 1))], [2], None, "y\\[0\\] is 2"),
-        ([np.ones((1, 1, 1))], [-1], None, "nothing to align"),
-        ([np.ones((1, 1, 1))] * 2, [-1, 1], [[(0, 0)], None], "not parallel"),
-        ([np.ones((1, 1, 1))], [1], [[(0, 4)]], "1 and 1 words"),
-        ([np.ones((1, 1, 1))], [Links([(0, 0)])], [[(0, 0)]], "both in y and in hidden"),
+        ([np.zeros((0, 2, 1)), np.ones((1, 1, 1))], [1, 1], None, "word pairs"),
+        ([np.ones((1, 1, 1))], [2], None, "y\\[0\\]"),
+        ([np.ones((1, 1, 1))], [-1], None, "y is -1"),
+        ([np.ones((1, 1, 1))] * 2, [-1, 1], [[(0, 0)], None], r"y\[0\]"),
+        ([np.ones((1, 1, 1))], [1], [[(0, 4)]], r"hidden\[0\]"),
+        ([np.ones((1, 1, 1))], [Links([(0, 0)])], [[(0, 0)]], r"hidden\[0\]"),
         ([np.array([[0, 0, 1.0], [0, 0, 2.0]])], [1], None, "twice"),
         ([np.array([[0.5, 0, 1.0]])], [1], None, "positions"),
         ([np.array([[0.0, 0.0]])], [1], None, "features"),
@@ -120,7 +120,7 @@ def test_hidden_alignments_are_learned_from_labels_alone():
     source, target, gold = parallel_text(120)
     pairs = WordPairs(folds=5)
     X = pairs.fit_transform(source, target)
-    wrong, chosen = pairs.mismatched()
+    wrong, chosen = pairs.transform_mismatched()
     assert (pairs.groups_[chosen[:, 0]] != pairs.groups_[chosen[:, 1]]).all()
     data = Ragged.concatenate([X, wrong])
     y = np.concatenate([np.ones(len(X)), -np.ones(len(wrong))])
@@ -136,7 +136,7 @@ def test_gold_and_labels_mix_in_one_fit():
     source, target, gold = parallel_text(40)
     pairs = WordPairs(folds=4)
     X = pairs.fit_transform(source, target)
-    wrong = pairs.mismatched()[0]
+    wrong = pairs.transform_mismatched()[0]
     y = [*gold[:10], *[1] * 30, *[-1] * len(wrong)]
     model = LatentSVM(Alignment(), C=100, verbose=0).fit(Ragged.concatenate([X, wrong]), y)
     assert [model.hidden_[i].tolist() for i in range(10)] == [links.sure.tolist() for links in gold[:10]]
@@ -153,7 +153,7 @@ def test_tables_that_saw_a_sentence_pair_leak_that_it_is_parallel():
     for folds in (0, 10):
         pairs = WordPairs(folds=folds)
         X = pairs.fit_transform(source, target)
-        wrong = pairs.mismatched()[0]
+        wrong = pairs.transform_mismatched()[0]
         column = 2 + pairs.feature_names_.index("both ways")
         best = [np.mean([pair[:, column].max() for pair in side]) for side in (X, wrong)]
         gaps[folds] = best[0] - best[1]
@@ -236,9 +236,9 @@ def test_an_aligner_aligns_new_text_and_survives_a_file(tmp_path):
 
 
 def test_an_aligner_refuses_what_it_cannot_learn_from():
-    with pytest.raises(ValueError, match="4 or more"):
+    with pytest.raises(ValueError, match="4"):
         WordAligner(verbose=0).fit(["a b"], ["c d"])
-    with pytest.raises(ValueError, match="share a sentence"):
+    with pytest.raises(ValueError, match="mismatched"):
         WordAligner(verbose=0).fit(["a b"] * 8, ["c d"] * 8)
-    with pytest.raises(ValueError, match="as many of each"):
+    with pytest.raises(ValueError, match="target"):
         WordAligner(verbose=0).fit(["a b"] * 8, ["c d"] * 7)

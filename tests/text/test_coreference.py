@@ -185,7 +185,7 @@ def test_a_pruned_right_link_is_kept_in_training_and_never_predicted():
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "keyword"),
     [
         ([[0, 0, 1], [2, 2, 1]], "does not stand there"),
         ([[1, 0, 1]], "does not stand there"),
@@ -195,15 +195,15 @@ def test_a_pruned_right_link_is_kept_in_training_and_never_predicted():
         ([[0, 0]], "at least one feature"),
     ],
 )
-def test_tables_that_are_no_pairs_are_refused(table, told):
-    with pytest.raises(ValueError, match=told):
+def test_tables_that_are_no_pairs_are_refused(table, keyword):
+    with pytest.raises(ValueError, match=keyword):
         Coreference().read([np.array(table)])
 
 
 def test_bad_labels_and_parameters_are_refused():
     table = complete_tables(np.random.default_rng(0), 3)
-    for y, told in (([[0, 1]], "3 mentions"), ([[0, 1, 2], [0]], "1 documents"), ([[0, 0.5, 1]], "whole number")):
-        with pytest.raises(ValueError, match=told):
+    for y, keyword in (([[0, 1]], "3 mentions"), ([[0, 1, 2], [0]], "1 documents"), ([[0, 0.5, 1]], "whole number")):
+        with pytest.raises(ValueError, match=keyword):
             bind(Coreference(), [table], y)
     for wrong in (Coreference(links="right"), Coreference(r=2.0), Coreference(candidates=0)):
         with pytest.raises(ValueError, match="must be"):
@@ -268,7 +268,7 @@ def test_the_likeliest_cluster_adds_up_its_links(seed):
     assert found.value[0] == pytest.approx(total)
 
 
-def test_a_hidden_crf_adds_up_links_unless_told_otherwise():
+def test_a_hidden_crf_adds_up_links_by_default():
     y = [TALE.clusters]
     model = HiddenCRF(Coreference(), C=10, verbose=0).fit([TALE], y)
     oracle = model.problem.bind(mention_pairs([TALE]), None, model.schema_)
@@ -330,8 +330,8 @@ def test_own_features_join_or_replace_those_from_text():
     assert alone.sizes == (4,)
     assert isinstance(alone[:1], MentionPairs)
     LatentPerceptron(Coreference(), verbose=0).fit(joined, [TALE.clusters])
-    for own, told in ((lambda d, a, b: [0.5] * len(a), "whole numbers"), ([np.zeros((2, 2))], "needs \\(8, 8\\)")):
-        with pytest.raises(ValueError, match=told):
+    for own, keyword in ((lambda d, a, b: [0.5] * len(a), "whole numbers"), ([np.zeros((2, 2))], "needs \\(8, 8\\)")):
+        with pytest.raises(ValueError, match=keyword):
             mention_pairs([TALE], own=own)
     with pytest.raises(ValueError, match="no features"):
         mention_pairs([TALE], text=False)

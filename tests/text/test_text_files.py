@@ -62,7 +62,7 @@ def random_document(rng):
     starts = np.sort(rng.integers(0, n, int(rng.integers(0, 12))))
     spans = [(int(s), int(rng.integers(s + 1, n + 1))) for s in starts]
     spans = sorted(set(spans), key=lambda span: (span[0], -span[1]))
-    # mentions of one cluster that cross each other cannot be told apart in CoNLL: each has a cluster of its own
+    # mentions of one cluster that cross each other cannot be distinguished in CoNLL: each has a cluster of its own
     return Document([[f"w{i}" for i in range(n)]], spans, list(range(len(spans))), name="drawn")
 
 
@@ -93,7 +93,7 @@ def test_blanks_may_separate_columns(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "keyword"),
     [
         ("", "holds no document"),
         ("x 0 0 a _ -\n", "outside of a document"),
@@ -105,15 +105,15 @@ def test_blanks_may_separate_columns(tmp_path):
         ("#begin document x\n#end document\n", "#begin document \\(name\\)"),
     ],
 )
-def test_damaged_conll_is_refused_with_its_place(tmp_path, text, told):
+def test_damaged_conll_is_refused_with_its_place(tmp_path, text, keyword):
     path = tmp_path / "x.conll"
     path.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=keyword):
         read_conll(path)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "keyword"),
     [
         ("{", "neither JSON"),
         ("[]", "no document"),
@@ -123,15 +123,15 @@ def test_damaged_conll_is_refused_with_its_place(tmp_path, text, told):
         ('{"sentences": [["a"]], "clusters": [[[0, 7]]]}', "1 tokens"),
     ],
 )
-def test_damaged_json_is_refused(tmp_path, text, told):
+def test_damaged_json_is_refused(tmp_path, text, keyword):
     path = tmp_path / "x.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=keyword):
         read_json(path)
 
 
 @pytest.mark.parametrize(
-    ("sentences", "mentions", "clusters", "told"),
+    ("sentences", "mentions", "clusters", "keyword"),
     [
         (["a b"], [(0, 1)], None, "list of tokens"),
         ([["a", 3]], [(0, 1)], None, "no text"),
@@ -142,6 +142,6 @@ def test_damaged_json_is_refused(tmp_path, text, told):
         ([["a"]], [(0, 1)], [0, 1], "one whole number per mention"),
     ],
 )
-def test_bad_documents_are_refused(sentences, mentions, clusters, told):
-    with pytest.raises(ValueError, match=told):
+def test_bad_documents_are_refused(sentences, mentions, clusters, keyword):
+    with pytest.raises(ValueError, match=keyword):
         Document(sentences, mentions, clusters)

@@ -32,10 +32,7 @@ Examples:
 @click.option("--min-count", type=click.IntRange(1), default=1, show_default=True,
               help="How often a feature must occur.")  # fmt: skip
 @run_options(out="tags")
-def tag(
-    run: CommandRun, train: Path, wanted: Path | None, test: Path | None, states: int, epochs: int, C: float,
-    min_count: int,
-) -> None:  # fmt: skip
+def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **options: Any) -> None:
     """Learn the tags of words from TRAIN, and tag other words.
 
     TRAIN has a word and its tag per line, cut by a tab or spaces, and an empty line after each sentence; of more
@@ -55,10 +52,8 @@ def tag(
         if tested is not None:
             _check_tags(tested, str(test), 1)
         elif len(known.words) < 2:
-            raise ValueError(
-                f"{train} has one sentence, and none is left to test on; add some, or name others by --test"
-            )
-        tagger = Tagger(states, C, epochs, min_count, random_state=run.seed, verbose=run.verbose)
+            raise ValueError(f"{train} has only one sentence; add another to test on, or give --test")
+        tagger = Tagger(**options, random_state=run.seed, verbose=run.verbose)
         run.note(f"learning from {len(known.words)} sentences")
         scores = tagger.evaluate(*known, *(() if tested is None else tested))
         tagger.fit(*known)
@@ -74,14 +69,14 @@ def tag(
 
 
 def _check_tags(sentences: Any, name: str, least: int = 2) -> None:
-    """Refuse a file with too few kinds of tags, in words of the file."""
+    """Refuse a file with too few different tags."""
     kinds = {tag for tags in sentences.tags for tag in tags if tag is not None}
     if len(kinds) >= least:
         return
     found = f"only one tag, {kinds.pop()}," if kinds else "no tags"
     raise ValueError(
-        f"{name} has {found} in {sum(map(len, sentences.words)):,} words; it needs a word and its tag on every line, "
-        "cut by a tab or spaces, and two tags to tell apart. CoNLL-U files must be named .conllu"
+        f"{name} has {found} in {sum(map(len, sentences.words)):,} words; write a word and its tag on every line, "
+        "separated by a tab or spaces, with at least two different tags. CoNLL-U files must be named .conllu"
     )
 
 
@@ -102,41 +97,39 @@ def _page(tagger: Any, scores: Any, known: Any, others: Any, train: str, test: s
                 "tested on",
                 f"{test or 'a tenth of the sentences, held out, before learning from all'}: {n_tested:,} words",
             ),
-            ("right tags", f"{scores.accuracy:.2%}"),
-            ("the usual tag of each word would get", f"{scores.baseline:.2%}"),
+            ("accuracy", f"{scores.accuracy:.2%}"),
+            ("accuracy of the most frequent tag per word", f"{scores.baseline:.2%}"),
             (
-                "right among words never seen",
+                "accuracy on words not in the training data",
                 f"{scores.unknown_accuracy:.2%} of {scores.n_unknown:,}"
                 if scores.n_unknown
-                else "all words of the test were seen in training",
+                else "the training data have all test words",
             ),
             ("hidden states per tag", tagger.states),
-            ("tagged", "nothing" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
+            ("predictions", "none" if others is None else f"predictions.tsv, {sum(map(len, others.words)):,} words"),
         ]
     )
     columns = [
         Column("tag"),
         Column("words", True),
-        Column("precision", True, "share of right ones among those called so"),
-        Column("recall", True, "share found of those that are so"),
-        Column("F1", True, "harmonic mean of both"),
+        Column("precision", True, "share of the words with this predicted tag that are right"),
+        Column("recall", True, "share of the words with this true tag that are right"),
+        Column("F1", True, "harmonic mean of precision and recall"),
     ]
     wrong = scores.confusion.copy()
     np.fill_diagonal(wrong, 0)
-    places = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]
-    pairs = [np.unravel_index(place, wrong.shape) for place in places]
+    positions = np.argsort(-wrong, axis=None, kind="stable")[:MAX_CONFUSIONS]
+    pairs = [np.unravel_index(position, wrong.shape) for position in positions]
     mistakes = [(scores.tags[i], scores.tags[j], int(wrong[i, j])) for i, j in pairs if wrong[i, j]]
-    listed: Any = Table([Column("true tag"), Column("called"), Column("times", True)], mistakes)
-    told = (
-        "Rows: the true tag. Columns: what it was called. Blue is right, orange wrong; the darker, the more of the row."
-    )
-    picture = Figure(confusion_chart(scores.tags, scores.confusion), told)
+    listed: Any = Table([Column("true tag"), Column("predicted"), Column("times", True)], mistakes)
+    legend = "Rows: true tags. Columns: predicted tags. Blue is right, orange wrong; a darker cell is more of its row."
+    picture = Figure(confusion_chart(scores.tags, scores.confusion), legend)
     return Page(
         "Tags of words",
         f"{scores.accuracy:.1%} of held-out tags are right",
         sections=[
-            Section("In short", [facts]),
+            Section("What was found", [facts]),
             Section("Tag by tag", [Table(columns, scores.per_tag())]),
-            Section("Mistakes", [picture, listed if mistakes else Prose("There are none.")]),
+            Section("Mistakes", [picture, listed if mistakes else Prose("There are no mistakes.")]),
         ],
     )

@@ -1,4 +1,4 @@
-"""`WordAligner`: links between the words of parallel sentences, learned from "parallel or not" alone, or from some."""
+"""`WordAligner`: word alignment of parallel text, learned with or without gold links."""
 
 from __future__ import annotations
 
@@ -20,44 +20,42 @@ from tacit.text.alignment.ibm1 import deal_folds, group_duplicates, read_both
 from tacit.text.alignment.links import AlignmentScores, Links, alignment_scores, check_links
 from tacit.text.alignment.word_pairs import NAMES, WordPairs
 
-LEAST_PAIRS = 4
-"""Sentence pairs with words in both sentences, without which nothing can be learned."""
+MIN_PAIRS = 4
+"""The fewest sentence pairs, with words in both sentences, to learn from."""
 
-LEAST_TESTED = 20
-"""Sentence pairs with gold links from which on the error rate is measured on folds that were held out."""
+MIN_TESTED = 20
+"""The fewest sentence pairs with gold links for which the error rate is measured on held-out folds."""
 
 TEST_FOLDS = 5
 
 MAX_WEAK_SHARE = 3.0
-"""How much sentence pairs without links can weigh against those with links."""
+"""The largest share of the loss of sentence pairs without links, relative to those with links."""
 
 
 @estimator
 class WordAligner(Application):
     """Align the words of parallel sentences.
 
-    Without gold links it learns from the text alone: sentences that belong together against sentences paired anew, with
-    the alignment as the hidden value. Gold links of some or all sentence pairs make it better; the others are still
-    learned from.
+    Without gold links it learns from weak supervision: translations against mismatched sentences, with the alignment as
+    the hidden value. Gold links of some or all sentence pairs improve it; the other pairs are used, too.
 
     Parameters
     ----------
-    C : weight of the loss
-    weak_weight : where gold links are given: how many sentence pairs with links those without are worth together, the
-        ones paired anew included. With many gold links they count for less and less; if every pair has links, they are
-        left out
-    wrong_link : what a link outside of the possible ones costs, where a missed sure link costs 1
-    mismatched : sentences that every sentence is paired with anew
-    folds : of the cross-fitted features, see `tacit.text.WordPairs`
+    C : factor of the loss
+    weak_weight : if there are gold links: the sample weight of all sentence pairs without links together, mismatched
+        ones included, in sentence pairs with links. If every pair has links, the others are left out
+    wrong_link : loss of a link that is not possible; a missed sure link costs 1
+    mismatched : how many wrong translations every sentence is paired with
+    folds : number of folds of the cross-fitted features, see `tacit.text.WordPairs`
     random_state, n_jobs, verbose : as in `tacit.LatentSVM`
 
     Attributes
     ----------
     links_ : the links of the sentence pairs of the fit, pairs of positions from 0
-    scores_ : of these links the score of each, in the same order; above 0
+    scores_ : the score of each link, above 0
     model_ : the fitted `tacit.LatentSVM`
-    accuracy_ : the share of sentence pairs of the fit that are told right, parallel or not
-    held_out_ : error rate, precision and recall on folds held out, if there are enough gold links; else None
+    accuracy_ : accuracy of "parallel or not" on the sentence pairs of the fit, mismatched ones included
+    held_out_ : error rate, precision and recall on held-out folds; None with fewer than 20 sentence pairs with links
     status_ : whether the fit was interrupted
 
     >>> source = ["la maison", "la fleur", "une maison", "une fleur bleue", "la maison bleue", "une rue bleue"]
@@ -83,43 +81,37 @@ class WordAligner(Application):
     def check_learned(self) -> None:
         super().check_learned()
         if self.model_.schema_.n_features != len(NAMES):
-            raise ValueError(f"model_ has {self.model_.schema_.n_features} features, word pairs have {len(NAMES)}")
-        self._restored()
+            raise ValueError(f"model_ must have {len(NAMES)} features, got {self.model_.schema_.n_features}")
+        self._restore_features()
 
     def fit(self, source: Any, target: Any, gold: Any = None) -> WordAligner:
         """Learn from sentence pairs, and align them.
 
         Parameters
         ----------
-        source, target : sentences, as lines of words between spaces or as lists of words
-        gold : per sentence pair its `tacit.Links`, or None where they are unknown
+        source, target : sentences, as lines of text or as lists of words
+        gold : the `tacit.Links` of every sentence pair, None where they are unknown
         """
         self.check_parameters()
         sources, targets = read_both(source, target)
         links = _read_gold(gold, sources, targets)
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
-        if len(used) < LEAST_PAIRS:
-            raise ValueError(
-                f"{len(used)} sentence pairs have words on both sides, and {LEAST_PAIRS} or more are needed"
-            )
+        if len(used) < MIN_PAIRS:
+            raise ValueError(f"only {len(used)} sentence pairs have words on both sides; give {MIN_PAIRS} or more")
         self._sentences = [sources[i] for i in used], [targets[i] for i in used]
         own = [links[i] for i in used]
         pairs = WordPairs(folds=self.folds, random_state=self.random_state)
         X = pairs.fit_transform(*self._sentences)
-        wrong, chosen = pairs.mismatched(int(self.mismatched))
-        everything = np.arange(len(used))
-        self.model_ = self._learn(X, own, wrong, everything)
+        wrong, chosen = pairs.transform_mismatched(int(self.mismatched))
+        self.model_ = self._learn(X, own, wrong, np.arange(len(used)))
         self.status_ = self.model_.status_
-        self.tables_ = pairs.exported_tables()
+        self.tables_ = pairs.export_tables()
         self.held_out_ = self._test(X, own, wrong, chosen)
         found, scores = self._align(X)
-        counts = np.zeros(len(sources), dtype=np.int64)
-        counts[used] = found.lengths
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        self.links_ = Ragged(found.values, offsets)
-        self.scores_ = Ragged(scores, offsets)
-        told = self.model_.score(X, np.ones(len(used))), self.model_.score(wrong, -np.ones(len(wrong)))
-        self.accuracy_ = float(np.average(told, weights=[len(used), len(wrong)]))
+        self.links_ = _insert_empty(found, used, len(sources))
+        self.scores_ = self.links_.with_values(scores)
+        accuracies = self.model_.score(X, np.ones(len(used))), self.model_.score(wrong, -np.ones(len(wrong)))
+        self.accuracy_ = float(np.average(accuracies, weights=[len(used), len(wrong)]))
         return self
 
     def predict(self, source: Any, target: Any) -> Ragged:
@@ -127,19 +119,16 @@ class WordAligner(Application):
         check_is_fitted(self)
         sources, targets = read_both(source, target)
         used = [i for i in range(len(sources)) if sources[i] and targets[i]]
-        counts = np.zeros(len(sources), dtype=np.int64)
         if not used:
             return Ragged(np.zeros((0, 2), dtype=np.int64), np.zeros(len(sources) + 1, dtype=np.int64))
-        X = self._restored().transform([sources[i] for i in used], [targets[i] for i in used])
-        found = self._align(X)[0]
-        counts[used] = found.lengths
-        return Ragged(found.values, np.concatenate([[0], np.cumsum(counts)]))
+        X = self._restore_features().transform([sources[i] for i in used], [targets[i] for i in used])
+        return _insert_empty(self._align(X)[0], used, len(sources))
 
-    def _restored(self) -> WordPairs:
+    def _restore_features(self) -> WordPairs:
         return WordPairs(folds=self.folds, random_state=self.random_state).restore_tables(self.tables_)
 
     def _learn(self, X: Ragged, gold: Sequence[Links | None], wrong: Ragged, rows: Array) -> LatentSVM:
-        """A model of these sentence pairs, with links where there are some, and of others that are not parallel."""
+        """Fit a model to these sentence pairs, with or without links, and to mismatched ones."""
         y: list[Any] = [1 if gold[i] is None else gold[i] for i in rows]
         is_gold = np.array([gold[i] is not None for i in rows])
         data = Ragged.concatenate([X[rows], wrong])
@@ -154,11 +143,11 @@ class WordAligner(Application):
         return model.fit(data, y + [-1] * len(wrong), sample_weight=weights)
 
     def sample_weights(self, data: Ragged, is_gold: Array, n_wrong: int) -> tuple[Array, float]:
-        """Weights of all sentence pairs, and their sum.
+        """The sample weights of all sentence pairs, and their sum.
 
-        Those with links have the weight 1 together, by their size, since a long sentence has more links to learn from;
-        those without have `weak_weight` by the number of pairs with links. Where there are no links at all, every one
-        weighs the same.
+        Pairs with links have the weight 1 together, by their size: a long sentence has more links to learn from. Pairs
+        without links have `weak_weight` over the number of pairs with links together. Without any links all weights are
+        equal.
         """
         is_known = np.concatenate([is_gold, np.zeros(n_wrong, dtype=bool)])
         if not is_known.any():
@@ -170,21 +159,21 @@ class WordAligner(Application):
         return own, 1.0 + share
 
     def _align(self, X: Ragged) -> tuple[Ragged, Array]:
-        """The best matching of every sentence pair, and the score of each link, before it is divided by √(I·J)."""
+        """The best matching of every sentence pair, and the score of each link before the division by √(I·J)."""
         found = self.model_.impute(X, np.ones(len(X)))
         width = 1 + int(X.values[:, :2].max(initial=0))
         owner = np.repeat(np.arange(len(X)), X.lengths)
         keys = (owner * width + X.values[:, 0].astype(np.int64)) * width + X.values[:, 1].astype(np.int64)
-        asked = np.repeat(np.arange(len(X)), found.lengths)
-        wanted = (asked * width + found.values[:, 0]) * width + found.values[:, 1]
+        linked = np.repeat(np.arange(len(X)), found.lengths)
+        wanted = (linked * width + found.values[:, 0]) * width + found.values[:, 1]
         order = np.argsort(keys)
         rows = order[np.searchsorted(keys[order], wanted)]
         return found, X.values[rows, 2:] @ self.model_.weights_["weights"]
 
     def _test(self, X: Ragged, gold: Sequence[Links | None], wrong: Ragged, chosen: Array) -> dict[str, float] | None:
-        """Error rate, precision and recall of links that the model did not learn from."""
+        """Error rate, precision and recall on held-out folds."""
         known = np.flatnonzero([links is not None for links in gold])
-        if known.size < LEAST_TESTED or self.status_ is Status.INTERRUPTED:
+        if known.size < MIN_TESTED or self.status_ is Status.INTERRUPTED:
             return None
         groups = group_duplicates(*self._sentences)
         fold = deal_folds(groups, TEST_FOLDS, np.random.default_rng(0))
@@ -199,6 +188,13 @@ class WordAligner(Application):
             found += list(model.impute(X[tested], np.ones(tested.size)))
             truth += [gold[i] for i in tested]
         return AlignmentScores(*alignment_scores(found, truth))._asdict() if found else None
+
+
+def _insert_empty(found: Ragged, used: list[int], n: int) -> Ragged:
+    """The links of ``n`` sentence pairs, of which only those ``used`` have some."""
+    counts = np.zeros(n, dtype=np.int64)
+    counts[used] = found.lengths
+    return Ragged(found.values, np.concatenate([[0], np.cumsum(counts)]))
 
 
 def _read_gold(gold: Any, source: list[list[str]], target: list[list[str]]) -> list[Links | None]:

@@ -61,8 +61,8 @@ def align(
 
     FILE has lines 'source ||| target', or the source sentences alone if TARGET has their translations line by line;
     words stand between spaces. LINKS gets a line of links i-j per sentence pair, words counted from 1. Without --gold
-    only the text is learned from: sentences that belong together against sentences paired anew. A gold file has lines
-    of i-j (sure) and ipj (possible). The folder of --report gets report.html and run.json.
+    the model learns from the text alone: translations against sentences paired at random. A gold file has lines of i-j
+    (sure) and ipj (possible). The folder of --report gets report.html and run.json.
     """
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
@@ -100,7 +100,7 @@ def align(
 def _fill(links: list[Any], n: int, path: Path) -> list[Any]:
     """Gold links of all sentence pairs, None where a line is empty or missing."""
     if len(links) > n:
-        raise ValueError(f"{path} has {len(links)} lines of links for {n} sentence pairs; give at most one each")
+        raise ValueError(f"{path} has {len(links)} lines for {n} sentence pairs; give at most one line per pair")
     return [own if len(own.possible) else None for own in links] + [None] * (n - len(links))
 
 
@@ -115,12 +115,12 @@ def _refuse_other_files(path: Path, force: bool) -> None:
         read_links(path)
     except ValueError as error:
         raise OutputError(
-            f"{path} exists, and holds no links; choose another --out, or replace it with --force"
+            f"{path} exists and is not a file of links; choose another --out, or replace it with --force"
         ) from error
 
 
 def _write_whole(path: Path, text: str) -> None:
-    """Write a file that is there whole or not at all."""
+    """Write a file completely or not at all."""
     from tacit.commands import OutputError
 
     part = path.with_name(f".{path.name}.part")
@@ -139,7 +139,7 @@ MAX_TABLE_ROWS = 300
 """Word pairs in the table."""
 
 CELL, LABEL = 18, 110
-"""Pixels of a cell, and of the room for words."""
+"""Pixels of a cell, and of the margin with the words."""
 
 VIEW_WIDTH = LABEL + CELL * SHOWN_WORDS + LABEL // 2
 """Of every matrix, so that all of them are drawn to one scale."""
@@ -156,16 +156,16 @@ def align_page(
     """The whole page."""
     known = 0 if gold is None else sum(links is not None for links in gold)
     learned = "from the text alone" if not known else f"from {known} sentence pairs with gold links and the text"
-    banner = "Interrupted: this is the best model until then." if aligner.status_.value == INTERRUPTED else ""
+    banner = "Interrupted: this is the best model so far." if aligner.status_.value == INTERRUPTED else ""
     return Page(
         "Word alignment",
         f"{len(source)} sentence pairs, learned {learned}",
         banner,
         [
-            Section("What was found", [_facts(aligner, source), *_told(aligner, known)]),
+            Section("What was found", [_facts(aligner, source), _quality_note(aligner, known)]),
             Section("Alignments to look at", _matrices(aligner, source, target, gold)),
             Section("Words that were linked", [_table(aligner, source, target)]),
-            Section("What counts", [_weights(aligner)]),
+            Section("Features with the largest weights", [_weights(aligner)]),
             Section("How to do it again", [Code(shlex.join(command) or "tacit align FILE --out LINKS")]),
         ],
     )
@@ -175,7 +175,7 @@ def _facts(aligner: Any, source: Sequence[Sequence[str]]) -> Facts:
     pairs = [
         ("sentence pairs", len(source)),
         ("links", len(aligner.links_.values)),
-        ("told apart from sentences paired anew", f"{aligner.accuracy_:.1%}"),
+        ("accuracy on re-paired sentences", f"{aligner.accuracy_:.1%}"),
     ]
     if aligner.held_out_ is not None:
         scores = aligner.held_out_
@@ -186,27 +186,24 @@ def _facts(aligner: Any, source: Sequence[Sequence[str]]) -> Facts:
     return Facts(pairs)
 
 
-def _told(aligner: Any, known: int) -> list[Any]:
+def _quality_note(aligner: Any, known: int) -> Any:
     if aligner.held_out_ is not None:
-        return [Prose("The error rate was measured on folds of the gold links that were held out.")]
+        return Prose("The error rate was measured on folds of the gold links that were held out.")
     if known:
-        return [Notice("Too few sentence pairs have gold links to hold some out: the error rate is unknown.")]
-    return [
-        Prose(
-            "No links were given. The model learned to tell sentences that belong together from sentences paired anew; "
-            "the links are what it needed for that."
-        )
-    ]
+        return Notice("Too few sentence pairs have gold links to hold some out: the error rate is unknown.")
+    return Prose(
+        "No links were given. The model learned to distinguish translations from re-paired sentences; the links are "
+        "its hidden values."
+    )
 
 
 def _matrices(
     aligner: Any, source: Sequence[Sequence[str]], target: Sequence[Sequence[str]], gold: Sequence[Any] | None
 ) -> list[Any]:
-    """Matrices of sentence pairs of a size to look at, spread over the text."""
-    fit = [i for i in range(len(source)) if 3 <= len(source[i]) <= SHOWN_WORDS and 3 <= len(target[i]) <= SHOWN_WORDS]
-    fit = fit or [
-        i for i in range(len(source)) if 0 < len(source[i]) <= SHOWN_WORDS and 0 < len(target[i]) <= SHOWN_WORDS
-    ]
+    """Matrices of sentence pairs that are short enough to show, from all over the text."""
+    lengths = [sorted((len(s), len(t))) for s, t in zip(source, target, strict=True)]
+    fit = [i for i, (short, long) in enumerate(lengths) if short >= 3 and long <= SHOWN_WORDS]
+    fit = fit or [i for i, (short, long) in enumerate(lengths) if short > 0 and long <= SHOWN_WORDS]
     if not fit:
         return [Prose(f"No sentence pair has at most {SHOWN_WORDS} words on both sides.")]
     chosen = [fit[k] for k in np.unique(np.linspace(0, len(fit) - 1, SHOWN_PAIRS).astype(int))]
@@ -300,5 +297,5 @@ def _weights(aligner: Any) -> Figure:
     order = np.argsort(-np.abs(weights))[:15]
     return Figure(
         bar_chart([NAMES[k] for k in order], [float(abs(weights[k])) for k in order], "size of the weight"),
-        "The features with the largest weights, by size.",
+        "The 15 largest absolute weights.",
     )

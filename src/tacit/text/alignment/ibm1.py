@@ -1,4 +1,4 @@
-"""IBM model 1 with a diagonal prior: which word translates which, from sentence pairs alone."""
+"""IBM model 1 with a diagonal prior: translation probabilities from parallel sentences."""
 
 from __future__ import annotations
 
@@ -18,24 +18,27 @@ from tacit.data.specs import between, check_parameters, estimator, not_negative,
 from tacit.text.alignment.links import MAX_WORDS
 
 MAX_ROUNDS = 1000
-"""Rounds of EM, at the most: every one is run, and none changes anything after so many."""
+"""The most iterations of EM: the model no longer changes after so many."""
+
+Corpus = Sequence[Sequence[str]]
+"""Sentences as sequences of words."""
 
 
 @estimator
 class IBM1(BaseEstimator):  # type: ignore[misc]
     """Translation probabilities t(target word | source word) by EM (Brown et al. 1993).
 
-    Every target word was produced by one source word of its sentence, or by none. Which one is hidden: a source word at
-    relative position i/I is as likely as ``exp(−diagonal·|i/I − j/J|)`` says, before words are looked at (Dyer,
-    Chahuneau & Smith 2013). The maximisation step is that of variational Bayes with a prior of ``alpha`` per
-    translation, which keeps rare words from collecting what is left over. O(word pairs) per iteration.
+    Every target word was produced by one hidden source word of its sentence, or by none. The prior probability of a
+    source word at relative position i/I is proportional to ``exp(−diagonal·|i/I − j/J|)`` (Dyer, Chahuneau & Smith
+    2013). The M-step is that of variational Bayes with a prior of ``alpha`` per translation, so that rare words do not
+    align to everything. O(word pairs) per iteration.
 
     Parameters
     ----------
     diagonal : how much the prior prefers the diagonal; 0 is the plain model
     null : the share of target words that no source word produced
-    alpha : the prior of every translation, above 0
-    n_iter : rounds of EM, at most 1,000: a few dozen settle it
+    alpha : the Dirichlet prior of every translation, above 0
+    n_iter : iterations of EM, at most 1,000; a few dozen are enough
 
     >>> model = IBM1(diagonal=0.0).fit(["la maison", "la fleur", "maison"], ["the house", "the flower", "house"])
     >>> model.posteriors(["la fleur"], ["the flower"])[0].argmax(axis=0)
@@ -48,7 +51,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
     n_iter: int = parameter(whole(1, MAX_ROUNDS), default=10)
 
     def fit(self, source: Any, target: Any) -> IBM1:
-        """Learn from sentence pairs: two lists of sentences, of which one translates the other."""
+        """Learn from sentence pairs: a list of sentences, and the list of their translations."""
         check_parameters(self)
         sources, targets = read_pairs_of_sentences(source, target)
         self.source_types_, self.target_types_ = number_types(sources), number_types(targets)
@@ -57,7 +60,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         return self
 
     def posteriors(self, source: Any, target: Any) -> list[Array]:
-        """(I, J) per sentence pair: how likely the source word in a row produced the target word in a column."""
+        """(I, J) per sentence pair: the probability that a source word (row) produced a target word (column)."""
         check_is_fitted(self)
         sources, targets = read_pairs_of_sentences(source, target)
         cells = lay_out(sources, targets, self.source_types_, self.target_types_)
@@ -65,7 +68,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         return [own.reshape(shape) for own, shape in zip(parts, cells.shapes.tolist(), strict=True)]
 
     def align(self, source: Any, target: Any) -> list[Array]:
-        """(links, 2) per sentence pair: every target word with the source word that most likely produced it."""
+        """(links, 2) per sentence pair: every target word with its most probable source word."""
         found = []
         for posterior in self.posteriors(source, target):
             best = posterior.argmax(axis=0)
@@ -74,7 +77,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         return found
 
     def learn(self, cells: Cells, n_source: int, n_target: int, included: Array | None = None) -> Translations:
-        """EM on the word pairs of those sentence pairs that are ``included``; words are numbers below the two sizes."""
+        """Run EM on the word pairs of the ``included`` sentence pairs; words are numbers below the two sizes."""
         keys = cells.source * n_target + cells.target
         column, prior = cells.columns(), self._prior(cells)
         if included is not None:
@@ -104,7 +107,7 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         return Translations(kinds, given, unseen, alone, n_target)
 
     def posterior(self, cells: Cells, table: Translations) -> Array:
-        """The posterior of every word pair; that no source word produced the target word takes the rest."""
+        """The posterior of every word pair; the rest of each column is for no source word."""
         joint = self._prior(cells) * table.look_up(cells)
         column = cells.columns()
         word = np.zeros(int(column[-1]) + 1, dtype=np.int64)
@@ -114,13 +117,13 @@ class IBM1(BaseEstimator):  # type: ignore[misc]
         return np.asarray(joint / np.maximum(evidence, 1e-300)[column])
 
     def _prior(self, cells: Cells) -> Array:
-        weight = np.exp(-float(self.diagonal) * cells.gap())
+        factor = np.exp(-float(self.diagonal) * cells.gap())
         column = cells.columns()
-        return np.asarray((1 - float(self.null)) * weight / np.bincount(column, weight)[column])
+        return np.asarray((1 - float(self.null)) * factor / np.bincount(column, factor)[column])
 
 
 class Translations(NamedTuple):
-    """What EM learned: t(target | source) of the word pairs that occurred, and of all others.
+    """Translation probabilities t(target | source), of word pairs that occurred and of all others.
 
     Parameters
     ----------
@@ -138,13 +141,13 @@ class Translations(NamedTuple):
     n_target: int
 
     def look_up(self, cells: Cells) -> Array:
-        """t of every word pair; words outside of the vocabulary translate to anything."""
+        """t of every word pair; words outside the vocabulary translate to all words alike."""
         keys = cells.source * self.n_target + cells.target
-        place = np.minimum(np.searchsorted(self.kinds, keys), max(self.kinds.size - 1, 0))
+        position = np.minimum(np.searchsorted(self.kinds, keys), max(self.kinds.size - 1, 0))
         is_inside = (cells.source >= 0) & (cells.target >= 0)
-        found = is_inside & (self.kinds[place] == keys) if self.kinds.size else np.zeros(keys.size, dtype=bool)
+        found = is_inside & (self.kinds[position] == keys) if self.kinds.size else np.zeros(keys.size, dtype=bool)
         rest = np.where(cells.source >= 0, self.unseen[cells.source], 1.0 / self.n_target)
-        return np.asarray(np.where(found, self.given[place] if self.kinds.size else 0.0, rest))
+        return np.asarray(np.where(found, self.given[position] if self.kinds.size else 0.0, rest))
 
 
 class Cells(NamedTuple):
@@ -168,36 +171,36 @@ class Cells(NamedTuple):
     target: Array
 
     def columns(self) -> Array:
-        """A number for the target token of every word pair, and so for every column of every matrix."""
-        starts = np.concatenate([[0], np.cumsum(self.shapes[:, 1])])
-        return np.asarray(starts[self.owner] + self.j)
+        """The number of the target token of every word pair, through all sentences."""
+        return np.asarray((np.cumsum(self.shapes[:, 1]) - self.shapes[:, 1])[self.owner] + self.j)
 
     def rows(self) -> Array:
-        """The same for source tokens."""
-        starts = np.concatenate([[0], np.cumsum(self.shapes[:, 0])])
-        return np.asarray(starts[self.owner] + self.i)
+        """The number of the source token of every word pair, through all sentences."""
+        return np.asarray((np.cumsum(self.shapes[:, 0]) - self.shapes[:, 0])[self.owner] + self.i)
 
     def gap(self) -> Array:
-        """How far a word pair is from the diagonal, as a share of the sentence."""
+        """The distance of a word pair from the diagonal, as a share of the sentence."""
         lengths = self.shapes[self.owner]
         return np.asarray(np.abs((self.i + 0.5) / lengths[:, 0] - (self.j + 0.5) / lengths[:, 1]))
 
 
 def read_sentences(sentences: Any, name: str = "source") -> list[list[str]]:
-    """Lists of words, from lists of words or from lines of words between spaces.
+    """Read sentences as lists of words, from lists of words or lines of text.
 
     >>> read_sentences(["la maison", ["the", "house"]])
     [['la', 'maison'], ['the', 'house']]
     """
     if isinstance(sentences, str | bytes | dict) or not is_list(sentences):
-        raise ValueError(f"{name} holds sentences: lines of text, or lists of words; got {shorten(sentences)}")
+        raise ValueError(
+            f"{name} must be a list of sentences: lines of text or lists of words; got {shorten(sentences)}"
+        )
     found = []
     for i, sentence in enumerate(sentences):
         words = sentence.split() if isinstance(sentence, str) else sentence
         if isinstance(words, bytes | dict) or not has_length(words) or not all(isinstance(word, str) for word in words):
-            raise ValueError(f"{name}[{i}] is {shorten(sentence)}; give a line of text, or a list of words")
+            raise ValueError(f"{name}[{i}] must be a line of text or a list of words, got {shorten(sentence)}")
         if len(words) > MAX_WORDS:
-            raise ValueError(f"{name}[{i}] has {len(words)} words, {MAX_WORDS} are possible; cut it into sentences")
+            raise ValueError(f"{name}[{i}] has {len(words)} words, but the limit is {MAX_WORDS}; split it")
         found.append([str(word) for word in words])
     return found
 
@@ -206,7 +209,7 @@ def read_both(source: Any, target: Any) -> tuple[list[list[str]], list[list[str]
     """Two lists of sentences of equal length, some of which may be empty."""
     sources, targets = read_sentences(source, "source"), read_sentences(target, "target")
     if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} source and {len(targets)} target sentences; give as many of each")
+        raise ValueError(f"source has {len(sources)} sentences, but target has {len(targets)}; give as many of each")
     return sources, targets
 
 
@@ -214,16 +217,15 @@ def read_pairs_of_sentences(source: Any, target: Any) -> tuple[list[list[str]], 
     """Two lists of sentences of equal length, none of them empty."""
     sources, targets = read_both(source, target)
     if not sources:
-        raise ValueError("no sentences: there is nothing to align")
+        raise ValueError("source and target are empty; give at least one sentence pair")
     for name, sentences in (("source", sources), ("target", targets)):
-        empty = [i for i, words in enumerate(sentences) if not words]
-        if empty:
-            raise ValueError(f"{name}[{empty[0]}] has no words; drop this sentence pair")
+        if [] in sentences:
+            raise ValueError(f"{name}[{sentences.index([])}] is empty; drop this sentence pair")
     return sources, targets
 
 
-def number_types(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
-    """A number for every type of word, in the order of first use; upper and lower case are one."""
+def number_types(sentences: Corpus) -> dict[str, int]:
+    """Number the different words in the order of first use; upper and lower case are the same."""
     types: dict[str, int] = {}
     for words in sentences:
         for word in words:
@@ -231,12 +233,7 @@ def number_types(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
     return types
 
 
-def lay_out(
-    source: Sequence[Sequence[str]],
-    target: Sequence[Sequence[str]],
-    source_types: dict[str, int],
-    target_types: dict[str, int],
-) -> Cells:
+def lay_out(source: Corpus, target: Corpus, source_types: dict[str, int], target_types: dict[str, int]) -> Cells:
     """All word pairs of these sentence pairs."""
     shapes = np.array([(len(s), len(t)) for s, t in zip(source, target, strict=True)], dtype=np.int64)
     sizes = shapes.prod(axis=1)
@@ -245,15 +242,15 @@ def lay_out(
     within = np.arange(bases[-1]) - bases[owner]
     i, j = np.divmod(within, shapes[owner, 1])
     flat = []
-    for sentences, types, place, column in ((source, source_types, i, 0), (target, target_types, j, 1)):
+    for sentences, types, position, column in ((source, source_types, i, 0), (target, target_types, j, 1)):
         numbers = np.array([types.get(word.lower(), -1) for words in sentences for word in words], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(shapes[:, column])])
-        flat.append(numbers[starts[owner] + place])
+        flat.append(numbers[starts[owner] + position])
     return Cells(shapes, bases, owner, i, j, *flat)
 
 
-def group_duplicates(source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> Array:
-    """A group for every sentence pair; pairs that share a source or a target sentence are in one group.
+def group_duplicates(source: Corpus, target: Corpus) -> Array:
+    """Group sentence pairs; pairs that share a source or a target sentence are in one group.
 
     >>> group_duplicates([["a"], ["b"], ["a"]], [["x"], ["y"], ["z"]]).tolist()
     [0, 1, 0]
@@ -272,7 +269,7 @@ def group_duplicates(source: Sequence[Sequence[str]], target: Sequence[Sequence[
 
 
 def deal_folds(groups: Array, folds: int, rng: np.random.Generator) -> Array:
-    """A fold for every sentence pair, whole groups together, folds of about equal size."""
+    """Assign sentence pairs to folds of about equal size, without splitting a group."""
     order = rng.permutation(int(groups.max()) + 1)
     sizes = np.bincount(groups)
     fold_of_group = np.empty(order.size, dtype=np.int64)

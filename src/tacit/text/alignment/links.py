@@ -1,4 +1,4 @@
-"""Links between the words of two sentences: files of parallel text and of links, and how good links are."""
+"""Word-alignment links: files of parallel text and of links, alignment error rate, symmetrisation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tacit.data.parameters import as_array, is_list, one_of, shorten, whole_numb
 from tacit.data.ragged import Ragged
 
 MAX_WORDS = 10_000
-"""Words of a sentence, at the most: a position beyond is a mistake in a file, and would ask for too much memory."""
+"""The longest sentence, in words. A larger position is a mistake in a file, and would take too much memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Links:
 
     Parameters
     ----------
-    sure : links that any good alignment has
-    possible : links that are as good as none; the sure ones are always possible, whether they are listed or not
+    sure : links that an alignment must have
+    possible : links that are neither required nor wrong; sure links are always possible, listed or not
 
     >>> Links([(0, 0), (1, 2)], possible=[(1, 1)])
     Links(2 sure, 3 possible)
@@ -53,23 +53,22 @@ class Links:
 
 
 def read_pairs(pairs: Any) -> Array:
-    """(k, 2) different positions, sorted, from whatever lists them.
+    """(k, 2) positions, sorted, without duplicates.
 
     >>> read_pairs([(1, 0), (0, 2), (1, 0)])
     array([[0, 2],
            [1, 0]])
     """
     listed = sorted(pairs) if isinstance(pairs, set | frozenset) else pairs
-    if isinstance(listed, str | bytes | dict) or not is_list(listed):
-        raise ValueError(f"links are pairs (source position, target position), got {shorten(pairs)}")
-    table = as_array(listed)
+    is_listed = not isinstance(listed, str | bytes | dict) and is_list(listed)
+    table = as_array(listed) if is_listed else np.zeros(1)
     if table.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
-        raise ValueError(f"links are pairs (source position, target position), got {shorten(pairs)}")
+        raise ValueError(f"links must be pairs (source position, target position), got {shorten(pairs)}")
     if table.min() < 0 or table.max() >= MAX_WORDS:
         wrong = table[((table < 0) | (table >= MAX_WORDS)).any(axis=1)][0]
-        raise ValueError(f"a link is {wrong.tolist()}; positions are counted from 0 and stay below {MAX_WORDS}")
+        raise ValueError(f"the positions of a link must be from 0 to {MAX_WORDS - 1}, got {wrong.tolist()}")
     return sort_pairs(table.astype(np.int64))
 
 
@@ -82,9 +81,9 @@ LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
 
 
 def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[list[list[str]], list[list[str]]]:
-    """Sentence pairs: lines ``source ||| target``, or two files with a sentence per line. Words stand between spaces.
+    """Read sentence pairs: lines ``source ||| target``, or two files with one sentence per line.
 
-    A sentence may be empty; nothing in it can be linked.
+    Words are separated by spaces. A sentence may be empty; its pair is never linked.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -97,24 +96,24 @@ def read_parallel(path: str | os.PathLike[str], target: Any = None) -> tuple[lis
     if target is not None:
         others = _lines(target)
         if len(lines) != len(others):
-            raise ValueError(f"{path} has {len(lines)} lines and {target} has {len(others)}; they go line by line")
+            raise ValueError(f"{path} has {len(lines)} lines, but {target} has {len(others)}; give one line per pair")
         return [line.split() for line in lines], [line.split() for line in others]
     source, targets = [], []
     for number, line in enumerate(lines, 1):
         parts = line.split("|||")
         if len(parts) != 2:
-            raise ValueError(f"{path}, line {number}: 'source ||| target' expected, got {shorten(line)}")
+            raise ValueError(f"{path}, line {number} must be 'source ||| target', got {shorten(line)}")
         source.append(parts[0].split())
         targets.append(parts[1].split())
     if not source:
-        raise ValueError(f"{path} has no lines; give one sentence pair per line: source ||| target")
+        raise ValueError(f"{path} is empty; give one sentence pair per line: source ||| target")
     return source, targets
 
 
 def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
-    """Links, one line per sentence pair: ``i-j`` is a sure link, ``ipj`` a possible one. An empty line has none.
+    """Read one line of links per sentence pair: ``i-j`` is a sure link, ``ipj`` a possible one.
 
-    ``first`` is the number of the first word: 1 as in the files of shared tasks, 0 in Pharaoh's and GIZA's.
+    ``first`` is the number of the first word: 1 as in the files of shared tasks, 0 as in those of Pharaoh and GIZA.
     """
     found = []
     for number, line in enumerate(_lines(path), 1):
@@ -125,8 +124,8 @@ def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
             pair = (int(match[1]) - first, int(match[3]) - first) if match else None
             if match is None or pair is None or min(pair) < 0 or max(pair) >= MAX_WORDS:
                 raise ValueError(
-                    f"{path}, line {number}: a link is written i-j (sure) or ipj (possible), words counted from "
-                    f"{first}; got {shorten(entry)}"
+                    f"{path}, line {number}: {shorten(entry)} is not a link; write i-j (sure) or ipj (possible), words "
+                    f"counted from {first}"
                 )
             (sure if match[2] == "-" else possible).append(pair)
         found.append(Links(sure, possible))
@@ -134,13 +133,13 @@ def read_links(path: str | os.PathLike[str], first: int = 1) -> list[Links]:
 
 
 def format_links(links: Iterable[Any], first: int = 1) -> str:
-    """Links as text, one line of ``i-j`` per sentence pair, the words counted from ``first``.
+    """Format links as text: one line of ``i-j`` per sentence pair, words counted from ``first``.
 
     >>> format_links([[(0, 0), (2, 1)], []])
     '1-1 3-2\\n\\n'
     """
     if isinstance(links, str | bytes | dict) or not is_list(links):
-        raise ValueError(f"links are a list with the pairs of every sentence pair, got {shorten(links)}")
+        raise ValueError(f"links must be a list with one entry per sentence pair, got {shorten(links)}")
     first = whole_number("first", first, 0, 1)
     lines = [" ".join(f"{i + first}-{j + first}" for i, j in read_pairs(pairs).tolist()) for pairs in links]
     return "".join(line + "\n" for line in lines)
@@ -154,13 +153,13 @@ def write_links(path: str | os.PathLike[str], links: Iterable[Any], first: int =
 def check_links(links: Sequence[Links], source: Sequence[Sequence[str]], target: Sequence[Sequence[str]]) -> None:
     """Refuse links to words that their sentences do not have, and name the line."""
     if len(links) != len(source):
-        raise ValueError(f"{len(links)} lines of links for {len(source)} sentence pairs; give one line each")
+        raise ValueError(f"there are {len(links)} lines of links for {len(source)} sentence pairs; give one per pair")
     for number, (own, s, t) in enumerate(zip(links, source, target, strict=True), 1):
         outside = own.possible[(own.possible >= np.array([len(s), len(t)])).any(axis=1)]
         if outside.size:
             i, j = (outside[0] + 1).tolist()
             raise ValueError(
-                f"line {number} links word {i} with word {j}, counted from 1, and the sentences have {len(s)} and "
+                f"line {number} links word {i} to word {j}, counted from 1, but its sentences have {len(s)} and "
                 f"{len(t)} words"
             )
 
@@ -169,7 +168,7 @@ def _lines(path: Any) -> list[str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
+        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
     return text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
@@ -177,7 +176,7 @@ SYMMETRISATIONS = ("intersection", "union", "grow-diag", "grow-diag-final", "gro
 
 
 class AlignmentScores(NamedTuple):
-    """Measures of links against sure and possible ones (Och & Ney 2003); the error rate is better when it is low."""
+    """Alignment error rate (lower is better), precision and recall (Och & Ney 2003)."""
 
     error_rate: float
     precision: float
@@ -185,20 +184,19 @@ class AlignmentScores(NamedTuple):
 
 
 def alignment_scores(found: Sequence[Any], gold: Sequence[Any]) -> AlignmentScores:
-    """Compare links with gold links, over all sentence pairs together.
+    """Compare links with gold links: alignment error rate, precision and recall over all sentence pairs.
 
     With found links A, sure ones S and possible ones P: precision ``|A∩P| / |A|``, recall ``|A∩S| / |S|``, error rate
-    ``1 − (|A∩S| + |A∩P|) / (|A| + |S|)``. Where there is nothing to count, precision and recall are 1, the
-    error 0.
+    ``1 − (|A∩S| + |A∩P|) / (|A| + |S|)``. If a denominator is 0, precision and recall are 1 and the error rate is 0.
 
     >>> alignment_scores([[(0, 0), (1, 2)]], [Links([(0, 0), (1, 1)], possible=[(1, 2)])])
     AlignmentScores(error_rate=0.25, precision=1.0, recall=0.5)
     """
     for name, given in (("found", found), ("gold", gold)):
         if not isinstance(given, list | tuple | np.ndarray | Ragged) or getattr(given, "ndim", 1) == 0:
-            raise TypeError(f"{name} holds the links of each sentence pair, a list; got {shorten(given)}")
+            raise TypeError(f"{name} must be a list with the links of each sentence pair, got {shorten(given)}")
     if len(found) != len(gold):
-        raise ValueError(f"links of {len(found)} sentence pairs, gold links of {len(gold)}; give as many of each")
+        raise ValueError(f"found has {len(found)} sentence pairs, but gold has {len(gold)}; give as many of each")
     n_found = n_sure = found_sure = found_possible = 0
     for own, truth in zip(found, gold, strict=True):
         links = truth if isinstance(truth, Links) else Links(truth)
@@ -217,11 +215,11 @@ def alignment_scores(found: Sequence[Any], gold: Sequence[Any]) -> AlignmentScor
 
 
 def symmetrise(forward: Any, backward: Any, method: str = "grow-diag-final-and") -> Array:
-    """Join the links of one sentence pair that two models of opposite directions found.
+    """Join the links of one sentence pair that two models of opposite directions found (Koehn, Och & Marcu 2003).
 
-    "grow-diag" begins with what both found and adds neighbours that one of them found, while a word of them has no link
-    yet; "-final" adds the other links of words without any, "-final-and" only where both words have none (Koehn, Och &
-    Marcu 2003).
+    "grow-diag" starts from the links that both found. It adds neighbouring links that one of them found, as long as
+    either word is not yet linked. "-final" then adds other links with an unlinked word, "-final-and" only those with
+    two.
 
     >>> symmetrise([(0, 0), (1, 1)], [(0, 0), (2, 1)], "intersection").tolist()
     [[0, 0]]

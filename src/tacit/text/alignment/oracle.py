@@ -1,7 +1,7 @@
-"""Inference in alignments: maximum-weight matchings, many sentence pairs per call.
+"""Inference for word alignment: maximum-weight bipartite matchings, many sentence pairs per call.
 
-A code has 1 + I integers per sentence pair of I source words: first the label (0 not parallel, 1 parallel), then the
-partner of every source word, 0 for none and j + 1 for target word j. −1 stands for the target, as everywhere.
+A code has 1 + I integers per sentence pair of I source words. The first is the label: 0 not parallel, 1 parallel. The
+others are the partners of the source words: 0 for none, j + 1 for target word j.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from tacit.data.arrays import Array, Rows, checksum, places_of, states_of
-from tacit.data.labels import is_missing
-from tacit.data.parameters import is_list, is_not_negative, is_whole, number, shorten
+from tacit.data.parameters import is_not_negative, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import KnownPart
 from tacit.oracle.cells import label_positions, one_coef_each
 from tacit.oracle.parts import Nouns, PartsOracle
 from tacit.text.alignment.links import read_pairs
-from tacit.text.alignment.tables import KnownLinks, PairTables, read_known
+from tacit.text.alignment.tables import KnownLinks, PairTables, is_unknown, read_known
 
 CLASSES = np.array([-1, 1])
 """Not parallel, and parallel."""
@@ -33,9 +32,9 @@ class AlignmentOracle(PartsOracle):
     ----------
     tables : features of the word pairs
     schema : dimensions
-    wrong_link : what a link costs that is not possible; a missed sure link costs 1
+    wrong_link : loss of a link that is not possible; a missed sure link costs 1
     labels : (n,) 0 for not parallel, 1 for parallel; None when predicting
-    known : the links that are known
+    known : the gold links
     """
 
     nouns = Nouns("Alignment", "sentence pairs", "position")
@@ -62,15 +61,15 @@ class AlignmentOracle(PartsOracle):
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         best = self._match(self._scores(w, rows), rows)
-        return self._against(best.value + w[-1], np.zeros(best.value.size), best.code, rows)
+        return self._better_label(best.value + w[-1], np.zeros(best.value.size), best.code, rows)
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        chosen = self._chosen(rows)
+        chosen = self._samples(rows)
         is_parallel = self._known(rows) == 1
         is_known = self._links.is_known[chosen]
         cells = self._cells(rows)
         scores = self._scores(w, rows)
-        # links that are known to be sure come first, whatever their score: as many of them as a matching can have
+        # sure links come first, whatever their score: as many of them as a matching can have
         sizes = self.tables.shapes[chosen]
         owner = np.repeat(np.arange(chosen.size), sizes.prod(axis=1))
         heights = np.zeros(chosen.size)
@@ -93,12 +92,12 @@ class AlignmentOracle(PartsOracle):
         cells = self._cells(rows)
         losses = self._link_losses(rows, cells)
         best = self._match(self._scores(w, rows) + losses.cells, rows)
-        return self._against(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
+        return self._better_label(best.value + w[-1] + losses.parallel, losses.other, best.code, rows)
 
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
         """(rows, 2): 0, and the score of the best matching."""
         if np.isfinite(power):
-            raise ValueError("matchings cannot be summed over; use a rule that takes the best one")
+            raise ValueError(f"matchings cannot be summed over, so power must be inf, got {power}")
         best = self._match(self._scores(w, rows), rows)
         return np.column_stack([np.zeros(best.value.size), best.value + w[-1]])
 
@@ -106,22 +105,22 @@ class AlignmentOracle(PartsOracle):
         best = self._match(self._scores(w, rows), rows)
         is_parallel = label_positions(labels, best.value.size, 2) == 1
         value = np.where(is_parallel, best.value + w[-1], -np.inf)
-        return self._against(value, np.where(is_parallel, -np.inf, 0.0), best.code, rows)
+        return self._better_label(value, np.where(is_parallel, -np.inf, 0.0), best.code, rows)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The true labels, with random links where none are known: of every matching as many as there can be."""
+        """The true labels with random links, as many as a matching can have; known links stay."""
         return self._impute_by(rng.random((self.tables.slots.size, 1)))
 
     def _impute_by(self, scores: Array) -> Array:
-        """The true labels with the best links by the score of every word pair, as a table of one column."""
+        """The true labels with the best links by these scores of the word pairs, a table of one column."""
         view = self._changed(tables=self.tables._replace(values=scores), n_params=2, _precision=scores.dtype)
         return view.impute(np.array([1.0, 0.0])).code
 
     def proposals(self, most: int) -> list[Array]:
         """One start, from features that are higher in parallel sentences: see `tacit.oracle.capabilities`.
 
-        For every feature the mean over source words of the best partner's value is compared between the two labels;
-        the differences, in units of their spread, are weights to impute with.
+        Per feature, the mean over source words of the largest value is compared between the two labels. The
+        differences, in standard deviations, are the weights of the imputation.
         """
         truth = self._known(None)
         if most < 1 or truth.all() or not truth.any():
@@ -137,9 +136,9 @@ class AlignmentOracle(PartsOracle):
         each = owner[order][firsts]
         sums: Array = np.stack([np.bincount(each, column, minlength=self.n_samples) for column in best.T], axis=1)
         means = sums / np.bincount(each, minlength=self.n_samples)[:, None]
-        spread = means.std(axis=0)
+        deviation = means.std(axis=0)
         lift = means[truth == 1].mean(axis=0) - means[truth == 0].mean(axis=0)
-        weights = np.where(spread > 1e-12, lift / np.maximum(spread, 1e-12), 0.0)
+        weights = np.where(deviation > 1e-12, lift / np.maximum(deviation, 1e-12), 0.0)
         scale = values.std(axis=0)
         weights = np.where(scale > 1e-12, weights / np.maximum(scale, 1e-12), 0.0)
         return [self._impute_by(((values - values.mean(axis=0)) @ weights)[:, None])]
@@ -150,20 +149,20 @@ class AlignmentOracle(PartsOracle):
         links = self._read_links(code, rows)
         table = self.tables.values[links.rows].astype(self._precision, copy=False)
         scores = (table @ self._link_weights(w)).astype(np.float64)
-        total = np.bincount(links.owner, scores, minlength=links.labels.size) * self.scale[self._chosen(rows)]
+        total = np.bincount(links.owner, scores, minlength=links.labels.size) * self.scale[self._samples(rows)]
         return np.asarray(total + w[-1] * links.labels)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         links = self._read_links(code, rows)
         losses = self._link_losses(rows, None)
-        cells = self._cell_losses(links.cells, self._chosen(rows)[links.owner])
+        cells = self._cell_losses(links.cells, self._samples(rows)[links.owner])
         parallel = losses.parallel + np.bincount(links.owner, cells, minlength=links.labels.size)
         return np.maximum(np.where(links.labels == 1, parallel, losses.other), 0.0)
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         links = self._read_links(code, rows)
         coef = one_coef_each(coef, links.labels.size)
-        each = (coef * self.scale[self._chosen(rows)])[links.owner]
+        each = (coef * self.scale[self._samples(rows)])[links.owner]
         out = np.empty(self.n_params)
         out[:-1] = each @ self.tables.values[links.rows].astype(np.float64, copy=False)
         out[-1] = float((coef * links.labels).sum())
@@ -175,19 +174,15 @@ class AlignmentOracle(PartsOracle):
         return self._changed(_links=read_known(hidden, self.tables))
 
     def with_loss(self, losses: Any) -> Self:
-        """The same sentence pairs under another cost of a link that is not possible."""
-        cost = number("losses", losses, "a number from 0, what a wrong link costs", is_not_negative)
-        return self._changed(wrong_link=cost)
+        """The same sentence pairs with another `wrong_link`."""
+        return self._changed(wrong_link=number("losses", losses, "the loss of a wrong link, from 0", is_not_negative))
 
     def hidden_unknown(self) -> Array:
         is_open = ~self._links.is_known | self._links.is_open
         return np.flatnonzero((self._known(None) == 1) & is_open)
 
     def known_part(self) -> KnownPart | None:
-        """See `tacit.oracle.capabilities.KnowsPart`: the sentence pairs with links, and those that are not parallel.
-
-        Where a matching inside the links is still hidden, one of them is taken.
-        """
+        """See `tacit.oracle.capabilities.KnowsPart`: the sentence pairs with links, and those that are not parallel."""
         truth = self._known(None)
         chosen = np.flatnonzero(self._links.is_known | (truth == 0))
         if not self._links.is_known.any() or chosen.size == self.n_samples:
@@ -195,7 +190,7 @@ class AlignmentOracle(PartsOracle):
         return KnownPart(self.part(chosen), chosen)
 
     def part(self, chosen: Array) -> Self:
-        """The same oracle with some of its sentence pairs."""
+        """An oracle of some of the sentence pairs."""
         tables, known = self.tables, self._links
         rows, offsets = states_of(tables.offsets, chosen)
         cells, bases = states_of(tables.bases, chosen)
@@ -208,11 +203,7 @@ class AlignmentOracle(PartsOracle):
             _rows=_table_rows(own),
             _labels=self._known(None)[chosen],
             _links=KnownLinks(
-                known.is_known[chosen],
-                known.is_sure[cells],
-                known.is_possible[cells],
-                known.most[chosen],
-                known.is_open[chosen],
+                *(array[cells if array is known.is_sure or array is known.is_possible else chosen] for array in known)
             ),
         )
 
@@ -221,34 +212,34 @@ class AlignmentOracle(PartsOracle):
 
     @property
     def operations(self) -> float:
-        """Multiplications of one pass, roughly: scores, and the search for matchings."""
+        """Multiplications of one pass, roughly: for scores and for matchings."""
         return float(self.tables.bases[-1]) * float(self.tables.values.shape[1] + 50)
 
     # codes
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
-        chosen, starts = self._chosen(rows), self._starts(rows)
+        chosen, starts = self._samples(rows), self._starts(rows)
         labels = list(labels)
         entries = [None] * chosen.size if hidden is None else list(hidden)
         if len(labels) != chosen.size or len(entries) != chosen.size:
-            raise ValueError(f"{len(labels)} labels and {len(entries)} sets of links for {chosen.size} sentence pairs")
+            sizes = f"{len(labels)} labels and {len(entries)} entries of hidden"
+            raise ValueError(f"{sizes} for {chosen.size} sentence pairs; give one of each per pair")
         code = np.zeros(starts[-1], dtype=self._code_type)
-        for place, (i, label, entry) in enumerate(zip(chosen.tolist(), labels, entries, strict=True)):
+        for k, (i, label, entry) in enumerate(zip(chosen.tolist(), labels, entries, strict=True)):
             if label not in (-1, 1):
-                raise ValueError(f"label {place} is {shorten(label)}; it is 1 for parallel sentences and -1 for others")
-            is_open = entry is None or (not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)))
+                raise ValueError(f"label {k} must be 1 (parallel) or -1 (not parallel), got {shorten(label)}")
             if label == -1:
                 continue
-            if is_open:
-                raise ValueError(f"the links of sentence pair {place} are missing; only complete outputs have a code")
+            if is_unknown(entry):
+                raise ValueError(f"the links of sentence pair {k} are missing; only complete outputs have a code")
             pairs = read_pairs(entry)
             if (pairs >= self.tables.shapes[i]).any() or any(np.unique(column).size < len(pairs) for column in pairs.T):
                 raise ValueError(
-                    f"the links {shorten(pairs.tolist())} are no matching of the {self.tables.shapes[i].tolist()} "
-                    f"words of sentence pair {place}; a word has at most one partner"
+                    f"the links {shorten(pairs.tolist())} are not a matching of the {self.tables.shapes[i].tolist()} "
+                    f"words of sentence pair {k}; a word has at most one partner"
                 )
-            code[starts[place]] = 1
-            code[starts[place] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
+            code[starts[k]] = 1
+            code[starts[k] + 1 + pairs[:, 0]] = pairs[:, 1] + 1
         self._read_links(code, rows)
         return code
 
@@ -263,39 +254,39 @@ class AlignmentOracle(PartsOracle):
         return True
 
     def _read_links(self, code: Array, rows: Rows) -> _LinkList:
-        """The links of a code, checked: the table is read where they say."""
-        chosen, starts, code = self._chosen(rows), self._starts(rows), self._read(code, rows)
+        """The links of a code, checked, as they index the table."""
+        chosen, starts, code = self._samples(rows), self._starts(rows), self._read(code, rows)
         labels = code[starts[:-1]]
         is_link = code > 0
         is_link[starts[:-1]] = False
-        places = np.flatnonzero(is_link)
-        owner = np.searchsorted(starts, places, side="right") - 1
-        source, target = places - starts[owner] - 1, code[places] - 1
+        linked = np.flatnonzero(is_link)
+        owner = np.searchsorted(starts, linked, side="right") - 1
+        source, target = linked - starts[owner] - 1, code[linked] - 1
         width = self.tables.shapes[chosen, 1][owner]
         if labels.max(initial=0) > 1 or (target >= width).any() or not labels[owner].all():
-            raise ValueError("a code that these sentence pairs do not have: a label above 1, or a link to no word")
+            raise ValueError("a code must have labels 0 or 1, and links to words of its sentence pair")
         cells = self.tables.bases[chosen][owner] + source * width + target
         marks = owner * (int(width.max(initial=0)) + 1) + target
         if np.unique(marks).size < marks.size:
-            raise ValueError("a code in which two source words have the same partner")
+            raise ValueError("a code must not link two source words to the same target word")
         found = self._rows[cells]
         if (found < 0).any():
-            raise ValueError("a code that links words which are no row of their sentence pair's table")
+            raise ValueError("a code must only link word pairs that have a row in X")
         return _LinkList(labels, owner, source, target, cells, found)
 
     # parts
 
     def _link_weights(self, w: Array) -> Array:
-        """The weights of the features of a link: all but the last."""
+        """The weights of the features of a link: all but the intercept."""
         if w.shape != (self.n_params,):
-            raise ValueError(f"w has shape {w.shape}, and {self.n_params} weights are needed")
+            raise ValueError(f"w must have shape ({self.n_params},), got {w.shape}")
         return w[:-1].astype(self._precision, copy=False)
 
     def _scores(self, w: Array, rows: Rows) -> Array:
-        """The scores of the cells of these rows, one after the other; word pairs without a row have 0."""
+        """The scores of the word pairs of these rows; 0 for word pairs that are not in the table."""
         weights = self._link_weights(w)
         tables = self.tables
-        own, chosen = places_of(tables.offsets, rows), self._chosen(rows)
+        own, chosen = places_of(tables.offsets, rows), self._samples(rows)
         scores = tables.values[own].astype(self._precision, copy=False) @ weights
         lengths = np.diff(tables.offsets)[chosen]
         bases = np.concatenate([[0], np.cumsum(tables.shapes[chosen].prod(axis=1))])
@@ -305,33 +296,33 @@ class AlignmentOracle(PartsOracle):
         return dense
 
     def _match(self, dense: Array, rows: Rows) -> Assignment:
-        """The best matching of every matrix, among cells above 0."""
-        chosen, starts = self._chosen(rows), self._starts(rows)
+        """The best matching of every sentence pair, with scores above 0 only."""
+        chosen, starts = self._samples(rows), self._starts(rows)
         shapes = self.tables.shapes[chosen]
         code, value = np.zeros(starts[-1], dtype=np.int64), np.zeros(chosen.size)
         gains = np.maximum(dense, 0.0)
         if not np.isfinite(gains.sum()):
-            raise FloatingPointError("numbers overflow in the scores of links; scale the features, or lower C")
+            raise FloatingPointError("the scores of links overflow; scale the features, or lower C")
         begin = 0
-        for place, (n_source, n_target) in enumerate(shapes.tolist()):
+        for k, (n_source, n_target) in enumerate(shapes.tolist()):
             matrix = gains[begin : begin + n_source * n_target].reshape(n_source, n_target)
             begin += n_source * n_target
             source, target = linear_sum_assignment(matrix, maximize=True)
             won = matrix[source, target]
             kept = won > 0
-            code[starts[place] + 1 + source[kept]] = target[kept] + 1
-            value[place] = won.sum()
+            code[starts[k] + 1 + source[kept]] = target[kept] + 1
+            value[k] = won.sum()
         code[starts[:-1]] = 1
         return Assignment(code, value)
 
-    def _against(self, parallel: Array, other: Array, code: Array, rows: Rows) -> Assignment:
-        """The better label: ``code`` where that is "parallel"; ties go to the first label."""
+    def _better_label(self, parallel: Array, other: Array, code: Array, rows: Rows) -> Assignment:
+        """The better label, with the links of ``code`` if that is "parallel"; ties go to "not parallel"."""
         is_parallel = parallel > other
         code[np.repeat(~is_parallel, np.diff(self._starts(rows)))] = 0
         return Assignment(code.astype(self._code_type), np.where(is_parallel, parallel, other))
 
     def _link_losses(self, rows: Rows, cells: Any) -> _Losses:
-        truth, chosen = self._known(rows), self._chosen(rows)
+        truth, chosen = self._known(rows), self._samples(rows)
         known = self._links
         missed = known.most[chosen] * self.scale[chosen]
         is_known = known.is_known[chosen]
@@ -344,15 +335,15 @@ class AlignmentOracle(PartsOracle):
         return _Losses(other, parallel, each)
 
     def _cell_losses(self, cells: Any, owner: Array) -> Array:
-        """What a link changes: a sure one is not missed, one that is not possible is wrong."""
+        """What each link adds to the loss: −1 if it is sure, `wrong_link` if it is not possible."""
         known = self._links
         change = np.where(known.is_sure[cells], -1.0, np.where(known.is_possible[cells], 0.0, self.wrong_link))
-        # a word pair without a row cannot be linked
+        # word pairs without a row are never linked
         return np.asarray(np.where(known.is_known[owner] & (self._rows[cells] >= 0), change, 0.0) * self.scale[owner])
 
     def _fits(self, code: Array, rows: Rows) -> Array:
-        """Which rows of a code have the true label, and links that agree with what is known."""
-        chosen, starts = self._chosen(rows), self._starts(rows)
+        """Which rows of a code have the true label and the known links."""
+        chosen, starts = self._samples(rows), self._starts(rows)
         links = self._read_links(np.maximum(code, 0), rows)
         whole = np.minimum.reduceat(code, starts[:-1]) >= 0
         fits = whole & (links.labels == self._known(rows))
@@ -361,7 +352,7 @@ class AlignmentOracle(PartsOracle):
         is_known = self._links.is_known[chosen] & (links.labels == 1)
         return np.asarray(fits & (~is_known | ((sure == every) & (sure == self._links.most[chosen]))))
 
-    def _chosen(self, rows: Rows) -> Array:
+    def _samples(self, rows: Rows) -> Array:
         return np.arange(self.n_samples) if rows is None else np.arange(self.n_samples)[rows]
 
     def _cells(self, rows: Rows) -> Any:
@@ -369,19 +360,19 @@ class AlignmentOracle(PartsOracle):
 
 
 def code_offsets(shapes: Array) -> Array:
-    """Where the sentence pairs begin in a code: one entry for the label and one per source word."""
+    """Where the sentence pairs begin in a code."""
     return np.concatenate([[0], np.cumsum(1 + shapes[:, 0])])
 
 
 def _table_rows(tables: PairTables) -> Array:
-    """The row of every word pair in the table of features, −1 for none."""
+    """The row of every word pair in the table of features, −1 if it has none."""
     rows = np.full(tables.bases[-1], -1)
     rows[tables.slots] = np.arange(tables.slots.size)
     return rows
 
 
 class _Losses(NamedTuple):
-    """ℓ of "not parallel", of "parallel" without any link, and what each cell adds to the latter."""
+    """The loss of "not parallel", of "parallel" without links, and what each link adds to the latter."""
 
     other: Array
     parallel: Array
@@ -389,7 +380,7 @@ class _Losses(NamedTuple):
 
 
 class _LinkList(NamedTuple):
-    """The links of a code, and the label of every row."""
+    """The label of every row, and the links with their rows of the table."""
 
     labels: Array
     owner: Array

@@ -1,4 +1,4 @@
-"""Word alignment: two sentences are parallel if their words can be matched well; the matching is hidden."""
+"""Word alignment: the label says whether two sentences are parallel; the matching of their words is hidden."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from tacit.oracle import Example, Problem, Schema
 from tacit.problems.classes.blocks import check_blocks
 from tacit.text.alignment.links import Links
 from tacit.text.alignment.oracle import CLASSES, AlignmentOracle
-from tacit.text.alignment.tables import as_entries, pack_tables, read_known, read_tables
+from tacit.text.alignment.tables import pack_tables, read_known, read_tables
 
 
 @estimator
 class Alignment(Problem):
-    """Which words of two sentences belong together; ``s(1, h) = Σ_{(i,j) ∈ h} w·f_ij / √(I·J) + b``, ``s(−1) = 0``.
+    """Word alignment: ``s(1, h) = Σ_{(i,j) ∈ h} w·f_ij / √(I·J) + b``, ``s(−1) = 0``.
 
-    The label says whether the sentences are translations of each other (1) or not (−1). The hidden value is a matching
-    of the I words of the one and the J words of the other: every word has at most one partner. A model that learns to
-    tell the two kinds of sentence pairs apart has to find out which words belong together.
+    The label says whether two sentences are translations of each other (1) or not (−1). The hidden value is a matching
+    of the I words of the one and the J words of the other: every word has at most one partner. To learn the labels, a
+    model has to learn which words translate each other.
 
-    ``X`` holds a table per sentence pair, with one row for each pair of words that may be linked: source position,
-    target position, and features (`tacit.text.WordPairs` makes them); or an array (I, J, d). ``y`` holds 1 and −1. What
-    is known of the links goes into ``hidden``, or into y in place of the 1: a `tacit.Links`, or a list of pairs; None
-    where nothing is known. Sentence pairs with and without links may be mixed.
+    ``X`` has one table per sentence pair, with one row per word pair that may be linked: source position, target
+    position, and features (`tacit.text.WordPairs` makes them); or an array (I, J, d). ``y`` has 1 and −1. Known links
+    go into ``hidden``, or into y instead of the 1: a `tacit.Links`, or a list of pairs; None where they are unknown.
+    Sentence pairs with and without links may be mixed.
 
-    Where links are known, the target is the best matching inside the sure ones, with as many of them as a matching can
-    have, and the loss is that of the links: 1 for a sure link that is missed, `wrong_link` for one that is not even
-    possible, divided by √(I·J) as the score is. "Not parallel" costs as much as no link at all. Elsewhere the loss is
-    0/1. The search for the best matching of a sentence pair is exact (`scipy.optimize.linear_sum_assignment`);
-    O(I·J·(d + min(I, J))) per sentence pair and pass. Taskar, Lacoste-Julien & Klein (2005) have the case that all
-    links are known.
+    Where links are known, the target is the best matching with as many sure links as possible. Its loss is 1 per missed
+    sure link and `wrong_link` per link that is not possible, divided by √(I·J) as the score is. "Not parallel" costs as
+    much as no link at all. Where links are unknown, the loss is 0/1. Inference is exact
+    (`scipy.optimize.linear_sum_assignment`), in O(I·J·(d + min(I, J))) per sentence pair and pass. Taskar,
+    Lacoste-Julien & Klein (2005) have the case that all links are known.
 
     Parameters
     ----------
-    wrong_link : what a link costs that is not possible, where a missed sure link costs 1
+    wrong_link : loss of a link that is not possible; a missed sure link costs 1
 
     >>> from tacit import LatentSVM
     >>> likely = np.array([[[0.9], [0.1]], [[0.2], [0.7]]])  # two words each, and one feature: 1 for translations
@@ -62,7 +61,7 @@ class Alignment(Problem):
         super().check_schema(schema)
         check_blocks(schema, {"weights": (schema.n_features,), "intercept": (1,)}, {})
         if not np.array_equal(schema.classes, CLASSES):
-            raise ValueError(f"the classes of an Alignment are -1 and 1, got {shorten(schema.classes)}")
+            raise ValueError(f"the classes of an Alignment must be -1 and 1, got {shorten(schema.classes)}")
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
@@ -70,7 +69,7 @@ class Alignment(Problem):
         d = pack_tables(pairs).values.shape[1]
         labels, _ = _split(y, len(pairs))
         if not labels.any():
-            raise ValueError("every sentence pair is labelled -1, not parallel: there is nothing to align")
+            raise ValueError("every label in y is -1 (not parallel); give some parallel sentence pairs (1)")
         return Schema(CLASSES, d, {"weights": (d,), "intercept": (1,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> AlignmentOracle:
@@ -80,8 +79,8 @@ class Alignment(Problem):
         n, d = len(tables.shapes), tables.values.shape[1]
         if d != schema.n_features:
             raise ValueError(f"X has {d} features, but Alignment is expecting {schema.n_features} features as input")
-        labels, links = None, None
-        entries = as_entries(hidden)
+        labels = None
+        entries = list(hidden) if isinstance(hidden, Ragged) or is_list(hidden) else hidden
         if y is not None:
             labels, links = _split(y, n)
             entries = _join(entries, links)
@@ -90,7 +89,7 @@ class Alignment(Problem):
             wrong = np.flatnonzero((labels == 0) & known.is_known)
             for i in wrong.tolist():
                 if known.most[i] > 0:
-                    raise ValueError(f"y[{i}] is -1, not parallel, but links of sentence pair {i} are given; drop them")
+                    raise ValueError(f"y[{i}] is -1 (not parallel), but hidden[{i}] has links; drop them")
             known.is_known[wrong] = False
         return AlignmentOracle(tables, schema, wrong_link=float(self.wrong_link), labels=labels, known=known)
 
@@ -131,7 +130,7 @@ class Alignment(Problem):
 
 
 def _matchings(n_source: int, n_target: int) -> list[Array]:
-    """All matchings of so many words, as sorted pairs."""
+    """All matchings of these numbers of words, as sorted pairs."""
     return [
         np.column_stack([source, target]).astype(np.int64).reshape(-1, 2)
         for size in range(min(n_source, n_target) + 1)
@@ -141,23 +140,23 @@ def _matchings(n_source: int, n_target: int) -> list[Array]:
 
 
 def _split(y: Any, n: int) -> tuple[Array, list[Any]]:
-    """Labels (0 for −1) and the links among them; an entry that is `Links` is the label 1."""
+    """Split y into labels (0 for −1) and links; an entry that is `Links` has the label 1."""
     if y is None or isinstance(y, str | bytes | dict) or not is_list(y):
-        raise ValueError(f"y holds 1 (parallel), -1 (not) or Links, one per sentence pair; got {shorten(y)}")
+        raise ValueError(f"y must be a list of 1 (parallel), -1 (not parallel) or tacit.Links, got {shorten(y)}")
     entries = list(y)
     if len(entries) != n:
-        raise ValueError(f"X has {n} sentence pairs, y has {len(entries)} labels; give one each")
+        raise ValueError(f"X has {n} sentence pairs, but y has {len(entries)} labels; give one per sentence pair")
     labels = np.zeros(n, dtype=np.int64)
     for i, entry in enumerate(entries):
         is_number = isinstance(entry, int | float | np.number) and not isinstance(entry, bool)
         if not isinstance(entry, Links) and not (is_number and entry in (-1, 1)):
-            raise ValueError(f"y[{i}] is {shorten(entry)}; give 1 (parallel), -1 (not parallel) or tacit.Links")
+            raise ValueError(f"y[{i}] must be 1 (parallel), -1 (not parallel) or tacit.Links, got {shorten(entry)}")
         labels[i] = isinstance(entry, Links) or entry == 1
     return labels, [entry if isinstance(entry, Links) else None for entry in entries]
 
 
 def _join(hidden: Any, links: list[Any]) -> Any:
-    """Known links from ``hidden`` and from y."""
+    """Join the known links of ``hidden`` and of y."""
     if not any(entry is not None for entry in links):
         return hidden
     if hidden is None:
@@ -166,5 +165,5 @@ def _join(hidden: Any, links: list[Any]) -> Any:
         return hidden
     for i, (own, other) in enumerate(zip(hidden, links, strict=True)):
         if own is not None and other is not None:
-            raise ValueError(f"the links of sentence pair {i} are both in y and in hidden; give them once")
+            raise ValueError(f"y[{i}] and hidden[{i}] both have links; drop one of them")
     return [other if own is None else own for own, other in zip(hidden, links, strict=True)]

@@ -1,4 +1,4 @@
-"""Sentence pairs as tables: which rows belong to which cell of a matrix of words, and what is known of its links."""
+"""Sentence pairs as tables of word pairs, and the links that are known."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from scipy.optimize import linear_sum_assignment
 
 from tacit.data.arrays import Array, locate
 from tacit.data.labels import is_missing
-from tacit.data.parameters import is_list, shorten
+from tacit.data.parameters import is_list, is_whole, shorten
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.text.alignment.links import MAX_WORDS, Links
 
 MAX_CELLS = 1 << 28
-"""Cells of the matrices of all sentence pairs, at the most (2 GB of scores)."""
+"""The most word pairs of all sentence pairs together (2 GB of scores)."""
 
 
 class PairTables(NamedTuple):
@@ -37,20 +37,20 @@ class PairTables(NamedTuple):
 
 
 def read_tables(X: Any) -> Ragged:
-    """Sentence pairs as users have them: tables of rows (source, target, features...), or arrays (I, J, d)."""
+    """Read sentence pairs from tables of rows (source, target, features...), or from arrays (I, J, d)."""
     if not isinstance(X, Ragged) and is_list(X) and not hasattr(X, "columns"):
         X = [_as_rows(pair) for pair in X]
     return read_ragged(X, "sentence pair", "word pair")
 
 
 def _as_rows(pair: Any) -> Any:
-    """An array (I, J, d) as rows that begin with the two positions; anything else as it is."""
+    """Turn an array (I, J, d) into rows that begin with the two positions; return anything else unchanged."""
     if not isinstance(pair, np.ndarray) or pair.ndim != 3 or pair.dtype.kind not in "biuf":
         return pair
     n_source, n_target, d = pair.shape
-    places = np.stack(np.meshgrid(np.arange(n_source), np.arange(n_target), indexing="ij"), axis=-1).reshape(-1, 2)
+    positions = np.stack(np.meshgrid(np.arange(n_source), np.arange(n_target), indexing="ij"), axis=-1).reshape(-1, 2)
     kind = pair.dtype if pair.dtype.kind == "f" else np.dtype(np.float64)
-    return np.hstack([places.astype(kind), pair.reshape(-1, d).astype(kind, copy=False)])
+    return np.hstack([positions.astype(kind), pair.reshape(-1, d).astype(kind, copy=False)])
 
 
 def pack_tables(pairs: Ragged) -> PairTables:
@@ -58,46 +58,44 @@ def pack_tables(pairs: Ragged) -> PairTables:
     table, offsets = pairs.values, pairs.offsets
     if table.ndim != 2 or table.shape[1] < 3:
         raise ValueError(
-            f"word pairs are rows (source position, target position, features...), got {table.shape[1:]} numbers per "
-            "row; tacit.text.WordPairs makes them"
+            "word pairs must be rows (source position, target position, features...), as tacit.text.WordPairs makes "
+            f"them; got rows of shape {table.shape[1:]}"
         )
     if not isinstance(table, np.ndarray):
-        raise ValueError("word pairs are a dense table, and this one is sparse; call toarray() on it")
-    places = table[:, :2]
-    wrong = ~((places >= 0) & (places < MAX_WORDS) & (places == np.floor(places)))
+        raise ValueError("word pairs must be a dense table, got a sparse one; call toarray() on it")
+    positions = table[:, :2]
+    wrong = ~((positions >= 0) & (positions < MAX_WORDS) & (positions == np.floor(positions)))
     if wrong.any():
         row = int(np.flatnonzero(wrong.any(axis=1))[0])
-        i, place = locate(offsets, row)
+        i, own = locate(offsets, row)
         raise ValueError(
-            f"row {place} of sentence pair {i} begins with {places[row].tolist()}: the first two numbers of a row are "
-            f"the positions of its words, whole numbers from 0 to {MAX_WORDS - 1}"
+            f"row {own} of sentence pair {i} begins with {positions[row].tolist()}; it must begin with the positions "
+            f"of its two words, whole numbers from 0 to {MAX_WORDS - 1}"
         )
-    places = places.astype(np.int64)
-    shapes = 1 + np.maximum.reduceat(places, offsets[:-1], axis=0)
+    positions = positions.astype(np.int64)
+    shapes = 1 + np.maximum.reduceat(positions, offsets[:-1], axis=0)
     bases = np.concatenate([[0], np.cumsum(shapes.prod(axis=1))])
     if bases[-1] > MAX_CELLS:
-        raise ValueError(f"{bases[-1]} word pairs are too many for one fit, {MAX_CELLS} are possible; split the text")
+        raise ValueError(f"X has {bases[-1]} word pairs, but the limit is {MAX_CELLS}; fit on less text")
     owner = np.repeat(np.arange(len(pairs)), np.diff(offsets))
-    slots = bases[owner] + places[:, 0] * shapes[owner, 1] + places[:, 1]
+    slots = bases[owner] + positions[:, 0] * shapes[owner, 1] + positions[:, 1]
     order = np.sort(slots)
     twice = np.flatnonzero(order[1:] == order[:-1])
     if twice.size:
         row = int(np.flatnonzero(slots == order[twice[0]])[1])
-        raise ValueError(
-            f"sentence pair {owner[row]} lists the words {places[row].tolist()} twice; give each pair of words one row"
-        )
+        raise ValueError(f"sentence pair {owner[row]} has the word pair {positions[row].tolist()} twice; drop one row")
     return PairTables(np.ascontiguousarray(table[:, 2:]), offsets, shapes, bases, slots)
 
 
 class KnownLinks(NamedTuple):
-    """Gold links of those sentence pairs that have some.
+    """The gold links, by sentence pair and by cell.
 
     Parameters
     ----------
     is_known : (n,) whether the links of a sentence pair are known
-    is_sure, is_possible : (cells,) by cell; all False where nothing is known
+    is_sure, is_possible : (cells,) all False where nothing is known
     most : (n,) how many sure links a matching can have; 0 where nothing is known
-    is_open : (n,) whether several matchings have as many, so that it is hidden which one is meant
+    is_open : (n,) whether several matchings have as many, so that the matching is still hidden
     """
 
     is_known: Array
@@ -108,22 +106,24 @@ class KnownLinks(NamedTuple):
 
 
 def read_known(given: Any, tables: PairTables) -> KnownLinks:
-    """From one entry per sentence pair: `Links`, a list of pairs (all of them sure), or None or −1 for unknown."""
+    """Read one entry per sentence pair: `Links`, a list of pairs (all sure), or None or −1 for unknown."""
     n = len(tables.shapes)
     if isinstance(given, KnownLinks):
         return given
     if given is not None and (isinstance(given, str | bytes | dict) or not is_list(given)):
-        raise ValueError(f"hidden holds links, one entry per sentence pair, None where unknown; got {shorten(given)}")
+        raise ValueError(f"hidden must be a list of links, None where unknown; got {shorten(given)}")
     entries = [None] * n if given is None else list(given)
     if len(entries) != n:
-        raise ValueError(f"hidden has {len(entries)} entries for {n} sentence pairs; give one each, None if unknown")
+        raise ValueError(
+            f"hidden has {len(entries)} entries for {n} sentence pairs; give one per pair, None if unknown"
+        )
     is_known = np.zeros(n, dtype=bool)
     is_sure, is_possible = np.zeros((2, tables.bases[-1]), dtype=bool)
     most, is_open = np.zeros(n), np.zeros(n, dtype=bool)
     has_row = np.zeros(tables.bases[-1], dtype=bool)
     has_row[tables.slots] = True
     for i, entry in enumerate(entries):
-        if _is_unknown(entry):
+        if is_unknown(entry):
             continue
         try:
             links = entry if isinstance(entry, Links) else Links(entry)
@@ -140,24 +140,20 @@ def read_known(given: Any, tables: PairTables) -> KnownLinks:
     return KnownLinks(is_known, is_sure, is_possible, most, is_open)
 
 
-def _is_unknown(entry: Any) -> bool:
+def is_unknown(entry: Any) -> bool:
+    """Whether an entry stands for unknown links: None, NaN or −1."""
     if isinstance(entry, Links) or is_list(entry):
         return False
-    return is_missing(entry) or (isinstance(entry, int | np.integer) and int(entry) == -1)
+    return is_missing(entry) or (is_whole(entry) and entry == -1)
 
 
 def _cells(pairs: Array, tables: PairTables, i: int) -> Array:
-    """The cells of links of one sentence pair; an error where a word does not exist."""
+    """The cells of the links of one sentence pair; raise if a word does not exist."""
     outside = pairs[(pairs >= tables.shapes[i]).any(axis=1)]
     if outside.size:
         n_source, n_target = tables.shapes[i].tolist()
         raise ValueError(
-            f"hidden[{i}] links the words {outside[0].tolist()}, and its sentences have {n_source} and "
-            f"{n_target} words, counted from 0"
+            f"hidden[{i}] links the words {outside[0].tolist()}, counted from 0, but its sentences have {n_source} and "
+            f"{n_target} words"
         )
     return np.asarray(tables.bases[i] + pairs[:, 0] * tables.shapes[i, 1] + pairs[:, 1])
-
-
-def as_entries(hidden: Any) -> Any:
-    """Entries that can be replaced one by one."""
-    return list(hidden) if isinstance(hidden, Ragged) or is_list(hidden) else hidden

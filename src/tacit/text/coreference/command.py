@@ -1,4 +1,4 @@
-"""``tacit coref``: learn who is who from texts with clusters, and find the clusters of others."""
+"""``tacit coref``: coreference resolution, learned from texts with clusters."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class ManyValues(click.Command):
     """A command whose option ``--predict`` takes all values that follow it, as shells expand ``new/*.conll``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        spread: list[str] = []
+        expanded: list[str] = []
         is_open = False
-        for place, argument in enumerate(args):
+        for position, argument in enumerate(args):
             if argument == "--":
-                spread += args[place:]
+                expanded += args[position:]
                 break
             if argument.startswith("-"):
                 is_open = argument == "--predict"
-                spread += [] if is_open else [argument]
+                expanded += [] if is_open else [argument]
             else:
-                spread += ["--predict", argument] if is_open else [argument]
-            is_last = place == len(args) - 1
-            if is_open and argument == "--predict" and (is_last or args[place + 1].startswith("-")):
+                expanded += ["--predict", argument] if is_open else [argument]
+            is_last = position == len(args) - 1
+            if is_open and argument == "--predict" and (is_last or args[position + 1].startswith("-")):
                 raise click.BadOptionUsage("predict", "Option '--predict' requires an argument: files to resolve.", ctx)
-        return super().parse_args(ctx, spread)
+        return super().parse_args(ctx, expanded)
 
 
 @click.command(cls=ManyValues, epilog=EXAMPLES)
@@ -78,7 +78,7 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
     resolver.check_parameters()
     with run.writing(*train, *predict) as folder:
         texts = read_conll(train)
-        # what a file to predict says of clusters is never used
+        # clusters in files to predict are never used
         asked = {path.name: [text.with_clusters(None) for text in read_conll(path)] for path in predict}
         run.note(f"{len(texts)} documents to learn from")
         resolver.fit(texts)
@@ -90,15 +90,15 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
             write_conll(folder.path(name), found[name])
         resolver.save(folder.path(MODEL))
         resolved = [text for parts in found.values() for text in parts]
-        told = {
+        facts = {
             "training documents": len(texts),
             "training mentions": sum(map(len, texts)),
             "documents resolved": len(resolved),
             "mentions resolved": sum(map(len, resolved)),
             "learner": learner,
         }
-        folder.write_text(REPORT, render(coreference_page(resolver, resolved, told)))
-        run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in told.items()})
+        folder.write_text(REPORT, render(coreference_page(resolver, resolved, facts)))
+        run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in facts.items()})
     if resolver.held_out_:
         scores = resolver.held_out_
         run.say(f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %")
@@ -106,13 +106,13 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
 
 
 def _check_names(predict: tuple[Path, ...]) -> None:
-    """Refuse files whose answers would have one name, or that of another file of the folder."""
+    """Refuse files whose outputs would have the same name, or that of another file of the folder."""
     seen: dict[str, Path] = {}
     for path in predict:
         if path.name in seen:
-            raise ValueError(f"{seen[path.name]} and {path} have one name, and so would their answers; rename one")
+            raise ValueError(f"{seen[path.name]} and {path} would have one output file {path.name}; rename one")
         if path.name in (MODEL, REPORT, RECORD):
-            raise ValueError(f"{path}: the output folder has a file {path.name} of its own; rename the input")
+            raise ValueError(f"{path} has the name of another output file, {path.name}; rename the input")
         seen[path.name] = path
 
 
@@ -131,38 +131,38 @@ NO_SPACE_BEHIND = frozenset("([{‘“")
 MEASURES = {
     "conll": "CoNLL score: the mean of the next three",
     "muc": "MUC: share of right links (F1)",
-    "b3": "B³: share of right companions per mention (F1)",
+    "b3": "B³: overlap of the clusters of each mention (F1)",
     "ceafe": "CEAF-e: clusters matched one to one (F1)",
     "lea": "LEA: links weighted by the size of their cluster (F1)",
-    "pairwise": "share of wrong pairs of mentions",
+    "pairwise": "share of pairs that are wrongly joined or wrongly apart",
 }
 
 
-def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document], told: dict[str, Any]) -> Page:
-    """The page of a run; the documents hold the predicted clusters."""
-    sections = [Section("How it was learned", _learned(resolver, told))]
+def coreference_page(resolver: CoreferenceResolver, documents: Sequence[Document], facts: dict[str, Any]) -> Page:
+    """The page of a run; ``documents`` have the predicted clusters."""
+    sections = [Section("Training", _training_blocks(resolver, facts))]
     shown = documents[:MAX_SHOWN]
-    sections += [Section(document.name or "document", list(_shown(resolver, document))) for document in shown]
+    sections += [Section(document.name or "document", list(_document_blocks(resolver, document))) for document in shown]
     if len(documents) > MAX_SHOWN:
         more = f"{len(documents) - MAX_SHOWN} more documents are not shown here; their clusters are in the files."
         sections.append(Section("More documents", [Notice(more)]))
-    return Page("Who is who", f"{len(documents)} documents resolved", sections=sections)
+    return Page("Coreference", f"{len(documents)} documents resolved", sections=sections)
 
 
-def _learned(resolver: CoreferenceResolver, told: dict[str, Any]) -> list[Any]:
-    blocks: list[Any] = [Facts(list(told.items()))]
+def _training_blocks(resolver: CoreferenceResolver, facts: dict[str, Any]) -> list[Any]:
+    blocks: list[Any] = [Facts(list(facts.items()))]
     scores = resolver.held_out_
     if scores:
         rows = [(MEASURES[name], f"{100 * scores[name]:.1f} %") for name in MEASURES]
         n = int(scores["documents"])
-        blocks.append(Prose(f"How good it is, on {n} training documents that a model of the others had not seen:"))
+        blocks.append(Prose(f"Quality on {n} training documents, held out from a fit on the others:"))
         blocks.append(Facts(rows))
     else:
-        blocks.append(Notice("Too few documents to hold some out: how good the model is was not measured.", "warning"))
+        blocks.append(Notice("Too few documents to hold some out: the quality is unknown.", "warning"))
     return blocks
 
 
-def _shown(resolver: CoreferenceResolver, document: Document) -> Iterator[Any]:
+def _document_blocks(resolver: CoreferenceResolver, document: Document) -> Iterator[Any]:
     if not len(document):
         yield Notice("No mentions.")
         return
@@ -194,7 +194,7 @@ def _cluster_table(document: Document, clusters: Array, sizes: Array) -> Table:
                 ", ".join(texts[:8]),
             )
         )
-    columns = [Column("cluster", True), Column("called"), Column("mentions", True), Column("in the words")]
+    columns = [Column("cluster", True), Column("name"), Column("mentions", True), Column("different texts")]
     return Table(columns, rows, "Clusters of two or more mentions")
 
 
@@ -214,9 +214,9 @@ def _link_table(document: Document, links: Sequence[Link]) -> Table:
         Column("mention"),
         Column("links to"),
         Column("back", True, "how many mentions before"),
-        Column("strongest features", meaning="what speaks most for the link, with its weight"),
+        Column("strongest features", meaning="features with the largest weights"),
     ]
-    return Table(columns, rows, "Every link and what speaks for it")
+    return Table(columns, rows, "Every link, with the features that speak most for it")
 
 
 def coloured_text(document: Document) -> Markup:
@@ -236,27 +236,27 @@ def coloured_text(document: Document) -> Markup:
     ends = document.mentions[:, 1]
     is_open: list[int] = []
     carried: list[int] = []  # mentions that go on from the sentence before
-    place = 0
+    position = 0
     for sentence in document.sentences:
-        if place >= MAX_TOKENS:
+        if position >= MAX_TOKENS:
             break
         parts.append(Markup("<p>"))
         for i, token in enumerate(sentence):
             # mentions that cross one another are cut, so that tags stay nested
-            first = min((n for n, m in enumerate(is_open) if ends[m] <= place), default=len(is_open))
-            parts.append(_closing(is_open[first:], clusters, ends, place))
-            again = [m for m in is_open[first:] if ends[m] > place]
+            first = min((n for n, m in enumerate(is_open) if ends[m] <= position), default=len(is_open))
+            parts.append(_closing(is_open[first:], clusters, ends, position))
+            again = [m for m in is_open[first:] if ends[m] > position]
             is_open = is_open[:first]
             if i and token not in NO_SPACE_BEFORE and sentence[i - 1] not in NO_SPACE_BEHIND:
                 parts.append(Markup(" "))
-            for m in [*carried, *again, *sorted(opening.get(place, []), key=lambda m: -int(ends[m]))]:
+            for m in [*carried, *again, *sorted(opening.get(position, []), key=lambda m: -int(ends[m]))]:
                 parts.append(_opening(int(clusters[m])))
                 is_open.append(m)
             carried = []
             parts.append(escape(token))
-            place += 1
-        parts += [_closing(is_open, clusters, ends, place), Markup("</p>")]
-        carried, is_open = [m for m in is_open if ends[m] > place], []
+            position += 1
+        parts += [_closing(is_open, clusters, ends, position), Markup("</p>")]
+        carried, is_open = [m for m in is_open if ends[m] > position], []
     return Markup("").join(parts)
 
 
@@ -266,9 +266,9 @@ def _opening(number: int) -> Markup:
     return Markup(f'<span style="{style}">')
 
 
-def _closing(mentions: Sequence[int], clusters: Array, ends: Array, place: int) -> Markup:
+def _closing(mentions: Sequence[int], clusters: Array, ends: Array, position: int) -> Markup:
     """Close these spans, the innermost first; a mention that ends shows its number."""
     text = ""
     for m in reversed(mentions):
-        text += f"<sub>{int(clusters[m])}</sub></span>" if ends[m] <= place else "</span>"
+        text += f"<sub>{int(clusters[m])}</sub></span>" if ends[m] <= position else "</span>"
     return Markup(text)

@@ -57,7 +57,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         data = read_document_file(documents)
         known = [i for i, label in enumerate(data.labels) if label is not None]
         if not known:
-            raise ValueError(f"{documents}: no line has a label, so there is nothing to learn from")
+            raise ValueError(f"{documents}: no line has a label; give at least some lines one")
         run.note(f"{len(data.documents)} documents: learning")
         finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
         run.note_status(finder.status_)
@@ -67,8 +67,8 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
     if finder.held_out_ is not None:
-        told = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
-        run.say(f"held-out accuracy: {told}")
+        scores = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
+        run.say(f"held-out accuracy: {scores}")
     run.say(f"reasons of {len(found)} documents: open {run.out / 'report.html'}")
 
 
@@ -80,7 +80,7 @@ def _line(data: Any, i: int, decision: Any) -> str:
         "predicted": str(decision.label),
         "margin": decision.margin,
         "reasons": [
-            {"sentence": reason.place, "score": reason.score, "text": data.documents[i][reason.place]}
+            {"sentence": reason.position, "score": reason.score, "text": data.documents[i][reason.position]}
             for reason in decision.reasons
         ],
     }
@@ -99,19 +99,19 @@ MAX_TABLE_ROWS = 500
 def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, command: Sequence[str] = ()) -> Page:
     """The whole page."""
     known = sum(label is not None for label in data.labels)
-    banner = "Interrupted: this is the best model until then." if finder.status_.value == INTERRUPTED else ""
+    banner = "Interrupted: this is the best model so far." if finder.status_.value == INTERRUPTED else ""
     facts: list[tuple[str, Any]] = [
         ("documents", len(data.documents)),
         ("with a label", known),
         ("sentences", sum(map(len, data.documents))),
         ("chosen", f"{float(finder.share):.0%} of the {finder.budget}"),
     ]
-    told = "There are too few documents to hold some out: the accuracy is unknown."
+    note = "There are too few documents to hold some out: the accuracy is unknown."
     if finder.held_out_ is not None:
         facts += [(f"held-out accuracy, {name}", f"{value:.3f}") for name, value in finder.held_out_.items()]
-        told = (
-            "Accuracies were measured on folds held out, beside a linear SVM that reads whole documents. The chosen "
-            "sentences are those that moved this model's decision. That is no proof that they moved the writer's."
+        note = (
+            "Accuracies were measured on held-out folds; the linear SVM reads whole documents. The chosen sentences "
+            "decided this model's prediction. That does not prove that they decided the writer's opinion."
         )
     shown = np.unique(np.linspace(0, len(found) - 1, SHOWN_DOCUMENTS).astype(int))
     figures = [Figure(document_svg(data.documents[i], found[i]), _caption(data, found[i], int(i))) for i in shown]
@@ -120,10 +120,10 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, 
         f"{len(data.documents)} documents, labels {finder.classes_[0]} and {finder.classes_[1]}",
         banner,
         [
-            Section("What was found", [Facts(facts), Prose(told)]),
+            Section("What was found", [Facts(facts), Prose(note)]),
             Section("Documents and their decisive sentences", figures),
             Section("All documents", [_table(data, found)]),
-            Section("Words that count", [_words(finder)]),
+            Section("Words with the largest weights", [_words(finder)]),
             Section("How to do it again", [Code(shlex.join(command) or "tacit reasons FILE.jsonl --out reasons")]),
         ],
     )
@@ -131,8 +131,8 @@ def reasons_page(finder: Any, data: DocumentFile, found: Sequence[Decision], *, 
 
 def _caption(data: DocumentFile, decision: Decision, i: int) -> str:
     label = data.labels[i]
-    told = "no label given" if label is None else f"labelled {label}"
-    return f"{data.names[i]}: {decision.label} by {decision.margin:.2f}, {told}"
+    known = "no label given" if label is None else f"labelled {label}"
+    return f"{data.names[i]}: {decision.label} by {decision.margin:.2f}, {known}"
 
 
 def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
@@ -143,7 +143,7 @@ def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
     False
     """
     lines, height, left = list(sentences)[:MAX_LINES], 18, 130
-    scores = {reason.place: reason.score for reason in decision.reasons}
+    scores = {reason.position: reason.score for reason in decision.reasons}
     top = max([abs(score) for score in scores.values()] + [1e-12])
     tall = height * (len(lines) + 1) + 6
     title = escape(f"{len(scores)} chosen sentences of {len(sentences)}")
@@ -151,16 +151,16 @@ def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
         f'<svg viewBox="0 0 680 {tall}" role="img" aria-label="{title}"><title>{title}</title>'
         '<g font-size="12" fill="currentColor">'
     ]
-    for place, sentence in enumerate(lines):
-        y = height * (place + 1)
+    for position, sentence in enumerate(lines):
+        y = height * (position + 1)
         cut = sentence if len(sentence) <= MAX_LETTERS else sentence[: MAX_LETTERS - 1] + "…"
-        is_chosen = place in scores
+        is_chosen = position in scores
         if is_chosen:
-            length = 100 * abs(scores[place]) / top
-            colour = "#2563eb" if scores[place] >= 0 else "#d97706"
+            length = 100 * abs(scores[position]) / top
+            colour = "#2563eb" if scores[position] >= 0 else "#d97706"
             parts.append(
                 f'<rect x="{left - 14 - length:.1f}" y="{y - 11}" width="{length:.1f}" height="12" fill="{colour}">'
-                f"<title>{scores[place]:.3g}</title></rect>"
+                f"<title>{scores[position]:.3g}</title></rect>"
             )
         look = 'font-weight="600"' if is_chosen else 'fill-opacity=".45"'
         parts.append(f'<text x="{left}" y="{y}" {look}>{escape(cut)}</text>')
@@ -172,11 +172,9 @@ def document_svg(sentences: Sequence[str], decision: Decision) -> Markup:
 def _table(data: DocumentFile, found: Sequence[Decision]) -> Table:
     rows = []
     for i, decision in enumerate(found[:MAX_TABLE_ROWS]):
-        best = data.documents[i][decision.reasons[0].place] if decision.reasons else ""
+        best = data.documents[i][decision.reasons[0].position] if decision.reasons else ""
         rows.append((data.names[i], data.labels[i] or "", decision.label, decision.margin, best))
-    columns = [
-        Column("document"), Column("label"), Column("predicted"), Column("margin", True), Column("strongest sentence")
-    ]  # fmt: skip
+    columns = [Column(name, name == "margin") for name in ("document", "label", "predicted", "margin", "top sentence")]
     caption = "" if len(rows) == len(found) else f"The first {len(rows)} of {len(found)}; all are in reasons.jsonl."
     return Table(columns, rows, caption)
 

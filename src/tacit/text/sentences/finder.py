@@ -1,4 +1,4 @@
-"""`ReasonFinder`: labels of documents, and the sentences that decide them."""
+"""`ReasonFinder`: document labels, and the sentences that explain them."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from tacit.data.specs import (
 )
 from tacit.learners import LatentSVM
 from tacit.learners.application import Application
+from tacit.learners.learner import Learner
 from tacit.penalties import Prior
 from tacit.problems import Sentences
 
 POLARITY_OF_DOCUMENT = 0.3
-"""The share of the whole document's weights that sentences begin with: a sentence says less than all of them."""
+"""The prior weights of sentences, as a share of those of whole documents: one sentence says less than all."""
 
 FOLDS = 5
-"""For the accuracy on documents held out."""
+"""Folds of the cross-validated accuracy."""
 
 
 @estimator
 class ReasonFinder(Application):
-    """Learn labels of documents, and which sentences they come from.
+    """Learn document labels, and the sentences that explain them (rationales).
 
-    A linear SVM on whole documents comes first. Its weights are what a latent SVM on `tacit.problems.Sentences` is
-    pulled to (`tacit.penalties.Prior`): it begins with what whole documents say, and moves away where
-    some sentences decide.
+    A linear SVM on whole documents comes first. Its weights are the prior (`tacit.penalties.Prior`) of a latent SVM on
+    `tacit.problems.Sentences`, which deviates from it where some sentences decide.
 
     Parameters
     ----------
-    share : how much of a document speaks
-    budget : whether the share counts "sentences" or "words"; with words the chosen sentences are an extractive summary
-    C : weight of the loss
+    share : the share of a document that is chosen
+    budget : whether the share counts "sentences" or "words"; the latter makes an extractive summary
+    C : factor of the loss
     min_documents : a word counts if this many documents have it
     random_state, n_jobs, verbose : as in `tacit.LatentSVM`
 
@@ -63,13 +63,12 @@ class ReasonFinder(Application):
     model_ : the fitted `tacit.LatentSVM`
     words_ : the words, in the order of the weights
     classes_ : the two labels
-    held_out_ : accuracy on folds held out, of this model and of the linear SVM; None with fewer than ten documents of a
-        label
+    held_out_ : held-out accuracy of this model and of the linear SVM; None with fewer than ten documents of a label
     status_ : whether the fit was interrupted
 
     >>> texts = ["Plot. A fine film!", "Plot. A dull film!", "Fine. Plot.", "Dull. Plot."]
     >>> finder = ReasonFinder(share=0.5, min_documents=1, verbose=0).fit(texts, ["+", "-", "+", "-"])
-    >>> [reason.place for reason in finder.reasons(["Plot. So dull!"])[0].reasons]
+    >>> [reason.position for reason in finder.reasons(["Plot. So dull!"])[0].reasons]
     [1]
     """
 
@@ -91,9 +90,9 @@ class ReasonFinder(Application):
         if not all(isinstance(word, str) for word in self.words_):
             raise ValueError(f"words_ must be a list of words, got words_={shorten(self.words_)}")
         if self.model_.schema_.n_features != len(self.words_):
-            raise ValueError(f"model_ has {self.model_.schema_.n_features} features for {len(self.words_)} words")
+            raise ValueError(f"model_ must have {len(self.words_)} features, got {self.model_.schema_.n_features}")
         if self.model_.problem.budget != self.budget:
-            raise ValueError(f"model_ counts {self.model_.problem.budget}, budget is {shorten(self.budget)}")
+            raise ValueError(f"model_ must have the budget {shorten(self.budget)}, got {self.model_.problem.budget}")
 
     def fit(self, texts: Any, y: Any) -> ReasonFinder:
         """Learn from documents, texts or lists of sentences, and their labels."""
@@ -102,8 +101,8 @@ class ReasonFinder(Application):
         labels = read_labels(y, len(documents))
         classes = read_classes(None, labels, len(documents))
         if len(classes) != 2:
-            raise ValueError(f"two labels are told apart, and there are {len(classes)}: {shorten(classes.tolist())}")
-        vectors = SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words").fit(documents)
+            raise ValueError(f"y must have two different labels, got {len(classes)}: {shorten(classes.tolist())}")
+        vectors = self._sentence_vectors().fit(documents)
         self.words_ = vectors.words_
         X = vectors.transform(documents)
         self.classes_ = classes
@@ -118,17 +117,20 @@ class ReasonFinder(Application):
         return np.asarray(self.model_.predict(self._vectors(texts)))
 
     def reasons(self, texts: Any) -> list[Decision]:
-        """What is predicted, and the chosen sentences with their scores; see `tacit.text.reasons`."""
+        """The predictions, and the chosen sentences with their scores; see `tacit.text.reasons`."""
         check_is_fitted(self)
         return reasons(self.model_, self._vectors(texts))
 
     def _vectors(self, texts: Any) -> Ragged:
-        vectors = SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words")
+        vectors = self._sentence_vectors()
         vectors.words_ = self.words_
         return vectors.transform(texts)
 
+    def _sentence_vectors(self) -> SentenceVectors:
+        return SentenceVectors(int(self.min_documents), with_lengths=self.budget == "words")
+
     def _learn(self, X: Ragged, y: Array) -> tuple[LatentSVM, LinearSVC]:
-        """A latent model that is pulled to a linear one, and the latter."""
+        """Fit a latent SVM with a linear SVM as its prior; return both."""
         whole = LinearSVC(C=1.0, random_state=0).fit(self._whole(X), y)
         weights, intercept = whole.coef_[0], whole.intercept_
         centre = np.concatenate([POLARITY_OF_DOCUMENT * weights, np.zeros(weights.size), weights, intercept])
@@ -148,12 +150,12 @@ class ReasonFinder(Application):
         return model.fit(X, y), whole
 
     def _whole(self, X: Ragged) -> Any:
-        """The rows of whole documents, without a column of lengths."""
+        """The rows of whole documents, without the column of lengths."""
         rows = X.values[X.offsets[:-1]]
         return rows[:, 1:] if self.budget == "words" else rows
 
     def _test(self, X: Ragged, y: Array) -> dict[str, float] | None:
-        """Accuracies on documents that were held out."""
+        """Cross-validated accuracies of this model and of the linear SVM."""
         counts = np.unique(y, return_counts=True)[1]
         if counts.min() < 2 * FOLDS:
             return None
@@ -175,20 +177,20 @@ WORD = re.compile(r"\w+|[^\w\s]+")
 ENDS = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
 
 MAX_LETTERS = 50
-"""Letters of a word that is counted; what is longer is no word."""
+"""The longest word that is counted."""
 
 
 @estimator
 class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Which words occur in a document and in each of its sentences, as rows of length 1.
+    """Bags of words of a document and of each of its sentences, as rows of norm 1.
 
-    A document is a text, which is cut into sentences, or a list of sentences. Its table begins with the row of the
-    whole document; a row for every sentence follows. A sentence without a known word has a row of zeros.
+    A document is a text, which is split into sentences, or a list of sentences. The first row of its table is the whole
+    document; the others are its sentences. A sentence without known words is a row of zeros.
 
     Parameters
     ----------
     min_documents : a word counts if this many documents have it
-    with_lengths : put the number of words in front of every row, as ``Sentences(budget="words")`` takes it
+    with_lengths : put the number of words in front of every row, for ``Sentences(budget="words")``
 
     >>> vectors = SentenceVectors(min_documents=1)
     >>> vectors.fit_transform(["A fine film. See it!", ["Dull."]])
@@ -199,7 +201,7 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     with_lengths: bool = parameter(switch, default=False)
 
     def fit(self, X: Any, y: Any = None) -> SentenceVectors:
-        """Learn which words there are."""
+        """Learn the vocabulary."""
         check_parameters(self)
         least = int(self.min_documents)
         counts: Counter[str] = Counter()
@@ -209,22 +211,20 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.words_ = sorted(word for word, count in counts.items() if count >= least)
         if not self.words_:
             raise ValueError(f"no word occurs in {least} or more of {len(documents)} documents; lower min_documents")
-        self._places = {word: place for place, word in enumerate(self.words_)}
         return self
 
     def transform(self, X: Any) -> Ragged:
-        """A table per document."""
+        """Make one table per document."""
         check_is_fitted(self, "words_")
-        places = getattr(self, "_places", None) or {word: place for place, word in enumerate(self.words_)}
+        numbers = {word: number for number, word in enumerate(self.words_)}
         indices: list[int] = []
         indptr, offsets, lengths = [0], [0], []
         for sentences in read_documents(X):
-            found = [[places[word] for word in split_words(sentence) if word in places] for sentence in sentences]
-            sizes = [len(split_words(sentence)) for sentence in sentences]
-            for own, size in zip([[p for f in found for p in f], *found], [sum(sizes), *sizes], strict=True):
-                indices += sorted(set(own))
+            words = [split_words(sentence) for sentence in sentences]
+            for own in ([word for sentence in words for word in sentence], *words):
+                indices += sorted({numbers[word] for word in own if word in numbers})
                 indptr.append(len(indices))
-                lengths.append(size)
+                lengths.append(len(own))
             offsets.append(offsets[-1] + 1 + len(sentences))
         each = np.diff(indptr)
         values = np.repeat(1.0 / np.sqrt(np.maximum(each, 1)), each)
@@ -238,32 +238,28 @@ class SentenceVectors(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def read_documents(X: Any) -> list[list[str]]:
-    """Documents as lists of sentences; texts are cut.
+    """Read documents as lists of sentences; texts are split.
 
     >>> read_documents(["One. Two? Three", ["as it is"]])
     [['One.', 'Two?', 'Three'], ['as it is']]
     """
     if isinstance(X, str | bytes | dict) or not is_list(X):
-        raise ValueError(f"documents are a list of texts, or of lists of sentences; got {shorten(X)}")
+        raise ValueError(f"documents must be a list of texts or of lists of sentences, got {shorten(X)}")
     found = []
-    for i, document in enumerate(X):
-        if isinstance(document, str):
-            found.append(split_sentences(document))
-        elif (
-            has_length(document)
-            and not isinstance(document, bytes | dict)
-            and all(isinstance(s, str) for s in document)
-        ):
-            found.append([str(sentence) for sentence in document])
+    for i, given in enumerate(X):
+        if isinstance(given, str):
+            found.append(split_sentences(given))
+        elif has_length(given) and not isinstance(given, bytes | dict) and all(isinstance(s, str) for s in given):
+            found.append([str(sentence) for sentence in given])
         else:
-            raise ValueError(f"document {i} is {shorten(document)}; give a text, or a list of sentences")
+            raise ValueError(f"document {i} must be a text or a list of sentences, got {shorten(given)}")
     if not found:
-        raise ValueError("no documents: there is nothing to read")
+        raise ValueError("the list of documents is empty; give at least one")
     return found
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences of a text, by their end marks and by lines.
+    """Split a text into sentences, at end marks and line ends.
 
     >>> split_sentences("Well. Is it 3.5 stars? No!")
     ['Well.', 'Is it 3.5 stars?', 'No!']
@@ -272,24 +268,24 @@ def split_sentences(text: str) -> list[str]:
 
 
 def split_words(sentence: str) -> list[str]:
-    """Words and marks in lower case."""
+    """Split a sentence into words and punctuation marks, in lower case."""
     return [word for word in WORD.findall(sentence.lower()) if len(word) <= MAX_LETTERS]
 
 
 class Reason(NamedTuple):
     """A chosen sentence of a document.
 
-    ``place`` counts sentences from 0. ``score`` is how much the sentence adds to the decision: above 0 it speaks for
-    the label that was predicted. ``weight`` is how much it was worth to be chosen for this label.
+    ``position`` counts sentences from 0. ``score`` is what the sentence adds to the decision: above 0 it speaks for the
+    predicted label. Sentences were chosen by ``selection_score``, its score plus its subjectivity.
     """
 
-    place: int
+    position: int
     score: float
-    weight: float
+    selection_score: float
 
 
 class Decision(NamedTuple):
-    """What was predicted for a document, by how much, and from which sentences, the strongest first."""
+    """The predicted label of a document, its margin, and the chosen sentences, highest score first."""
 
     label: Any
     margin: float
@@ -297,25 +293,24 @@ class Decision(NamedTuple):
 
 
 def reasons(model: Any, X: Any) -> list[Decision]:
-    """The sentences that a model of `tacit.problems.Sentences` chose, with their scores.
+    """List the sentences that a model of `tacit.problems.Sentences` chose, with their scores.
 
     Parameters
     ----------
     model : a fitted learner
-    X : documents, in the form that it was fitted on
+    X : documents, as in `fit`
 
     >>> from tacit import LatentSVM
     >>> from tacit.problems import Sentences
     >>> good, bad, plot = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
     >>> X = [[plot, good, plot], [plot, plot, bad], [plot, plot, good], [plot, bad, plot]]
     >>> model = LatentSVM(Sentences(share=0.5), C=100, init="weights").fit(X, ["+", "-", "+", "-"])
-    >>> [reason.place for reason in reasons(model, X)[1].reasons]
+    >>> [reason.position for reason in reasons(model, X)[1].reasons]
     [1]
     """
-    bind = getattr(model, "_bind", None)
-    oracle: Any = bind(X) if callable(bind) and not isinstance(model, type) else None
-    if not hasattr(oracle, "sentence_scores"):
-        raise TypeError(f"reasons are for fitted models of tacit.problems.Sentences, got {shorten(model)}")
+    if not isinstance(model, Learner) or not isinstance(model.problem, Sentences):
+        raise TypeError(f"model must be a fitted learner of tacit.problems.Sentences, got {shorten(model)}")
+    oracle = model._bind(X)
     w = model.coef_
     scores = oracle.label_scores(w)
     labels, chosen = oracle.decode(oracle.predict(w).code)
@@ -325,16 +320,16 @@ def reasons(model: Any, X: Any) -> list[Decision]:
         sign = 1.0 if label == model.classes_[1] else -1.0
         rows = oracle.offsets[i] + 1 + chosen[i]
         found = [
-            Reason(int(place), float(sign * polarity[row]), float(sign * polarity[row] + subjectivity[row]))
-            for place, row in zip(chosen[i], rows, strict=True)
+            Reason(int(position), float(sign * polarity[row]), float(sign * polarity[row] + subjectivity[row]))
+            for position, row in zip(chosen[i], rows, strict=True)
         ]
-        found.sort(key=lambda reason: (-reason.score, reason.place))
+        found.sort(key=lambda reason: (-reason.score, reason.position))
         decisions.append(Decision(label, float(abs(scores[i, 1] - scores[i, 0])), found))
     return decisions
 
 
 class DocumentFile(NamedTuple):
-    """Documents, cut into sentences, with their labels (None where there is none) and names."""
+    """Documents as lists of sentences, with their labels (None if unknown) and names."""
 
     documents: list[list[str]]
     labels: list[str | None]
@@ -342,9 +337,9 @@ class DocumentFile(NamedTuple):
 
 
 def read_document_file(path: Path) -> DocumentFile:
-    """Read lines of JSON: an object with "text" or "sentences", with "label" unless it is unknown, perhaps with "id".
+    """Read one JSON object per line, with "text" or "sentences", and perhaps "label" and "id".
 
-    A line whose label is missing or null is not learned from, but gets reasons too. Files may be gzipped.
+    Documents without a label are not learned from, but get reasons too. Files may be gzipped.
     """
     opener: Any = gzip.open if path.suffix == ".gz" else open
     documents, labels, names = [], [], []
@@ -356,19 +351,19 @@ def read_document_file(path: Path) -> DocumentFile:
                 try:
                     entry = json.loads(line)
                 except (ValueError, RecursionError) as error:
-                    raise ValueError(f"{path}, line {number} is no JSON: {shorten(line.strip())}") from error
+                    raise ValueError(f"{path}, line {number} is not JSON: {shorten(line.strip())}") from error
                 documents.append(_sentences(entry, path, number))
                 label = entry.get("label")
                 if label is not None and not isinstance(label, str | int | float):
-                    raise ValueError(f"{path}, line {number}: a label is text or a number, got {shorten(label)}")
+                    raise ValueError(f"{path}, line {number}: label must be text or a number, got {shorten(label)}")
                 labels.append(None if label is None else str(label))
                 names.append(str(entry.get("id", f"document {number}")))
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
+        raise ValueError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}; convert it") from error
     except (EOFError, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} is no complete gzip file: {error}") from error
+        raise ValueError(f"{path} is truncated or not a gzip file ({error}); fetch it again") from error
     if not documents:
-        raise ValueError(f'{path} has no documents; give one JSON object per line, with "text" and "label"')
+        raise ValueError(f'{path} is empty; give one JSON object per line, with "text" and "label"')
     return DocumentFile(documents, labels, names)
 
 
@@ -379,6 +374,6 @@ def _sentences(entry: Any, path: Path, number: int) -> list[str]:
     if isinstance(given, list) and all(isinstance(sentence, str) for sentence in given):
         return list(given)
     raise ValueError(
-        f'{path}, line {number}: an object with "text" (a string) or "sentences" (a list of strings) expected, got '
+        f'{path}, line {number} must be an object with "text" (a string) or "sentences" (a list of strings), got '
         f"{shorten(entry)}"
     )

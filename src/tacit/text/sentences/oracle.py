@@ -1,7 +1,7 @@
-"""Inference in documents: the best sentences for either label, many documents per call.
+"""Inference over documents: the best sentences for either label, many documents per call.
 
-A code has an integer for every row of a document's table: for the first row, the document, the place of the label (0 or
-1), and for every sentence whether it is chosen.
+A code has one integer per row of a document's table: the label (0 or 1) for the first row, which is the document, and
+whether it is chosen for every sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SIGNS = np.array([-1.0, 1.0])
 
 
 class Budget(NamedTuple):
-    """How many sentences are chosen: ``counts`` per document, or as many as ``lengths`` fit into ``words``."""
+    """How much is chosen: ``counts`` sentences per document, or sentences of at most ``words`` words by ``lengths``."""
 
     counts: Any
     lengths: Any
@@ -47,8 +47,8 @@ class SentencesOracle(PartsOracle):
     documents : a table per document, the first row the document itself
     schema : classes and dimensions
     budget : how many sentences are chosen
-    scale : (n,) what the sums over sentences are multiplied by
-    labels : (n,) places of the true labels, 2 for one that training never saw; None when predicting
+    scale : (n,) factors of the sums over sentences
+    labels : (n,) indices of the true labels, 2 for one that is not in the training data; None when predicting
     losses : by label
     hidden : (rows,) 1 for chosen sentences, 0 for others, −1 in documents where they are unknown
     """
@@ -88,14 +88,14 @@ class SentencesOracle(PartsOracle):
         known = self._hidden[own]
         code = np.where(known >= 0, known, code).astype(np.int8)
         code[starts[:-1]] = labels
-        value = self._scored(options.scores, code, rows)
+        value = self._score_code(options.scores, code, rows)
         if prefer is not None:
             prefer = np.asarray(prefer)
             read = self._read(np.maximum(prefer, 0), rows).astype(np.int8)
             agrees = (prefer >= 0) & ((known < 0) | (prefer == known))
             agrees[starts[:-1]] = prefer[starts[:-1]] == labels
-            fits = np.logical_and.reduceat(agrees, starts[:-1]) & self._allowed(read, rows)
-            fits &= self._scored(options.scores, read, rows) >= value
+            fits = np.logical_and.reduceat(agrees, starts[:-1]) & self._fits_budget(read, rows)
+            fits &= self._score_code(options.scores, read, rows) >= value
             code = self._pick(fits, read, code, rows)
         return Assignment(code, value)
 
@@ -107,17 +107,17 @@ class SentencesOracle(PartsOracle):
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
         """(rows, 2): the score of either label with its best sentences."""
         if np.isfinite(power):
-            raise ValueError("choices of sentences cannot be summed over; use a rule that takes the best one")
+            raise ValueError(f"choices of sentences cannot be summed over, so power must be inf, got {power}")
         return self._options(w, rows).value.T
 
     def best_under(self, w: Array, labels: Array, rows: Rows = None) -> Assignment:
         options = self._options(w, rows)
-        places = label_positions(labels, options.value.shape[1], 2)
-        other = np.where(places == np.arange(2)[:, None], options.value, -np.inf)
+        positions = label_positions(labels, options.value.shape[1], 2)
+        other = np.where(positions == np.arange(2)[:, None], options.value, -np.inf)
         return self._better(options._replace(value=other), rows)
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The true labels, the sentences at random; known ones stay."""
+        """The true labels with random sentences; known sentences stay."""
         noise = rng.random(int(self.offsets[-1]))
         chosen = self._choose(noise, None)[0]
         code = np.where(self._hidden >= 0, self._hidden, chosen).astype(np.int8)
@@ -127,7 +127,7 @@ class SentencesOracle(PartsOracle):
     # measure
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        return self._scored(self._row_scores(w, rows), self._read(code, rows), rows)
+        return self._score_code(self._row_scores(w, rows), self._read(code, rows), rows)
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         labels = self._read(code, rows)[self._starts(rows)[:-1]]
@@ -141,10 +141,9 @@ class SentencesOracle(PartsOracle):
         return self._sum(self._coefficients(code, coef, rows) - self._coefficients(target, coef, rows), rows)
 
     def sentence_scores(self, w: Array, rows: Rows = None) -> tuple[Array, Array]:
-        """What every row says for the second class against the first, and whether it speaks at all: polarity and
-        subjectivity, by row, as they enter the score of a document."""
+        """Polarity and subjectivity of every row: what it adds to the second class, and to its choice."""
         scores = self._row_scores(w, rows)
-        each = np.repeat(self.scale[self._chosen(rows)], np.diff(self._starts(rows)))
+        each = np.repeat(self.scale[self._samples(rows)], np.diff(self._starts(rows)))
         return scores.polarity * each, scores.subjectivity * each
 
     # views
@@ -160,7 +159,7 @@ class SentencesOracle(PartsOracle):
         return np.flatnonzero(self._is_open() & (np.maximum.reduceat(self._hidden, self.offsets[:-1]) < 0))
 
     def known_part(self) -> KnownPart | None:
-        """See `tacit.oracle.capabilities.KnowsPart`: the documents whose sentences are known."""
+        """See `tacit.oracle.capabilities.KnowsPart`: the documents with known sentences."""
         unknown = np.zeros(self.n_samples, dtype=bool)
         unknown[self.hidden_unknown()] = True
         if unknown.all() or not unknown.any() or not (self._hidden >= 0).any():
@@ -180,10 +179,8 @@ class SentencesOracle(PartsOracle):
         return KnownPart(view, chosen)
 
     def digest(self) -> str:
-        return checksum(
-            self.table, self.offsets, self.scale, *self.budget, self._labels, self._hidden,
-            *(self._losses or (None, None)),
-        )  # fmt: skip
+        losses = self._losses or (None, None)
+        return checksum(self.table, self.offsets, self.scale, *self.budget, self._labels, self._hidden, *losses)
 
     @property
     def operations(self) -> float:
@@ -194,13 +191,13 @@ class SentencesOracle(PartsOracle):
     # codes
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
-        return bool(self._allowed(self._read(code, rows), rows).all())
+        return bool(self._fits_budget(self._read(code, rows), rows).all())
 
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         starts = self._starts(rows)
         found = find_labels(self.classes, np.asarray(labels))
         if found.shape != (starts.size - 1,) or (found < 0).any():
-            raise ValueError(f"labels are some of {self.classes.tolist()}, one per document; got {shorten(labels)}")
+            raise ValueError(f"labels must be one of {self.classes.tolist()} per document, got {shorten(labels)}")
         code = self.read_hidden(hidden, rows)
         open_ = np.maximum.reduceat(code, starts[:-1]) < 0
         if (open_ & (np.diff(starts) > 1)).any():
@@ -215,51 +212,48 @@ class SentencesOracle(PartsOracle):
         labels = code[starts[:-1]]
         is_chosen = code == 1
         is_chosen[starts[:-1]] = False
-        places = np.flatnonzero(is_chosen)
-        owner = np.searchsorted(starts, places, side="right") - 1
+        positions = np.flatnonzero(is_chosen)
+        owner = np.searchsorted(starts, positions, side="right") - 1
         counts = np.bincount(owner, minlength=labels.size)
-        return self.classes[labels], Ragged(places - starts[owner] - 1, np.concatenate([[0], np.cumsum(counts)]))
+        return self.classes[labels], Ragged(positions - starts[owner] - 1, np.concatenate([[0], np.cumsum(counts)]))
 
     def read_hidden(self, hidden: Any, rows: Rows = None) -> Array:
-        """Chosen sentences by row, from lists of positions; −1 where they are unknown."""
+        """Read lists of chosen sentences as 1 or 0 per row, −1 where they are unknown."""
         starts = self._starts(rows)
         out = np.full(int(starts[-1]), -1, dtype=np.int8)
         if hidden is None:
             return out
         given = entries("hidden", hidden, "a list of the chosen sentences of every document, None if unknown")
         if len(given) != starts.size - 1:
-            raise ValueError(f"hidden has {len(given)} entries for {starts.size - 1} documents; give one each")
+            raise ValueError(f"hidden has {len(given)} entries for {starts.size - 1} documents; give one per document")
         for i, entry in enumerate(given):
             if not is_list(entry) and (is_missing(entry) or (is_whole(entry) and entry == -1)):
                 continue
             n = int(starts[i + 1] - starts[i]) - 1
-            places = even_table(f"hidden[{i}]", entry)
-            if places.shape == (0,):
-                places = np.zeros(0, np.int64)
-            if places.ndim != 1 or places.dtype.kind not in "iu" or ((places < 0) | (places >= n)).any():
+            positions = even_table(f"hidden[{i}]", entry)
+            if positions.shape == (0,):
+                positions = np.zeros(0, np.int64)
+            if positions.ndim != 1 or positions.dtype.kind not in "iu" or ((positions < 0) | (positions >= n)).any():
                 raise ValueError(
-                    f"hidden[{i}] is {shorten(entry)}; it lists chosen sentences of document {i}, from 0 to {n - 1}, "
-                    "or is None where they are unknown"
+                    f"hidden[{i}] must be None or a list of chosen sentences, from 0 to {n - 1}, got {shorten(entry)}"
                 )
             out[starts[i] : starts[i + 1]] = 0
-            out[starts[i] + 1 + places] = 1
+            out[starts[i] + 1 + positions] = 1
         known = np.maximum(out, 0)
-        wrong = (np.maximum.reduceat(out, starts[:-1]) >= 0) & ~self._allowed(known, rows)
+        wrong = (np.maximum.reduceat(out, starts[:-1]) >= 0) & ~self._fits_budget(known, rows)
         if wrong.any():
             i = int(np.argmax(wrong))
-            raise ValueError(f"hidden[{i}] chooses {shorten(given[i])}: {self._told(rows, i)}")
+            counts, _, words = self._budget_of(rows)
+            limit = f"exactly {counts[i]} sentences" if counts is not None else f"at most {words[i]} words"
+            raise ValueError(f"hidden[{i}] must choose {limit}, got {shorten(given[i])}")
         return out
 
-    def _told(self, rows: Rows, i: int) -> str:
-        budget = self.budget.of(self._places(rows), self._chosen(rows))
-        if budget.counts is not None:
-            return f"exactly {budget.counts[i]} sentences of document {i} are chosen"
-        return f"the chosen sentences of document {i} have at most {budget.words[i]} words"
+    def _budget_of(self, rows: Rows) -> Budget:
+        return self.budget.of(self._places(rows), self._samples(rows))
 
-    def _allowed(self, code: Array, rows: Rows) -> Array:
-        """Which documents have as many chosen sentences as the budget says."""
-        starts = self._starts(rows)
-        budget = self.budget.of(self._places(rows), self._chosen(rows))
+    def _fits_budget(self, code: Array, rows: Rows) -> Array:
+        """Which documents have as many chosen sentences as the budget allows."""
+        starts, budget = self._starts(rows), self._budget_of(rows)
         is_sentence = np.ones(code.size, dtype=bool)
         is_sentence[starts[:-1]] = False
         if budget.counts is not None:
@@ -279,9 +273,9 @@ class SentencesOracle(PartsOracle):
         return _RowScores(polarity, subjectivity, document[self._starts(rows)[:-1]] + views["intercept"][0])
 
     def _options(self, w: Array, rows: Rows) -> _Options:
-        """The best sentences for either label, and the scores that they give it."""
+        """The best sentences for either label, and its score with them."""
         scores = self._row_scores(w, rows)
-        scale = self.scale[self._chosen(rows)]
+        scale = self.scale[self._samples(rows)]
         chosen, values = [], []
         for sign in SIGNS:
             marks, total = self._choose(sign * scores.polarity + scores.subjectivity, rows)
@@ -290,8 +284,7 @@ class SentencesOracle(PartsOracle):
         return _Options(scores, chosen, np.stack(values))
 
     def _choose(self, scores: Array, rows: Rows) -> tuple[Array, Array]:
-        starts = self._starts(rows)
-        budget = self.budget.of(self._places(rows), self._chosen(rows))
+        starts, budget = self._starts(rows), self._budget_of(rows)
         chosen, value = np.zeros(scores.size, dtype=np.int8), np.empty(starts.size - 1)
         if budget.counts is not None:
             choose_best(scores, starts, budget.counts, chosen, value)
@@ -307,21 +300,22 @@ class SentencesOracle(PartsOracle):
         code[starts[:-1]] = labels
         return Assignment(code, options.value.max(axis=0))
 
-    def _scored(self, scores: _RowScores, code: Array, rows: Rows) -> Array:
+    def _score_code(self, scores: _RowScores, code: Array, rows: Rows) -> Array:
         starts = self._starts(rows)
         signs = SIGNS[code[starts[:-1]]]
         each = (np.repeat(signs, np.diff(starts)) * scores.polarity + scores.subjectivity) * (code == 1)
         each[starts[:-1]] = 0.0
-        return np.asarray(self.scale[self._chosen(rows)] * np.add.reduceat(each, starts[:-1]) + signs * scores.document)
+        total = self.scale[self._samples(rows)] * np.add.reduceat(each, starts[:-1])
+        return np.asarray(total + signs * scores.document)
 
     def _coefficients(self, code: Array, coef: Array, rows: Rows) -> Array:
-        """(rows, 3): what every row of the table is multiplied with, by block."""
+        """(rows, 3): the coefficients of every row of the table, by block."""
         code, starts = self._read(code, rows), self._starts(rows)
         coef = one_coef_each(coef, starts.size - 1)
         signs = SIGNS[code[starts[:-1]]]
         sizes = np.diff(starts)
         out = np.zeros((code.size, 3))
-        out[:, 1] = np.repeat(coef * self.scale[self._chosen(rows)], sizes) * (code == 1)
+        out[:, 1] = np.repeat(coef * self.scale[self._samples(rows)], sizes) * (code == 1)
         out[starts[:-1], 1] = 0.0
         out[:, 0] = out[:, 1] * np.repeat(signs, sizes)
         out[starts[:-1], 2] = coef * signs
@@ -338,11 +332,8 @@ class SentencesOracle(PartsOracle):
         return out
 
     def _is_open(self) -> Array:
-        """Documents with more than one possible choice."""
-        n = np.diff(self.offsets) - 1
-        if self.budget.counts is not None:
-            return np.asarray(self.budget.counts < n)
-        return np.asarray(n > 0)
+        """Which documents have more than one possible choice."""
+        return np.asarray(np.diff(self.offsets) - 1 > (0 if self.budget.counts is None else self.budget.counts))
 
     def _label_losses(self, rows: Rows) -> Array:
         """(2, rows)."""
@@ -351,7 +342,7 @@ class SentencesOracle(PartsOracle):
             return table if rows is None else table[:, rows]
         return table[:, column if rows is None else column[rows]]
 
-    def _chosen(self, rows: Rows) -> Any:
+    def _samples(self, rows: Rows) -> Any:
         return slice(None) if rows is None else rows
 
 
@@ -375,7 +366,7 @@ class _Options(NamedTuple):
 def choose_best(scores: Array, offsets: Array, counts: Array, chosen: Array, value: Array) -> None:
     """Mark the ``counts[i]`` highest scores of every document, by partial sorting; ties go to the first sentences.
 
-    The first entry of a document is the document itself: it is never marked. ``value`` gets the sums.
+    The first entry of a document is the document itself, which is never marked. ``value`` gets the sums.
     """
     for i in range(offsets.size - 1):
         first, last, k = offsets[i] + 1, offsets[i + 1], counts[i]
@@ -402,9 +393,9 @@ def choose_best(scores: Array, offsets: Array, counts: Array, chosen: Array, val
 
 @kernel
 def choose_within(scores: Array, lengths: Array, offsets: Array, budgets: Array, chosen: Array, value: Array) -> None:
-    """Mark the sentences of the highest sum whose lengths stay within each document's budget: an exact knapsack.
+    """Mark the sentences with the highest sum of scores within the budget of words: an exact 0/1 knapsack.
 
-    Only scores above 0 are worth their words. O(sentences · budget) per document.
+    Sentences with scores of at most 0 are not chosen. O(sentences · budget) per document.
     """
     for i in range(offsets.size - 1):
         first, last, budget = offsets[i] + 1, offsets[i + 1], budgets[i]

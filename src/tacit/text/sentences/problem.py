@@ -1,4 +1,4 @@
-"""Documents: the label is known, which sentences speak for it is hidden."""
+"""Document classification with hidden rationales: the label is known, the sentences that decide it are hidden."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from tacit.problems.classes.blocks import check_blocks
 from tacit.text.sentences.oracle import SIGNS, Budget, SentencesOracle
 
 MAX_BUDGET_WORDS = 100_000
-"""Words of a document's budget, at the most: the search takes as many steps per sentence."""
+"""The largest budget in words: the knapsack takes as many steps per sentence."""
 
 
 @estimator
 class Sentences(Problem):
-    """A document, of which some sentences say what its label is about (Yessenalina, Yue & Cardie 2010).
+    """Documents whose label depends on some of their sentences, the rationales (Yessenalina, Yue & Cardie 2010).
 
     ``s(y, h) = Σ_{t ∈ h} (±polarity·x_t + subjectivity·x_t) / √|h| ± (document·x_0 + b)``, + for the second of two
-    classes and − for the first. The hidden value h is the set of sentences that speak: a `share` of them, those of the
-    highest scores, found by partial sorting; or, with ``budget="words"``, the best set within a share of the words, by
-    an exact knapsack. `tacit.text.reasons` lists them for a fitted model.
+    classes and − for the first. The hidden value h is the set of chosen sentences: the `share` with the highest scores,
+    by partial sorting. With ``budget="words"`` it is the best set within a share of the words, by an exact knapsack.
+    `tacit.text.reasons` lists them for a fitted model.
 
-    ``X`` holds a table per document, dense or sparse: the first row is the document itself, every other row one of its
-    sentences (`tacit.text.SentenceVectors` makes them). A document may have no sentences. With ``budget="words"`` the
-    first column is the number of words of a row. Hidden values are lists of chosen sentences, counted from 0. O(numbers
-    in the table) per pass.
+    ``X`` has one table per document, dense or sparse: the first row is the document itself, every other row one of its
+    sentences (`tacit.text.SentenceVectors` makes them). A document may be without sentences. With ``budget="words"``
+    the first column is the number of words of a row. Hidden values are lists of chosen sentences, counted from 0.
+    O(numbers in the table) per pass.
 
     Parameters
     ----------
-    share : how much of a document speaks, above 0 and at most 1. Of n sentences ⌈share · n⌉ are chosen
+    share : the share of a document that is chosen, above 0 and at most 1. Of n sentences ⌈share · n⌉ are chosen
     budget : whether the share counts "sentences" or "words"
     loss : "0/1" or a cost matrix ``loss[true, predicted]``
     classes : the two labels; None takes those of y, sorted
@@ -69,7 +69,7 @@ class Sentences(Problem):
         blocks["intercept"] = (1,)
         check_blocks(schema, blocks, {})
         if len(schema.classes) != 2:
-            raise ValueError(f"Sentences has two classes, got {shorten(schema.classes)}")
+            raise ValueError(f"Sentences must have two classes, got {shorten(schema.classes)}")
         read_costs(self.loss, schema.classes)
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -78,13 +78,13 @@ class Sentences(Problem):
         classes = read_classes(self.classes, y, len(documents))
         if len(classes) != 2:
             raise ValueError(
-                f"Sentences tells two classes apart, and there are {len(classes)}: {shorten(classes.tolist())}; merge "
-                "some, or use one model per class"
+                f"Sentences must have two classes, got {len(classes)}: {shorten(classes.tolist())}; merge some, or fit "
+                "one model per class"
             )
         read_costs(self.loss, classes)
         d = self._features(documents.values).shape[1]
         if d < 1:
-            raise ValueError("rows have no features beside their number of words; give at least one")
+            raise ValueError("the rows of X must have at least one feature beside their number of words")
         return Schema(classes, d, {"polarity": (d,), "subjectivity": (d,), "document": (d,), "intercept": (1,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> SentencesOracle:
@@ -111,14 +111,14 @@ class Sentences(Problem):
         return oracle if hidden is None else oracle.with_hidden(hidden)
 
     def _features(self, values: Any) -> Any:
-        """The table without the column of lengths, if there is one."""
+        """The table without the column of lengths."""
         if self.budget != "words":
             return values
         part = values[:, 1:]
         return sparse.csr_array(part) if sparse.issparse(part) else np.ascontiguousarray(part)
 
     def _budgets(self, documents: Ragged) -> tuple[Budget, Array]:
-        """The budget of every document, and 1/√ of how many sentences it makes, about."""
+        """The budget of every document, and 1/√ of the number of sentences in it, roughly."""
         n = documents.lengths - 1
         counts = np.ceil(float(self.share) * n - 1e-9).astype(np.int64)
         scale = 1.0 / np.sqrt(np.maximum(counts, 1))
@@ -126,18 +126,19 @@ class Sentences(Problem):
             return Budget(counts, None, None), scale
         column = documents.values[:, [0]]
         lengths = np.asarray(column.toarray() if sparse.issparse(column) else column, dtype=np.float64).ravel()
-        if ((lengths < 0) | (lengths != np.floor(lengths)) | (lengths > MAX_BUDGET_WORDS)).any():
-            row = int(np.argmax((lengths < 0) | (lengths != np.floor(lengths)) | (lengths > MAX_BUDGET_WORDS)))
+        wrong = (lengths < 0) | (lengths != np.floor(lengths)) | (lengths > MAX_BUDGET_WORDS)
+        if wrong.any():
+            row = int(np.argmax(wrong))
             raise ValueError(
-                f"row {row} begins with {lengths[row]:g}; with budget='words' the first number of a row is how many "
-                f"words it has, a whole number from 0 to {MAX_BUDGET_WORDS}"
+                f"row {row} begins with {lengths[row]:g}; with budget='words' it must begin with its number of words, "
+                f"from 0 to {MAX_BUDGET_WORDS}"
             )
         whole = lengths.astype(np.int64)
         sentences = whole.copy()
         sentences[documents.offsets[:-1]] = 0
         words = np.floor(float(self.share) * np.add.reduceat(sentences, documents.offsets[:-1]) + 1e-9)
         if words.max() > MAX_BUDGET_WORDS:
-            raise ValueError(f"a document has a budget of {words.max():g} words, {MAX_BUDGET_WORDS} are possible")
+            raise ValueError(f"a document has a budget of {words.max():g} words, above {MAX_BUDGET_WORDS}; lower share")
         return Budget(None, whole, words.astype(np.int64)), scale
 
     def example(self, rng: np.random.Generator) -> Example:

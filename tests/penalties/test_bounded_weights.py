@@ -90,7 +90,7 @@ def test_a_model_with_bounds_by_block_is_saved(tmp_path, lower):
 
 @pytest.mark.parametrize("wrong", [1.0, np.nan, "none", [0.0, 2.0]])
 def test_bounds_by_block_are_checked_without_the_blocks(wrong):
-    with pytest.raises((ValueError, TypeError), match=r"0 or below|lower\[.weights.\]"):
+    with pytest.raises((ValueError, TypeError), match="lower"):
         Quadratic(lower={"weights": wrong}).check(9)
 
 
@@ -108,15 +108,15 @@ def test_the_small_program_closes_its_gap():
 
 
 @pytest.mark.parametrize(
-    ("lower", "words"),
+    ("lower", "keyword"),
     [
-        (1.0, "0 or below"),
-        (np.nan, "0 or below"),
-        (np.zeros(3), "has shape"),
-        ({"wrong": 0.0}, "names the block"),
-        ({"weights": np.zeros(2)}, "has shape"),
+        (1.0, "1.0"),
+        (np.nan, "nan"),
+        (np.zeros(3), "shape"),
+        ({"wrong": 0.0}, "wrong"),
+        ({"weights": np.zeros(2)}, "weights"),
     ],
 )
-def test_bounds_that_do_not_fit_are_refused(digits, lower, words):
-    with pytest.raises(ValueError, match=words):
+def test_bounds_that_do_not_fit_are_refused(digits, lower, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(Multiclass(), penalty=Quadratic(lower=lower)).fit(digits[0][:50], digits[1][:50])

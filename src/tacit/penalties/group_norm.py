@@ -11,6 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import numbers, shorten
+from tacit.penalties.quadratic import add_proximal
 from tacit.runtime.archive import record
 
 NAMED_GROUPS = ("auto", "label-state", "state", "feature")
@@ -20,20 +21,20 @@ NAMED_GROUPS = ("auto", "label-state", "state", "feature")
 @record
 @dataclass(frozen=True)
 class GroupNorm:
-    """Ω(w) = Σ_g λ_g ‖w_g‖₂, with which whole groups of weights are exactly zero (Yuan & Lin 2006).
+    """Ω(w) = Σ_g λ_g ‖w_g‖₂, the group lasso: whole groups of weights are exactly zero (Yuan & Lin 2006).
 
     `tacit.solvers.Bundle` minimises it, with proximal steps and a certificate: the optimum of a task has ``w_g = 0``
     where the slope v of its best lower bound has ``‖v_g‖ < λ_g``.
 
     Parameters
     ----------
-    groups : the group of every weight, whole numbers from 0; or one for every input feature, shared by all classes and
-        states, so that families of features are switched on and off together; or a name. "feature" makes every input
-        feature a group, "state" every hidden state, "label-state" every pair of label and hidden state, for problems
-        with weights of their own for each, such as ``Transforms(..., blocks="class and state")``. "auto" is that where
-        there are such weights, and else every row of a block: a class, a position of a motif
+    groups : the group of every weight, whole numbers from 0; or of every input feature, shared by all classes and
+        states; or a name. "feature" makes every input feature a group, "state" every hidden state, "label-state" every
+        pair of label and hidden state. The last two are for problems with separate weights for each pair, such as
+        ``Transforms(..., blocks="class and state")``. "auto" is "label-state" where there are such weights, and else
+        makes every row of a block a group: a class, a position of a motif
     weights : λ, one positive number for all groups or one each. Infinity switches a group off. Zero is an error:
-        without a penalty no lower bound holds; take a small number
+        without a penalty no lower bound holds; use a small number
     pull, centre : a proximal term ½ pull ‖w − centre‖², which solvers add
 
     >>> penalty = GroupNorm([0, 0, 1], weights=[1.0, 2.0])
@@ -101,14 +102,14 @@ class GroupNorm:
         return total
 
     def primal(self, slope: Array) -> Array:
-        """argmin_w Ω(w) + slope·w, with a proximal term: without one there is no minimum, or it is 0.
+        """argmin_w Ω(w) + slope·w, with a proximal term; without one the minimum is at 0, or does not exist.
 
         >>> GroupNorm([0, 0, 1]).near(np.array([3.0, 4.0, 0.5]), 1.0).primal(np.zeros(3))
         array([2.4, 3.2, 0. ])
         """
         if self.centre is None or not self.pull:
             if (self.norms(slope) > self.each_weight).any():
-                raise ValueError("a norm plus a steep slope has no minimum: add a proximal term with near(...)")
+                raise ValueError("the slope is steeper than the norm: add a proximal term with near(...)")
             return np.zeros_like(slope)
         limits = self.each_weight / self.pull
         free, w = np.empty_like(self.centre), np.empty_like(self.centre)
@@ -117,15 +118,9 @@ class GroupNorm:
         return w
 
     def near(self, centre: Array, weight: float) -> Self:
-        if self.centre is None or not self.pull:
-            return self._with(weight, centre)
-        total = self.pull + weight
-        return self._with(total, (self.pull * self.centre + weight * centre) / total)
-
-    def _with(self, pull: float, centre: Array) -> Self:
-        cut = self._cut  # a solver asks for a new centre in every step: it is cut once
-        twin = object.__new__(type(self))
-        twin.__dict__.update(groups=self.groups, weights=self.weights, pull=pull, centre=centre, _cut=cut)
+        pull, centre = add_proximal(self.pull, self.centre, weight, centre)
+        twin = object.__new__(type(self))  # solvers call this in every step: the cut into groups is shared
+        twin.__dict__.update(groups=self.groups, weights=self.weights, pull=pull, centre=centre, _cut=self._cut)
         return twin
 
     def products(self, slopes: Array, slope: Array) -> Array:
@@ -137,12 +132,12 @@ class GroupNorm:
         return np.asarray(offsets + slopes @ self.centre)
 
     def least(self, slope: Array, offset: float, floor: float) -> float:
-        """A slope that is too steep for a bound is mixed with that of the floor, 0, until it is not."""
+        """A slope that is too steep for a bound is mixed with the slope of the floor, which is 0, until it is not."""
         share = min(1.0, 1.0 / max(self.steepness(slope), 1e-300))
         return share * offset + (1 - share) * floor
 
     def steepness(self, slope: Array) -> float:
-        """max_g ‖slope_g‖ / λ_g, the dual norm: up to 1 the penalty outweighs the slope everywhere."""
+        """max_g ‖slope_g‖ / λ_g, the dual norm: up to 1, Ω(w) + slope·w is not negative anywhere."""
         return find_steepest(slope, self.group_of_each, self.each_weight)
 
     def on(self, schema: Any) -> Self:
@@ -167,21 +162,21 @@ class GroupNorm:
                 raise ValueError(f"groups must be whole numbers from 0, one per weight, got {shorten(self.groups)}")
             counts = np.bincount(groups.astype(np.int64), minlength=1) if groups.max() < n_params else np.zeros(1)
             if not counts.all():
-                raise ValueError(f"groups are numbered 0, 1, 2, ... without gaps, got {shorten(self.groups)}")
+                raise ValueError(f"groups must be numbered 0, 1, 2, ... without gaps, got {shorten(self.groups)}")
             if weights.ndim and weights.shape != counts.shape:
-                raise ValueError(f"{counts.size} groups have {weights.size} weights; give one each, or one for all")
+                raise ValueError(f"weights must be one number, or one per group ({counts.size}), got {weights.size}")
         if np.isnan(weights).any() or weights.ndim > 1:
-            raise ValueError(f"weights of the group norm are numbers, got {shorten(self.weights)}")
+            raise ValueError(f"weights of the group norm must be numbers, got {shorten(self.weights)}")
         if not (weights > 0).all():
             raise ValueError(
-                f"weights of the group norm are positive, got {shorten(self.weights)}: without a penalty on a group "
-                "no lower bound holds; use a small number such as 1e-3, and infinity to switch a group off"
+                f"weights of the group norm must be positive, got {shorten(self.weights)}: without a penalty on a "
+                "group no lower bound holds; use a small number such as 1e-3, and infinity to switch a group off"
             )
         if np.isinf(weights).all():
-            raise ValueError("every group is switched off by an infinite weight: nothing is left to learn")
+            raise ValueError("weights of the group norm must not all be infinite: every group would be switched off")
 
     def check_whole(self, n_params: int) -> None:
-        """Raise unless there is a group for each of so many weights."""
+        """Raise unless there is a group for each of ``n_params`` weights."""
         self.check(n_params)
         if isinstance(self.groups, str) or np.shape(self.groups) != (n_params,):
             raise ValueError(
@@ -201,15 +196,15 @@ class _Cut(NamedTuple):
 
 def name_groups(name: str, schema: Any) -> Array:
     """The groups of a name, for the blocks of a schema."""
-    parts = []
     if name == "feature":
         return repeat_groups(np.arange(schema.n_features), schema)
     if name == "auto":
         return _rows_of_blocks(schema)
+    parts = []
     for shape in schema.blocks.values():
         if len(schema.facts.get("states", ())) == 0 or shape[:2] != (len(schema.classes), len(schema.facts["states"])):
             raise ValueError(
-                f"groups={name!r} needs weights of their own for every label and state, and there are the blocks "
+                f"groups={name!r} needs separate weights for every label and state, but the blocks are "
                 f"{shorten(dict(schema.blocks))}; use Transforms(..., blocks='class and state'), or give an array "
                 "with the group of every weight"
             )
@@ -220,7 +215,7 @@ def name_groups(name: str, schema: Any) -> Array:
 
 
 def _rows_of_blocks(schema: Any) -> Array:
-    """A group for every row of a block; a block with one number for each row of another, intercepts, joins those."""
+    """A group for every row of a block; a block with one number per row of another (intercepts) joins those rows."""
     first: dict[tuple[int, ...], Array] = {}
     parts, n = [], 0
     for shape in sorted(schema.blocks.values(), key=len, reverse=True):
@@ -235,7 +230,7 @@ def _rows_of_blocks(schema: Any) -> Array:
 
 
 def repeat_groups(given: Array, schema: Any) -> Array:
-    """The groups of features for every block of a schema; weights of no feature, intercepts, are one more group."""
+    """The groups of features for every block of a schema; weights without a feature (intercepts) are one more group."""
     parts, rest = [], int(given.max()) + 1
     for shape in schema.blocks.values():
         has_features = len(shape) > 1 and shape[-1] == schema.n_features

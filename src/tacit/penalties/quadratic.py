@@ -1,4 +1,4 @@
-"""½‖w‖², in another metric if asked for, with a proximal term and lower bounds; ½‖w − z‖², a pull to other weights."""
+"""Quadratic penalties: ½‖w‖² with an optional metric, proximal term and lower bounds; ½‖w − z‖², a prior at z."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class Quadratic(InMetric):
     metric : the diagonal of M, one number for all weights or one each, positive
     pull : the proximal weight ρ
     centre : z; None for no proximal term
-    lower : the least value of every weight, 0 or below: one number for all weights, one each, or a dict from names of
-        blocks (`weights_` of a learner has them) to numbers or arrays of their shape; None for no bounds. Beyond them
-        the penalty is infinite: solvers stay within, and their certificates hold among the weights that are allowed.
-        ``{"pairwise": 0}`` says that these weights are not negative; −inf leaves a weight free
+    lower : the least value of every weight, 0 or below; None for no bounds. One number for all weights, one each, or a
+        dict from names of blocks (those of a learner's `weights_`) to numbers or arrays of their shape. Solvers stay
+        within the bounds, and certificates hold among the weights that they allow. ``{"pairwise": 0}`` says that these
+        weights are not negative; −inf leaves a weight free
 
     >>> Quadratic().value(np.array([3.0, 4.0]))
     12.5
@@ -92,10 +92,8 @@ class Quadratic(InMetric):
         >>> Quadratic(pull=1.0, centre=np.array([2.0])).near(np.array([4.0]), 1.0).centre
         array([3.])
         """
-        if self.centre is None or not self.pull:
-            return replace(self, pull=weight, centre=centre)
-        total = self.pull + weight
-        return replace(self, pull=total, centre=(self.pull * self.centre + weight * centre) / total)
+        pull, centre = add_proximal(self.pull, self.centre, weight, centre)
+        return replace(self, pull=pull, centre=centre)
 
     def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
         if self.centre is None or not self.pull:
@@ -104,25 +102,18 @@ class Quadratic(InMetric):
 
     def check(self, n_params: int) -> None:
         for name, values in (("metric", self.metric), ("centre", 0.0 if self.centre is None else self.centre)):
-            table = numbers(f"{name} of the penalty", values, "a number, or one for each weight")
-            if table.ndim and table.shape != (n_params,):
-                raise ValueError(
-                    f"{name} of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
-                )
-            if not np.isfinite(table).all():
-                raise ValueError(f"{name} of the penalty holds NaN or infinity")
+            if not np.isfinite(_one_per_weight(name, values, n_params)).all():
+                raise ValueError(f"{name} of the penalty must be finite, got {shorten(values)}")
         if self.centre is not None and np.ndim(self.centre) == 0:
-            raise ValueError(
-                f"centre of the penalty is one number for each of {n_params} weights, got {shorten(self.centre)}"
-            )
+            raise ValueError(f"centre must hold one number for each of {n_params} weights, got {shorten(self.centre)}")
         if not np.all(np.asarray(self.metric) > 0):
-            raise ValueError(f"the metric of a penalty is positive, got metric={shorten(self.metric)}")
+            raise ValueError(f"metric of the penalty must be positive, got {shorten(self.metric)}")
         number("pull", self.pull, "a number from 0", is_not_negative)
         if self.lower is not None:
             _check_lower(self.lower, n_params)
 
     def in_blocks(self, schema: Any, lower: Mapping[str, float] | None = None) -> Self:
-        """The same penalty with bounds that were given by block as one vector; ``lower`` are more bounds by block.
+        """The same penalty with its bounds by block as one vector; ``lower`` are more bounds by block.
 
         >>> from tacit.oracle import Schema
         >>> schema = Schema(np.array([0, 1]), 2, {"weights": (2, 2), "intercept": (2,)})
@@ -144,7 +135,7 @@ class Quadratic(InMetric):
 @record
 @dataclass(frozen=True)
 class Prior(InMetric):
-    """Ω(w) = ½ (w − z)ᵀM(w − z): a pull to given weights z instead of 0, with a diagonal metric M.
+    """Ω(w) = ½ (w − z)ᵀM(w − z): a Gaussian prior with mean z instead of 0, and a diagonal metric M.
 
     Where the data say nothing the weights are z, and not between z and 0 as with ``Quadratic(pull=..., centre=z)``.
 
@@ -182,18 +173,16 @@ class Prior(InMetric):
         away = w - np.asarray(self.centre, dtype=np.float64)
         total = 0.5 * float(away @ (self.metric * away))
         if self.around is not None and self.proximal:
-            moved = w - self.around
-            total += 0.5 * self.proximal * float(moved @ (self.metric * moved))
+            away = w - self.around
+            total += 0.5 * self.proximal * float(away @ (self.metric * away))
         return total
 
     def primal(self, slope: Array) -> Array:
         return np.asarray(self._middle - slope / self.metric / self.stiffness)
 
     def near(self, centre: Array, weight: float) -> Self:
-        if self.around is None or not self.proximal:
-            return replace(self, proximal=weight, around=centre)
-        total = self.proximal + weight
-        return replace(self, proximal=total, around=(self.proximal * self.around + weight * centre) / total)
+        proximal, around = add_proximal(self.proximal, self.around, weight, centre)
+        return replace(self, proximal=proximal, around=around)
 
     def dual_offsets(self, slopes: Array, offsets: Array) -> Array:
         return np.asarray(offsets + slopes @ self._middle)
@@ -201,10 +190,17 @@ class Prior(InMetric):
     def check(self, n_params: int) -> None:
         centre = numbers("centre of the prior", self.centre, "one number for each weight")
         if centre.shape != (n_params,) or not np.isfinite(centre).all():
-            raise ValueError(
-                f"centre of the prior has shape {centre.shape}; give a finite number for each of {n_params} weights"
-            )
+            found = shorten(centre.tolist())
+            raise ValueError(f"centre must hold a finite number for each of {n_params} weights, got {found}")
         Quadratic(self.metric, self.proximal, self.around).check(n_params)
+
+
+def add_proximal(pull: float, centre: Array | None, weight: float, other: Array) -> tuple[float, Array]:
+    """Two proximal terms as one: ``½ pull ‖w − centre‖²``, if there is one, and ``½ weight ‖w − other‖²``."""
+    if centre is None or not pull:
+        return weight, other
+    total = pull + weight
+    return total, (pull * centre + weight * other) / total
 
 
 def without_bounds(penalty: Any) -> tuple[Any, Any]:
@@ -221,12 +217,10 @@ def _raise_by_block(bounds: Array, schema: Any, given: Mapping[str, Any]) -> Non
     views = schema.views(bounds)
     for name, value in given.items():
         if name not in views:
-            raise ValueError(
-                f"lower names the block {shorten(name)} of weights, and there are {', '.join(map(repr, views))}"
-            )
+            raise ValueError(f"lower[{shorten(name)}] must be a block of weights: {', '.join(map(repr, views))}")
         table = numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block")
         if table.ndim and table.shape != views[name].shape:
-            raise ValueError(f"lower[{shorten(name)}] has shape {table.shape}, the block has {views[name].shape}")
+            raise ValueError(f"lower[{shorten(name)}] must have the shape {views[name].shape}, got {table.shape}")
         views[name][:] = np.maximum(views[name], table)
 
 
@@ -235,17 +229,19 @@ def _check_lower(lower: Any, n_params: int) -> None:
         for name, value in lower.items():
             _check_signs(numbers(f"lower[{shorten(name)}]", value, "a number, or one for each weight of the block"))
         return
-    table = numbers("lower of the penalty", lower, "a number, one for each weight, or a dict by block")
+    _check_signs(_one_per_weight("lower", lower, n_params, ", or a dict by block"))
+
+
+def _one_per_weight(name: str, values: Any, n_params: int, also: str = "") -> Array:
+    table = numbers(f"{name} of the penalty", values, f"a number, or one for each weight{also}")
     if table.ndim and table.shape != (n_params,):
-        raise ValueError(
-            f"lower of the penalty has shape {table.shape}, there are {n_params} weights; give one number each"
-        )
-    _check_signs(table)
+        raise ValueError(f"{name} must hold one number for each of {n_params} weights, got shape {table.shape}")
+    return table
 
 
 def _check_signs(table: Array) -> None:
     if np.isnan(table).any() or (table > 0).any():
-        told = shorten(table.tolist())
         raise ValueError(
-            f"lower bounds of weights are 0 or below (−inf for none), so that w = 0 is allowed, got {told}"
+            "lower bounds must be 0 or below (−inf for none), so that w = 0 is allowed, "
+            f"got lower={shorten(table.tolist())}"
         )

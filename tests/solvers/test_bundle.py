@@ -286,7 +286,7 @@ def test_very_unequal_weights_still_converge(solver):
 
 
 def test_a_wrong_drop_after_is_refused(digits_task):
-    with pytest.raises(ValueError, match="drop_after must be a whole number from 1, got drop_after=0"):
+    with pytest.raises(ValueError, match="drop_after"):
         minimise(digits_task, Bundle(drop_after=0))
 
 
@@ -358,7 +358,7 @@ def test_a_search_in_a_ball_that_only_rounding_moves_ends_soon():
 
     found = minimise_in_ball(risk, np.zeros(3), 1e-38, gap=0.0, max_iter=500)
     assert found.evaluations < 100
-    with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="numbers overflow"):
+    with np.errstate(over="ignore"), pytest.raises(FloatingPointError, match="overflow"):
         minimise_in_ball(lambda w: (1.0, np.full(3, 1e200)), np.zeros(3), gap=0.0)
 
 

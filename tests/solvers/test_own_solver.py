@@ -66,5 +66,5 @@ def test_a_solver_that_lacks_a_method_says_so():
 
     with pytest.raises(TypeError, match="step"):
         Half()
-    with pytest.raises(TypeError, match="solver must be"):
+    with pytest.raises(TypeError, match="solver"):
         StructuredSVM(Multiclass(), solver=object()).fit(X, Y)

@@ -19,13 +19,13 @@ MULTIPLIER_PRECISION = 1e-6
 """Once the multiplier is known so well and its solution still jumps past the rim, digits are missing."""
 
 MAX_ROUNDING = 1e-6
-"""What rounding may change on the rim of the ball, as a share of the first objective: a wider ball is made smaller."""
+"""The most that rounding may change on the rim of the ball, as a share of the first objective: it limits the radius."""
 
 MAX_UNCHANGED_STEPS = 20
-"""After this many steps that change neither model, best point nor bound, rounding is all that is left."""
+"""The search ends after this many steps that change neither model, best point nor bound: only rounding is left."""
 
 MAX_LOST_STEPS = 5
-"""After this many steps that miss the rim, while the gap shrinks by less than `MIN_SHRINKAGE`, too."""
+"""It also ends after this many steps that miss the rim while the gap shrinks by less than `MIN_SHRINKAGE`."""
 
 MIN_SHRINKAGE = 1e-3
 
@@ -59,11 +59,11 @@ def minimise_in_ball(
 ) -> BallSolution:
     """Minimise ``½‖w‖² + risk(w)`` over ``‖w − centre‖² ≤ square``, from the centre, to a certified gap.
 
-    A gap of a ``share`` of the fall so far ends it too, and so does a bound that shows that the fall cannot reach what
-    is ``needed``.
+    A gap of a ``share`` of the decrease so far also ends it, and so does a bound that shows that the decrease cannot
+    reach what is ``needed``.
 
-    The model of all planes so far is minimised in the ball through its multiplier κ: for a given κ that is the same
-    small program with a proximal term, and κ is found by bisection on the distance of its solution from the centre.
+    The model of all planes so far is minimised in the ball through its multiplier κ. For a given κ that is the same
+    small program with a proximal term. κ is found by bisection on the distance of its solution from the centre.
 
     >>> risk = lambda w: (abs(3.0 - w[0]) * 9, np.array([-9.0 if w[0] < 3 else 9.0]))
     >>> minimise_in_ball(risk, np.zeros(1), 4.0, gap=1e-9).w, minimise_in_ball(risk, np.zeros(1), gap=1e-9).w
@@ -94,7 +94,7 @@ def minimise_in_ball(
 
 
 def _widest(objective: float, slope: Array) -> float:
-    """The squared radius up to which values along this slope keep enough digits; none for an unlimited search."""
+    """The squared radius up to which values along this slope keep enough digits."""
     steepness = float(np.linalg.norm(slope)) * np.finfo(np.float64).eps
     return float(np.square(MAX_ROUNDING * abs(objective) / steepness)) if steepness > 0 else np.inf
 
@@ -107,7 +107,7 @@ class _Planes:
         self.ages = np.empty(0, dtype=np.int64)
 
     def add(self, slope: Array, offset: float) -> bool:
-        """Add a plane unless the model has the same one already: whether it was new."""
+        """Add a plane unless the model has the same one already; returns whether it was new."""
         if not np.isfinite(slope @ slope):
             raise overflow_error()
         if ((self.offsets == offset) & (self.slopes == slope).all(axis=1)).any():

@@ -9,34 +9,31 @@ from tacit.solvers.frank_wolfe import FrankWolfe
 from tacit.solvers.loop import Solver
 
 MIN_SEQUENCES = 2000
-"""Sequences from which on `FrankWolfe` beats `Bundle`: at 700 words they tie, at 3000 it takes 0.5 to 0.9 of the
-time."""
+"""From this many sequences on `FrankWolfe` beats `Bundle`: at 700 they tie, at 3000 it takes 0.5 to 0.9 of the time."""
 
 MAX_MEAN_LENGTH = 50
 """Mean number of tokens per sequence up to which `FrankWolfe` is chosen. Words of 8 letters were measured; the limit
 leaves a margin."""
 
 MAX_INFLUENCE = 1.0
-"""The `sample_influence` up to which `FrankWolfe` is chosen. At ten times as much it takes twice the time of
-`Bundle`."""
+"""The `sample_influence` up to which `FrankWolfe` is chosen. At ten times that, it takes twice as long as `Bundle`."""
 
 MAX_PLANE_NUMBERS = 1_000_000
 """Weights of sequences from which on `FrankWolfe` is chosen whatever C is. It keeps a few vectors of the length of w
 and 8 taggings per sequence at first; `Bundle` keeps up to a hundred planes as long as w, 0.8 GB at this length."""
 
 MIN_TOLERANCE = 3e-3
-"""The tolerance from which on `FrankWolfe` needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving
-shrinks, while its updates, some 0.1 ms each, grow in number, so functions that take less time are better off with
-`Bundle`."""
+"""From this tolerance on `FrankWolfe` needs 0.4 to 0.6 of the calls of an oracle in Python. Below it the saving shrinks
+and its updates, some 0.1 ms each, grow in number: functions that take less time are better off with `Bundle`."""
 
 
 def choose(task: Task, tol: float) -> Solver:
     """The solver that is usually fastest to a relative gap of ``tol``; the same for the same task, on any machine.
 
-    `FrankWolfe` where every call of the oracle is a user's Python function, C is small and the tolerance loose,
-    because it needs the fewest calls; for many short sequences at small C; and for sequences with a million weights
-    or more, where `Bundle` would hold gigabytes of planes. `Bundle` everywhere else: its passes are
-    matrix products, and its number of passes grows the least with C.
+    `FrankWolfe` is chosen in three cases. First, where every call of the oracle is a user's Python function, C is small
+    and the tolerance loose: it needs the fewest calls. Second, for many short sequences at small C. Third, for
+    sequences with a million weights or more, where `Bundle` would hold gigabytes of planes. In all other cases it is
+    `Bundle`: its passes are matrix products, and their number grows the least with C.
 
     >>> from tacit import problems, testing
     >>> choose(testing.example_task(problems.Multiclass()), tol=1e-3)
@@ -62,7 +59,7 @@ def _is_small(task: Task) -> bool:
 def sample_influence(task: Task) -> float:
     """How far one sample moves w away from 0: ‖g‖² / (R(0) · n), with the risk R, its slope g at 0, and n samples.
 
-    It is proportional to C. It does not change with the units of the features: features ten times as large, with a
+    It is proportional to C and does not depend on the units of the features: features ten times as large, with a
     hundredth of the C, have the same influence.
 
     >>> from tacit import problems, testing

@@ -22,7 +22,7 @@ from tacit.solvers.bundle import Bundle, overflow_error
 from tacit.solvers.loop import Solver, State, WarmStart
 
 MAX_GAP_SHARE = 0.5
-"""The sweeps between two certificates end when the gap has shrunk to this share of what the first of them saw."""
+"""The sweeps between two certificates end when the gap has shrunk to this share of that of the first sweep."""
 
 UNIFORM_SHARE = 0.1
 """With gap sampling, this share of the visits goes to blocks chosen uniformly, since the known gaps are old."""
@@ -31,16 +31,16 @@ MAX_CODES = 5
 """How many codes of certificates are kept, for warm starts."""
 
 MAX_NUMBERS = 1 << 24
-"""Numbers that the planes of all blocks may take together (128 MB) before blocks become larger than one sample."""
+"""Numbers in the planes of all blocks together (128 MB) above which blocks become larger than one sample."""
 
-MAX_ASKED = 1 << 29
-"""Numbers that they may take if `cache` is given (4 GB)."""
+MAX_NUMBERS_GIVEN = 1 << 29
+"""The same limit if `cache` is given (4 GB)."""
 
 DEFAULT_CACHE = 10
 """Planes kept per block. Without any, the gap shrinks like 1/passes; with some, by a constant factor per pass."""
 
 MIN_GAP_SHARE = 0.5
-"""The oracle is not called if a cached plane promises at least this share of the block's last known gap."""
+"""The oracle is not called if a cached plane offers at least this share of the block's last known gap."""
 
 
 @storable
@@ -48,23 +48,23 @@ MIN_GAP_SHARE = 0.5
 class FrankWolfe(Solver):
     """Block-coordinate Frank–Wolfe with exact line search and duality gap (Lacoste-Julien et al. 2013).
 
-    A visit to a sample finds its most violated output and moves the sample's dual weights towards it. w changes with
-    every visit, so the first passes already learn much: this solver wins at small C and loose tolerances. A step is one
-    or more sweeps of visits, in random order, to the samples that can still gain. One oracle pass then certifies the
-    gap, at the point itself and at a weighted average of the points so far (early on the average is often better).
+    A visit to a sample finds its most violated output (loss-augmented inference) and moves the sample's dual variables
+    towards it. w changes with every visit, so the first passes already learn much: this solver is fastest at small C
+    and loose tolerances. A step is one or more sweeps of visits, in random order, to the samples that can still gain.
+    One oracle pass then certifies the gap, at the point itself and at a weighted average of the points so far.
 
-    Where the oracle offers `dual` (class blocks, everything that can be listed, chains), compiled visits keep dual
-    weights on the outputs, and a learner shows them as ``dual_``. Otherwise, or with a ``block_size``, it keeps a few
+    Where the oracle offers `dual` (class blocks, outputs that can be listed, chains), compiled visits keep dual
+    variables of the outputs, and a learner has them in ``dual_``. Otherwise, or with a ``block_size``, it keeps a few
     planes per block of samples: that works with any oracle, penalty and rescaling, and takes O(blocks · d) memory.
 
     Parameters
     ----------
-    block_size : samples per block; None keeps dual weights if the oracle can, else takes one sample per block if memory
-        allows
+    block_size : samples per block; None keeps dual variables if the oracle can, else takes one sample per block if
+        memory allows
     gap_sampling : visit blocks in proportion to their last known gaps (Osokin et al. 2016)
-    cache : planes kept per block and tried before the oracle is asked (Shah et al. 2015; 0 is the textbook algorithm);
-        None for ten if memory allows. A number asks for planes even where dual weights could be kept
-    sweeps : sweeps between two certificates, at the most
+    cache : planes kept per block and tried before the oracle is called (Shah et al. 2015; 0 is the textbook algorithm);
+        None for ten if memory allows. With a number, planes are kept even where dual variables could be
+    sweeps : maximum number of sweeps between two certificates
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise
@@ -127,13 +127,13 @@ class FrankWolfe(Solver):
         state.is_active = stored(snapshot, "is_active", (dual.n_blocks,), "b")
         state.gaps = np.array(snapshot["gaps"], dtype=np.float64)  # infinite where no sweep has come yet
         if state.gaps.shape != (dual.n_blocks,) or np.isnan(state.gaps).any():
-            raise StorageError(f"gaps of shape {state.gaps.shape} for {dual.n_blocks} blocks, or NaN among them")
+            raise StorageError(f"gaps must hold one number for each of {dual.n_blocks} blocks, without NaN")
         state.codes = stored_codes(snapshot, "codes", task.oracle.accepts)
         state.gap_then, state.idle = stored_number(snapshot, "gap_then", 0), int(stored_number(snapshot, "idle", 0))
         return state
 
     def _first_dual(self, task: Task, warm: WarmStart) -> Any:
-        """The first dual point: the old one, the best mixture of the old planes, or all weight on the targets."""
+        """The first dual point: the old one, the best mixture of the old planes, or the targets alone."""
         dual = self._fresh_dual(task, warm.dual)
         if warm.planes is not None and not (warm.dual is not None and dual.fits(warm.dual)):
             model = Bundle().init(task, WarmStart(planes=warm.planes), np.random.default_rng(0))
@@ -167,11 +167,9 @@ def _load_dual(dual: Any, parts: Mapping[str, Array]) -> Any:
         np.shape(parts[name]) == np.shape(own[name]) and np.asarray(parts[name]).dtype == np.asarray(own[name]).dtype
         for name in own
     )
-    fits = (
-        dual.fits(parts) if dual.has_variables else alike and not any(np.isnan(part).any() for part in parts.values())
-    )
-    if not fits:
-        raise StorageError("its dual variables are not those of these samples")
+    has_nan = any(np.isnan(part).any() for part in parts.values())
+    if not (dual.fits(parts) if dual.has_variables else alike and not has_nan):
+        raise StorageError("its dual variables do not fit these samples")
     dual.load(parts)
     return dual
 
@@ -236,7 +234,7 @@ class FrankWolfeState(State):
             self.evaluate(task, self.average.w, self.average)
 
     def evaluate(self, task: Task, w: Array, dual: Any = None) -> Array:
-        """Ask the oracle at ``w`` for the objective; returns the code of the plane there."""
+        """Compute the objective at ``w``; returns the code of the plane there."""
         code = task.predict_augmented(w).code
         self.record_point(task, w, code, task.plane(code), dual)
         return code
@@ -254,9 +252,10 @@ class BlockPlanes(Dual):
     """Mixtures of planes: ``Σ_m shares[b, m] (slopes[b, m]·w + levels[b, m])`` lies below the risk of block b.
 
     Without a cache there is one plane per block. An update moves it towards the oracle's plane at w, by exact line
-    search (Lacoste-Julien et al. 2013). With a cache a block keeps several planes. An update then moves weight from the
-    lowest plane that has some to the highest one, and calls the oracle only if no cached plane promises enough (Shah et
-    al. 2015; Osokin et al. 2016). When the cache is full, the plane that is replaced is averaged into the first one.
+    search (Lacoste-Julien et al. 2013). With a cache a block keeps several planes. An update then moves a share from
+    the lowest plane that has some to the highest one, and calls the oracle only if no cached plane promises enough
+    (Shah et al. 2015; Osokin et al. 2016). When the cache is full, the plane that is replaced is averaged into the
+    first one.
 
     Parameters
     ----------
@@ -278,10 +277,10 @@ class BlockPlanes(Dual):
         self.n_blocks = -(-n // self.size)
         if cache is None:
             cache = max(0, min(DEFAULT_CACHE, MAX_NUMBERS // (self.n_blocks * d) - 1))
-        if self.n_blocks * (1 + cache) * d > MAX_ASKED:
+        if self.n_blocks * (1 + cache) * d > MAX_NUMBERS_GIVEN:
             raise ValueError(
-                f"cache={shorten(cache)} asks for {shorten(1 + cache)} planes of {d} numbers in each of "
-                f"{self.n_blocks} blocks, and at most {MAX_ASKED:.2g} are kept; lower cache, or raise block_size"
+                f"cache={shorten(cache)} needs {shorten(1 + cache)} planes of {d} numbers in each of {self.n_blocks} "
+                f"blocks, more than {MAX_NUMBERS_GIVEN:.2g} numbers in all; lower cache, or raise block_size"
             )
         self.slopes = np.zeros((self.n_blocks, 1 + cache, d))
         self.levels = np.zeros((self.n_blocks, 1 + cache))
@@ -381,8 +380,8 @@ class BlockPlanes(Dual):
     def _store_plane(self, b: int, plane: Plane) -> int:
         """Put a plane into the cache of block b, and return its slot.
 
-        It takes a free slot, else that of the plane without weight that was unused the longest, else that of the plane
-        with the least weight, which is then averaged into the first plane.
+        It takes a free slot, else that of the plane with share 0 that was unused the longest, else that of the plane
+        with the smallest share, which is then averaged into the first plane.
         """
         shares = self.shares[b]
         idle = np.where(shares[1:] > 0, -1.0, self.ages[b, 1:])

@@ -10,8 +10,8 @@ from tacit.penalties.group_norm import GroupNorm, shrink_groups
 from tacit.solvers.simplex_qp import maximise_on_simplex
 
 MAX_NEWTON_STEPS = 5
-"""Most duals take one or two. Any point of the simplex gives a valid bound and a usable step, so it is better to ask
-the oracle again than to go on."""
+"""Most duals take one or two. Any point of the simplex gives a valid bound and a usable step, so calling the oracle
+again is better than more Newton steps."""
 
 ASCENT_SHARE = 0.01
 """A step is taken if it brings at least this share of what its slope promises; otherwise half of it is tried."""
@@ -26,9 +26,9 @@ def maximise_norm_dual(
 
     Ω is a group norm with a proximal term, ``Σ λ_g‖w_g‖ + ½ρ‖w − z‖²``. The minimum over w shrinks every group of
     ``u = z − Σ α_m slope_m / ρ`` by λ_g/ρ, so what is maximised is ``α·offset − ½ρ Σ_g max(‖u_g‖ − λ_g/ρ, 0)²``. Its
-    gradient is the height of every plane at that w. Newton's method replaces it by a quadratic, whose maximiser on the
-    simplex `maximise_on_simplex` finds; groups that are zero here and not at the end of a step that went too far get
-    the curvature that they have there.
+    gradient is the height of every plane at that w. Newton's method replaces it by a quadratic, which
+    `maximise_on_simplex` maximises. A group that is zero here, but not at the end of a step that was too long, has the
+    curvature of that end.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def maximise_norm_dual(
 
 @kernel
 def raise_heights(heights: Array, offsets: Array, alpha: Array) -> float:
-    """Add the offsets to the heights of planes: how far the highest lies above their mean by the weights α."""
+    """Add the offsets to the heights of planes; returns how far the highest lies above their mean by the weights α."""
     highest, mean = -np.inf, 0.0
     for m in range(len(heights)):
         heights[m] += offsets[m]

@@ -2,7 +2,8 @@
 
 The state is a `Point`, and a step returns a new one, so that the one loop of tacit runs it, a checkpoint keeps it, and
 a resumed run has the same bits. The line search asks for the weak Wolfe conditions, which exist also where the function
-has kinks (Lewis & Overton 2013): there the method still descends, and ends where no step along its direction gains.
+has kinks (Lewis & Overton 2013): there the method still descends, and ends where no step along its direction decreases
+the function.
 
 Source: Liu & Nocedal (1989); Nocedal & Wright (2006), algorithms 7.4 and 7.5.
 """
@@ -32,10 +33,10 @@ MAX_TRIALS = 25
 
 @dataclass(frozen=True)
 class Point:
-    """Where a descent is: a point, its value and gradient, and what was learned about the curvature.
+    """The state of a descent: a point, its value and gradient, and what was learned about the curvature.
 
     ``moves`` and ``turns`` hold the latest differences of points and of gradients, the latest last. ``is_stuck``: no
-    step along the direction gained anything, which at a kink or at the limit of precision is the end.
+    step along the direction decreased the function, which happens at kinks and at the limit of precision.
     """
 
     w: Array
@@ -60,8 +61,8 @@ def begin(function: Function, w: Array) -> Point:
 
 
 def step(function: Function, now: Point) -> Point:
-    """One step of L-BFGS; where it finds no better point, one of steepest descent; where that does not either, the same
-    point, stuck.
+    """One step of L-BFGS; if it finds no better point, one of steepest descent; if that fails too, the same point with
+    ``is_stuck``.
 
     >>> def bowl(w):
     ...     return float(w @ w + w.sum()), 2 * w + 1
@@ -90,7 +91,7 @@ def step(function: Function, now: Point) -> Point:
 
 
 def _direction(now: Point) -> Array:
-    """−H·gradient, H being the inverse of the curvature that the latest moves saw: the two loops of L-BFGS."""
+    """−H·gradient by the two-loop recursion of L-BFGS; H is the inverse Hessian that the latest differences imply."""
     direction = -now.gradient
     if not len(now.moves):
         return direction
@@ -114,7 +115,7 @@ class _Found(NamedTuple):
 
 
 def _search(function: Function, now: Point, direction: Array, length: float) -> _Found:
-    """A step length with the weak Wolfe conditions; else the best that decreased the value enough; else none."""
+    """A step with the weak Wolfe conditions; else the best that decreased the value enough; else None."""
     fall = float(direction @ now.gradient)
     low, high = 0.0, np.inf
     low_value, low_fall = now.value, fall
@@ -142,7 +143,7 @@ def _search(function: Function, now: Point, direction: Array, length: float) -> 
 
 
 def _between(low: float, low_value: float, low_fall: float, high: float, high_value: float) -> float:
-    """Where a parabola through both ends is lowest, but not next to an end."""
+    """The minimum of a parabola through both ends, kept away from the ends."""
     width = high - low
     bend = high_value - low_value - low_fall * width
     share = -0.5 * low_fall * width / bend if np.isfinite(bend) and bend > 0 else 0.5

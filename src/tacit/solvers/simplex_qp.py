@@ -55,7 +55,7 @@ def maximise_on_simplex(
     else:
         alpha = np.zeros(m)
     V = slopes / root
-    with np.errstate(all="ignore"):  # what overflows is compared, and left
+    with np.errstate(all="ignore"):  # values that overflow lose every comparison
         return maximise_by_active_set(
             np.tril(_triangular_factor(V.T).T) if m < d else V, f, scale, max(tolerance, MIN_TOLERANCE * scale), alpha
         )
@@ -63,9 +63,9 @@ def maximise_on_simplex(
 
 @kernel
 def scale_program(H: Array, f: Array, scale: float, matrix: Array, linear: Array, shrink: Array) -> float:
-    """The program as daqp reads it: weights are measured by how far they move w, and the maximum by its size.
+    """The program as daqp reads it: weights α are scaled by how far they move w, and the maximum by its size.
 
-    Returns that size, which is no smaller than rounding allows.
+    Returns that size, raised to what rounding allows.
     """
     m, scale = len(f), max(scale, 1e-300)
     for i in range(m):
@@ -139,7 +139,7 @@ def maximise_by_active_set(V: Array, f: Array, scale: float, tolerance: float, s
 
 
 def choose_start(V: Array, f: Array, start: Array) -> Array:
-    """The weights to begin with, or the best single plane if that is as high: many planes are taken apart one by one.
+    """The weights α to begin with, or the best single plane if that is as high: removing many planes takes many steps.
 
     >>> choose_start(np.array([[0.0], [1e9]]), np.zeros(2), np.array([0.5, 0.5]))
     array([1., 0.])
@@ -182,9 +182,9 @@ def _maximise_on_face(A: Array, f: Array, alpha: Array, face: list[int]) -> None
 def climb_on_face(A: Array, f: Array, planes: Array, alpha: Array) -> int:
     """Move the weights of these planes, the rows of A, to the maximum over their hull, or as far as all stay positive.
 
-    Whose weight is used up leaves, and so on. The maximiser over weights of either sign that sum to one solves
-    ``RᵀR a = f − λ``, R from a QR factorisation by reflections. Returns how many planes are left; they stand first in
-    ``planes``.
+    A plane whose weight reaches 0 leaves, and the search goes on with the others. The maximiser over weights of either
+    sign that sum to one solves ``RᵀR a = f − λ``, R from a QR factorisation by reflections. Returns how many planes are
+    left; they come first in ``planes``.
     """
     k, d = len(A), int(A.shape[1])
     own = np.arange(k)
@@ -294,9 +294,9 @@ def maximise_with_bounds(
 ) -> Array:
     """Weights α of planes that maximise ``min_{w ≥ lower} Ω(w) + Σ α_j (slopes[j]·w + offsets[j])``.
 
-    A semismooth Newton method (Qi & Sun 1993): with the set of weights at their bounds fixed, the program is that of
-    `maximise_on_simplex`, whose solution points to a higher dual value; the set at the highest point on the way there
-    is the next one. Any α is a point of the dual, so an early end costs precision and never a valid bound.
+    A semismooth Newton method (Qi & Sun 1993). With the set of weights at their bounds fixed, the program is that of
+    `maximise_on_simplex`, whose solution is the direction of a line search on the dual. The set at the point found is
+    the next one. Any α is a point of the dual, so an early end costs precision, but the bound stays valid.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ CERTIFICATE_GROWTH = 1.25
 """The number of passes at which a certificate is computed grows by this factor: about one more oracle pass in four."""
 
 ONLINE_GROWTH = 2.0
-"""The same for samples that are learned from one at a time: such a pass costs no more than its certificate."""
+"""The same for samples that are learned from one at a time, where a pass costs as much as its certificate."""
 
 WARM_START_PASSES = 10
 """How many passes a warm start counts for: the larger, the shorter the first steps."""
@@ -37,19 +37,19 @@ MAX_CODES = 5
 class Subgradient(Solver):
     """Mini-batch subgradient descent with steps 1/t and averaging (Pegasos: Shalev-Shwartz et al. 2011).
 
-    The simplest solver, and the slowest to a small gap: for when only a few passes are affordable, and as a baseline.
+    The simplest solver, and the slowest to a small gap: for fits of a few passes, and as a baseline.
 
     The t-th mini-batch moves w by 1/t of the way to the minimiser of the penalty plus the batch's own plane, scaled up
     to all samples. The answer is the average of all points so far, later ones counting more. A step is one pass over a
     random permutation of the samples. Every sample comes once per pass, so the mean of the passes' planes is a dual
-    point, and its value a lower bound at no cost. The objective takes an oracle pass of its own, made now and then and
-    at the end.
+    point, and its value a lower bound at no cost. The objective needs one more oracle pass, which is made after some
+    passes and at the end.
 
     Parameters
     ----------
     batch_size : samples per mini-batch; smaller ones learn more per pass, larger ones take less time per pass. None
-        is 32; for sequences, whose problem learns online, it is one at a time in compiled code: a pass then costs about
-        one Viterbi, and memory is a few vectors of the length of w, however long that is
+        is 32. For sequences, whose problem learns online, None is one sample at a time in compiled code: a pass then
+        costs about one Viterbi pass, and memory is a few vectors of the length of w
 
     >>> from tacit import problems, testing
     >>> from tacit.solvers import minimise

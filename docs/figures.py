@@ -172,7 +172,7 @@ def order_curve(model: Any, ax: Any = None) -> Any:
         own = [point for point in curve if point.C == C]
         places = [alphas.index(point.alpha) for point in own]
         ax.errorbar(
-            places, [p.score for p in own], [p.spread for p in own], color=color, marker="o", ms=4, capsize=3,
+            places, [p.score for p in own], [p.std for p in own], color=color, marker="o", ms=4, capsize=3,
             label=f"C = {C:g}",
         )  # fmt: skip
     best = next(

@@ -1,10 +1,10 @@
-"""Dissimilarity-coefficient learning: losses on the hidden value when nobody labelled it."""
+"""Dissimilarity-coefficient learning: losses that depend on the hidden value, when that is not labelled."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -13,10 +13,10 @@ from tacit.data.arrays import Array, checksum
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
 from tacit.data.specs import between, choice, estimator, parameter, positive
-from tacit.learners.descents.descent import Descent, LatentState
-from tacit.learners.descents.multistart import Ended, Numbers, OptionalCodes, OptionalWeights
+from tacit.learners.descents.descent import Descent
+from tacit.learners.descents.multistart import Ended, Numbers
 from tacit.learners.descents.starts import propose
-from tacit.learners.iterative_latent_svm import Rounds
+from tacit.learners.iterative_latent_svm import BestState, Rounds
 from tacit.learners.latent_svm import LatentSVM
 from tacit.oracle import Oracle, Problem, loss_needs_hidden, require
 from tacit.oracle.capabilities import GivesPosteriors, ListsOutputs, MeasuresHidden, MovesPosteriors, SumsOutputs
@@ -25,11 +25,11 @@ from tacit.runtime.blocks import cache_answers
 _NEEDS = (MeasuresHidden, MovesPosteriors, GivesPosteriors.hidden_posterior, SumsOutputs)
 
 MAX_THETA_STEPS = 4
-"""Quasi-Newton steps for θ between two descents for w, at the most. More would make P_θ sure of what the first w
-happened to find: on planted problems 20 steps end higher than 2 or 4."""
+"""Maximum number of quasi-Newton steps for θ between two descents for w. With more, P_θ concentrates on what the first
+w happened to find: on planted problems 20 steps end higher than 2 or 4."""
 
 MAX_LATER_ITERATIONS = 3
-"""Iterations for w between two steps for θ, from the second on: w need not converge while θ moves."""
+"""Iterations for w between two steps for θ, from the second on: w need not converge while θ changes."""
 
 BATCH = 16
 """Samples per stochastic step for θ."""
@@ -37,18 +37,19 @@ BATCH = 16
 
 @estimator
 class DissimilaritySVM(LatentSVM):
-    """Learns w, which predicts (y, h), and θ, which says how sure one can be of h where only y is known.
+    """Learns w, which predicts (y, h), and θ, a distribution over h where only y is known.
 
     For losses ``Δ(y_i, h_i, y, h)`` such as the overlap of boxes, when h_i is unknown. ``P_θ(h)``, proportional to
     ``exp θ·Φ(x_i, y_i, h)``, is a distribution over hidden values, and a prediction costs its mean loss over it.
     Minimises ``½‖w‖² + ½J‖θ‖² + (C/n) Σ_i [ξ_i(w, θ) − β H_i(θ)]``. There ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h')
-    Δ(y_i, h', y, h)] − max_h s(y_i, h)``, and H_i is the mean loss between two values drawn from P_θ. The first term
-    brings the two models together; the second keeps P_θ wide where w predicts a wrong label. `IterativeLatentSVM` is
-    the special case of a single value in place of P_θ. With a loss that does not depend on h this is `LatentSVM`.
+    Δ(y_i, h', y, h)] − max_h s(y_i, h)``, and the diversity H_i is the mean loss between two values drawn from P_θ. The
+    first term makes the two models agree; the second keeps P_θ diverse where w predicts a wrong label.
+    `IterativeLatentSVM` is the special case of a single value in place of P_θ. With a loss that does not depend on h
+    this is `LatentSVM`.
 
     A run alternates between iterations of a latent SVM for w and steps for θ, and ends when a round gains less than
-    ``C · tol``. It begins at θ = 0: all hidden values are as likely. So the first start of ``init="auto"`` imputes from
-    the mean features of each label, in place of values drawn at random.
+    ``C · tol``. It begins at θ = 0, where all hidden values are equally likely. So the first start of ``init="auto"``
+    imputes from the mean features of each label instead of drawing values at random.
 
     Source: Kumar, Packer & Koller (2012), "Modeling Latent Variable Uncertainty for Loss-based Learning"; Kumar (2013),
     chapter 4, of whose equation 4.17 the gradient is corrected here.
@@ -56,13 +57,13 @@ class DissimilaritySVM(LatentSVM):
     Parameters
     ----------
     problem : what is predicted; its loss looks at the hidden value, such as ``Candidates(loss="overlap")``
-    J : weight of ½‖θ‖²
-    beta : weight of the spread H, from 0, below 1
-    C : weight of the mean loss against ½‖w‖²
+    J : coefficient of ½‖θ‖²
+    beta : coefficient of the diversity H, from 0, below 1
+    C : coefficient of the mean loss against ½‖w‖²
     conditional : None for Φ = Ψ; another problem, which gives the same samples other features and has the same hidden
         values; or "delta" for the best hidden value in place of P_θ, which is `IterativeLatentSVM`
-    theta_step : "joint" makes quasi-Newton steps on the joint objective, which then never rises; "text" the stochastic
-        steps of the source, corrected, which may raise it: the best pair is kept
+    theta_step : "joint" makes quasi-Newton steps on the joint objective, which then never rises. "text" makes the
+        stochastic steps of the source, corrected; they may raise it, so the best pair is kept
     solver, pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, penalty, class_weight : as in
         `LatentSVM`
     warm_start, escape, shift : as in `LatentSVM`. With a pace the first round goes from easy samples to hard ones
@@ -127,12 +128,12 @@ class DissimilaritySVM(LatentSVM):
         theta = getattr(self, "theta_", None)
         size = 0 if isinstance(self.conditional, str) else self._theta_schema().n_params
         if not isinstance(theta, np.ndarray) or theta.dtype != np.float64 or not np.isfinite(theta).all():
-            raise ValueError(f"theta_ is {shorten(theta)}, no finite numbers in double precision")
+            raise ValueError(f"theta_ must be finite numbers in double precision, got {shorten(theta)}")
         if theta.size not in (0, size):
-            raise ValueError(f"theta_ has shape {theta.shape}, and {size} weights are needed")
+            raise ValueError(f"theta_ must hold {size} weights, got an array of shape {theta.shape}")
         parts = getattr(self, "objective_parts_", None)
         if not isinstance(parts, np.ndarray) or parts.ndim != 2 or parts.shape[1] != 3 or parts.dtype.kind != "f":
-            raise ValueError(f"objective_parts_ is {shorten(parts)}, no table of three columns")
+            raise ValueError(f"objective_parts_ must be a table of three columns, got {shorten(parts)}")
 
     def _theta_schema(self) -> Any:
         return self.schema_ if self.conditional is None else self.theta_schema_
@@ -145,7 +146,7 @@ class DissimilaritySVM(LatentSVM):
         ):
             raise ValueError(f"conditional must be None, 'delta' or a problem, got {shorten(self.conditional)}")
         if not isinstance(self.rescaling, str) or self.rescaling != "margin":
-            raise ValueError("a loss that is averaged over hidden values is not zero on the truth: rescaling='margin'")
+            raise ValueError("rescaling must be 'margin': the averaged loss is not zero on the truth, as 'slack' needs")
 
     def _check_loss(self, oracle: Oracle) -> None:
         """Bind the oracle of P_θ, and refuse problems that cannot do what it takes."""
@@ -176,10 +177,10 @@ class DissimilaritySVM(LatentSVM):
             )
 
     def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
-        """Where a start begins: the first of "auto" where all hidden values are as likely, as θ = 0 says.
+        """The first state of a start; the first start of "auto" imputes from mean features over hidden values.
 
-        There the features of a label are their means over its hidden values. Their differences from those of all labels
-        point towards what occurs in many hidden values, and impute the first ones.
+        At θ = 0 all hidden values are equally likely. The mean features of a label minus those of all labels are
+        weights that prefer what occurs in many hidden values.
         """
         is_mean = isinstance(descent, Dissimilarity) and isinstance(self.init, str) and self.init == "auto"
         is_mean = is_mean and not start and previous is None and bool(oracle.hidden_unknown().size)
@@ -215,33 +216,40 @@ class DissimilaritySVM(LatentSVM):
 
 
 @dataclass(frozen=True)
-class PairState(LatentState):
-    """Where a start is, with θ, the parts of the objective so far, and the best pair so far."""
+class PairState(BestState):
+    """The state of a start, with θ, the parts of the objective so far, and the best pair so far."""
 
     theta: Numbers = field(default_factory=lambda: np.empty(0))
-    parts: Numbers = field(default_factory=lambda: np.empty((0, 3)))  # of w, of the spread and of θ, by iteration
-    age: int = 0  # iterations for w since θ last moved
-    round_objective: float = np.inf  # the objective when θ last moved
+    parts: Numbers = field(default_factory=lambda: np.empty((0, 3)))  # of w, of the diversity and of θ, by iteration
+    age: int = 0  # iterations for w since the last step for θ
+    round_objective: float = np.inf  # the objective after the last step for θ
     n_theta_steps: int = 0
-    best_w: OptionalWeights = field(default_factory=lambda: np.empty(0))
-    best_target: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))
     best_theta: Numbers = field(default_factory=lambda: np.empty(0))
-    best_objective: float = np.inf
-    best_gap: float = np.inf
+
+    def keep_if_best(self, objective: float) -> Self:
+        kept = super().keep_if_best(objective)
+        return self if kept is self else replace(kept, best_theta=self.theta)
+
+    def back_at_best(self) -> Self:
+        return replace(super().back_at_best(), theta=self.best_theta)
 
 
 class Fixed(NamedTuple):
-    """What follows from θ alone: the posterior, the descent for w under it, and the parts of the objective."""
+    """What follows from θ alone: the descent for w under its posterior, and two parts of the objective."""
 
-    posterior: Array
     descent: Descent
-    spread: float
-    penalty: float
+    diversity: float  # −β Σ c_i H_i
+    penalty: float  # ½J‖θ‖²
+
+    @property
+    def constant(self) -> float:
+        """What the objective has beside the part of w."""
+        return self.penalty + self.diversity
 
 
 @dataclass(frozen=True)
 class Dissimilarity(Descent):
-    """``min Ω(w) + ½J‖θ‖² + Σ_i c_i [ξ_i(w, θ) − β H_i(θ)]``, by turns (Kumar 2013, chapter 4).
+    """``min Ω(w) + ½J‖θ‖² + Σ_i c_i [ξ_i(w, θ) − β H_i(θ)]``, for w and θ alternately (Kumar 2013, chapter 4).
 
     ``ξ_i = max_{y,h} [s(y, h) + Σ_h' P_θ(h') Δ(y_i, h', y, h)] − max_h s(y_i, h)`` and ``H_i`` is the mean loss between
     two hidden values drawn from ``P_θ(h) ∝ exp θ·Φ(x_i, y_i, h)``.
@@ -249,7 +257,7 @@ class Dissimilarity(Descent):
     Parameters
     ----------
     conditional : the oracle of P_θ, of the same samples
-    J, beta : weights of ½‖θ‖² and of the spread H
+    J, beta : coefficients of ½‖θ‖² and of the diversity H
     step_kind : "joint" or "text"
     present : what follows from the present θ
     """
@@ -272,44 +280,35 @@ class Dissimilarity(Descent):
             raise ValueError(f"theta has shape {state.theta.shape} for {self.conditional.n_params} weights")
 
     def better(self, best: PairState | None, now: PairState) -> PairState:
-        return _back_at_best(now) if np.isfinite(now.best_objective) else now
+        return now.back_at_best() if np.isfinite(now.best_objective) else now
 
     def step(self, now: PairState) -> PairState:
-        """One iteration for w; where that was the last one for this θ, θ moves, or the run ends."""
+        """One iteration for w; if it was the last one for this θ, a step for θ follows, or the run ends."""
         fixed = self.fix(now.theta)
-        constant = fixed.penalty - self.beta * fixed.spread
-        moved: PairState = fixed.descent.step(replace(now, objective=now.objective - constant))
-        moved = replace(moved, age=now.age + 1, objective=moved.objective + constant)
-        if moved.is_in.all():  # while a pace leaves samples out, objectives do not compare
-            moved = _with_best(moved)
-        if self._is_due(moved):
-            moved = self._move(moved)
-        parts = np.array([[moved.objective - self._constant(moved.theta), *self._shown(moved.theta)]])
-        return replace(moved, parts=np.vstack([now.parts, parts]))
+        after: PairState = fixed.descent.step(replace(now, objective=now.objective - fixed.constant))
+        after = replace(after, age=now.age + 1, objective=after.objective + fixed.constant)
+        if after.is_in.all():  # while a pace leaves samples out, objectives cannot be compared
+            after = after.keep_if_best(after.objective)
+        if self._is_round_over(after):
+            after = self._step_theta(after)
+        fixed = self.fix(after.theta)
+        parts = np.array([[after.objective - fixed.constant, fixed.diversity, fixed.penalty]])
+        return replace(after, parts=np.vstack([now.parts, parts]))
 
-    def _is_due(self, now: PairState) -> bool:
-        """Whether it is θ's turn."""
+    def _is_round_over(self, now: PairState) -> bool:
+        """Whether a step for θ comes next."""
         is_pacing = not now.is_in.all() or (self.pace is not None and not np.isfinite(now.ease))
         return now.is_done or (now.n_theta_steps > 0 and not is_pacing and now.age >= MAX_LATER_ITERATIONS)
 
-    def _move(self, now: PairState) -> PairState:
-        """The end of a round: θ moves, and another round begins unless this one brought next to nothing."""
+    def _step_theta(self, now: PairState) -> PairState:
+        """The end of a round: a step for θ, and another round unless this one decreased the objective too little."""
         steps = {"joint": self._joint_step, "text": self._stochastic_steps}
         theta, objective = steps[self.step_kind](now)
-        significant = self.significant
-        brought = now.round_objective - objective
-        is_end = now.is_done and brought < significant and now.objective - objective < significant
-        after = replace(
-            now,
-            theta=theta,
-            objective=objective,
-            age=0,
-            is_done=is_end,
-            round_objective=objective,
-            n_theta_steps=now.n_theta_steps + 1,
-        )
-        after = _with_best(after)
-        return _back_at_best(after) if is_end else after
+        decrease = max(now.round_objective - objective, now.objective - objective)
+        is_end = now.is_done and decrease < self.significant
+        counts: dict[str, Any] = {"age": 0, "n_theta_steps": now.n_theta_steps + 1, "round_objective": objective}
+        after = replace(now, theta=theta, objective=objective, is_done=is_end, **counts).keep_if_best(objective)
+        return after.back_at_best() if is_end else after
 
     # θ
 
@@ -330,16 +329,16 @@ class Dissimilarity(Descent):
     def theta_objective(self, w: Array, theta: Array) -> tuple[float, Array]:
         """The part of the joint objective that depends on θ, up to terms of w alone, and its gradient.
 
-        At the output that attains ξ_i the maximum is linear in P_θ, so its slope is a covariance: that of the losses of
-        this output, minus β times the gradient of the spread, with the features Φ.
+        At the output that attains ξ_i the maximum is linear in P_θ. So its gradient is a covariance with the features
+        Φ: that of the losses of this output, minus β times the gradient of the diversity.
         """
         weights = self.weights
         posterior = self.conditional.hidden_posterior(theta)
         oracle = cast(MovesPosteriors, self.oracle.exact())
         best = cast(MeasuresHidden, oracle).measured_against(posterior=posterior).predict_augmented(w)
-        spread, slope = oracle.spread(posterior)
+        diversity, slope = oracle.spread(posterior)
         values = oracle.losses_of(best.code) - self.beta * slope
-        objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * spread)).sum())
+        objective = 0.5 * self.J * float(theta @ theta) + float((weights * (best.value - self.beta * diversity)).sum())
         gradient = self.J * theta + self.conditional.posterior_slope(posterior, values, weights)
         return objective, gradient
 
@@ -347,7 +346,7 @@ class Dissimilarity(Descent):
         """Algorithm 8 of Kumar (2013), corrected: one pass over the samples with steps 1/(λt), λ = J/C.
 
         The gradient is ``λθ + Cov(v, Φ) − β Cov(LP + LᵀP, Φ)``, of which the text has lost λ, β and a sign; v are the
-        losses of the *predicted* output. The first t is C/J: a step of 1/λ would wipe out θ.
+        losses of the *predicted* output. The first t is C/J: a first step of 1/λ would erase θ.
         """
         weights, oracle = self.weights, cast(MovesPosteriors, self.oracle.exact())
         total = float(weights.sum())
@@ -370,7 +369,8 @@ class Dissimilarity(Descent):
 
     def joint_objective(self, w: Array, target: Array, theta: Array) -> float:
         """The objective of the pair, the hidden values being ``target``."""
-        return self.fix(theta).descent.objective(w, target) + self._constant(theta)
+        fixed = self.fix(theta)
+        return fixed.descent.objective(w, target) + fixed.constant
 
     def fix(self, theta: Array) -> Fixed:
         """What follows from θ; the same object as long as θ stays."""
@@ -378,36 +378,8 @@ class Dissimilarity(Descent):
         if digest not in self.present:
             posterior = self.conditional.hidden_posterior(theta)
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(posterior=posterior))
-            spread = float((self.weights * cast(MovesPosteriors, self.oracle).spread(posterior)[0]).sum())
+            diversity = float((self.weights * cast(MovesPosteriors, self.oracle).spread(posterior)[0]).sum())
             self.present.clear()
             descent = self.turned_into(Descent, oracle=oracle)
-            self.present[digest] = Fixed(posterior, descent, spread, 0.5 * self.J * float(theta @ theta))
+            self.present[digest] = Fixed(descent, -self.beta * diversity, 0.5 * self.J * float(theta @ theta))
         return self.present[digest]
-
-    def _constant(self, theta: Array) -> float:
-        """What the objective has beside the part of w."""
-        fixed = self.fix(theta)
-        return fixed.penalty - self.beta * fixed.spread
-
-    def _shown(self, theta: Array) -> tuple[float, float]:
-        fixed = self.fix(theta)
-        return -self.beta * fixed.spread, fixed.penalty
-
-
-def _with_best(now: PairState) -> PairState:
-    """The same state, kept as the best if it is."""
-    if now.objective >= now.best_objective:
-        return now
-    best: dict[str, Any] = {"best_w": now.w, "best_target": now.target, "best_theta": now.theta}
-    return replace(now, **best, best_objective=now.objective, best_gap=now.gap)
-
-
-def _back_at_best(now: PairState) -> PairState:
-    return replace(
-        now,
-        w=now.best_w,
-        target=now.best_target,
-        theta=now.best_theta,
-        objective=now.best_objective,
-        gap=now.best_gap,
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -20,15 +20,15 @@ class IterativeLatentSVM(LatentSVM):
     """Latent SVMs whose loss is measured against imputed hidden values (Kumar, Turki, Preston & Koller 2011).
 
     For losses ``Δ(y_i, h_i, y, h)``, such as the overlap of boxes, when h_i is unknown. It works in rounds. A round
-    fits a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, against the present
-    estimates of h_i, and then imputes every h_i anew. The first round is measured against what the start imputes, where
-    the start is a model: one of the known part (``init="known"``, and "auto" where some hidden values are known), an
-    earlier fit (``warm_start``), or weights (``init=model.weights_``). Otherwise it counts the label alone where h_i is
-    not given.
+    fits a whole latent SVM, ``ξ_i = max_{y,h} [Δ(y_i, h_i, y, h) + s(y, h)] − max_h s(y_i, h)``, with the present
+    estimates of h_i in the loss, and then imputes every h_i again. If the start is a model, the first round uses what
+    that model imputes. Such starts are a model of the known part (``init="known"``, and "auto" where some hidden values
+    are known), an earlier fit (``warm_start``), or weights (``init=model.weights_``). Otherwise the loss of the first
+    round counts only the label where h_i is not given.
 
-    Each round has a loss of its own, so rounds need not get better. They end when the hidden values of a round have
-    occurred before. Kept is the round with the lowest objective, measured against its own hidden values. With a loss
-    that does not depend on h this is `LatentSVM`.
+    Each round has another loss, so rounds need not get better. They end when the hidden values of a round have occurred
+    before. Kept is the round with the lowest objective, measured with its own hidden values. With a loss that does not
+    depend on h this is `LatentSVM`.
 
     The parameters and attributes are those of `LatentSVM`. `max_iter` counts the iterations of all rounds, and the
     objective of a line of `history_` is that of its round. With a pace, only the first round goes from easy samples to
@@ -52,23 +52,39 @@ class IterativeLatentSVM(LatentSVM):
 
 
 @dataclass(frozen=True)
-class RoundState(LatentState):
-    """Where a start is, with the outputs that the loss of its round is measured against, and the best round so far."""
+class BestState(LatentState):
+    """The state of a start, and the best weights and hidden values so far."""
 
-    reference: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))  # empty in the first round
-    seen: Words = field(default_factory=lambda: np.empty(0, "U8"))  # checksums of all hidden values so far
     best_w: OptionalWeights = field(default_factory=lambda: np.empty(0))
     best_target: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))
     best_objective: float = np.inf
     best_gap: float = np.inf
 
+    def keep_if_best(self, objective: float) -> Self:
+        """The same state; its weights and hidden values are kept as the best if ``objective`` is."""
+        if objective >= self.best_objective:
+            return self
+        return replace(self, best_w=self.w, best_target=self.target, best_objective=objective, best_gap=self.gap)
+
+    def back_at_best(self) -> Self:
+        """The same state, back at the best weights and hidden values."""
+        return replace(self, w=self.best_w, target=self.best_target, objective=self.best_objective, gap=self.best_gap)
+
+
+@dataclass(frozen=True)
+class RoundState(BestState):
+    """The state of a start, with the outputs that the loss of its round compares with."""
+
+    reference: OptionalCodes = field(default_factory=lambda: np.empty(0, np.int64))  # empty in the first round
+    seen: Words = field(default_factory=lambda: np.empty(0, "U8"))  # checksums of all hidden values so far
+
 
 @dataclass(frozen=True)
 class Rounds(Descent):
-    """Descents, one per round: when one has converged, the next measures its loss against what that one imputed.
+    """Descents, one per round: when one has converged, the loss of the next compares with what that one imputed.
 
-    The loss of the first round counts the label alone where the hidden value is not known, unless the start begins with
-    weights: those of a model of the known part, or of an earlier fit.
+    Where a hidden value is unknown, the loss of the first round counts only the label, unless the start begins with
+    weights.
     """
 
     present: dict[str, Descent] = field(default_factory=dict)  # that of the present round, by its reference
@@ -76,8 +92,8 @@ class Rounds(Descent):
     state: ClassVar[Any] = RoundState
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> RoundState:
-        """The first state. With weights to begin with, the first round is measured against what they impute: a loss
-        of labels alone would throw away what these weights know of the hidden values."""
+        """The first state. If it has weights, the loss of the first round compares with what they impute: a loss of
+        labels alone would lose what these weights know of the hidden values."""
         first: RoundState = super().begin(target, w, seed=seed, start=start)
         if w is None or not w.any() or not measures_hidden(self.oracle):
             return first
@@ -85,41 +101,36 @@ class Rounds(Descent):
 
     def step(self, now: RoundState) -> RoundState:
         """One iteration of the present round; where that is its last, the next round begins, or the start ends."""
-        moved = self._against(now.reference).step(now) if now.reference.size else super().step(now)
-        return self._next_round(moved) if moved.is_done and measures_hidden(self.oracle) else moved
+        after = self._against(now.reference).step(now) if now.reference.size else super().step(now)
+        return self._next_round(after) if after.is_done and measures_hidden(self.oracle) else after
 
     def better(self, best: Any, now: Any) -> Any:
-        """The best round so far; in the first round the best state, measured against its own hidden values.
+        """The best round so far; in the first round the best state, measured with its own hidden values.
 
-        The objective of the first round counts labels alone, so it cannot be compared with those that follow.
+        The objective of the first round counts only labels, so it cannot be compared with those that follow.
         """
         if not measures_hidden(self.oracle):
             return super().better(best, now)
         if not np.isfinite(now.best_objective):
             own = self._against(now.target).objective(now.w, now.target)
             return super().better(best, replace(now, objective=own, gap=np.inf))
-        return _back_at_best(now)
+        return now.back_at_best()
 
     def _next_round(self, now: RoundState) -> RoundState:
         """The end of a round: keep it if it is the best; begin another unless its hidden values occurred before."""
         objective = self._against(now.target).objective(now.w, now.target)
-        if objective < now.best_objective:
-            now = replace(now, best_w=now.w, best_target=now.target, best_objective=objective, best_gap=now.gap)
+        now = now.keep_if_best(objective)
         digest = checksum(now.target)
         if digest in now.seen:
-            return _back_at_best(now)
+            return now.back_at_best()
         seen = np.append(now.seen, digest)
         return replace(now, reference=now.target, seen=seen, objective=objective, is_done=False)
 
     def _against(self, code: Array) -> Descent:
-        """The descent of a round, its oracle the same object as long as the round lasts."""
+        """The descent of a round; its oracle is the same object as long as the round lasts."""
         digest = checksum(code)
         if digest not in self.present:
             self.present.clear()
             oracle = cache_answers(cast(MeasuresHidden, self.oracle).measured_against(code))
             self.present[digest] = self.turned_into(Descent, oracle=oracle)
         return self.present[digest]
-
-
-def _back_at_best(now: RoundState) -> RoundState:
-    return replace(now, w=now.best_w, target=now.best_target, objective=now.best_objective, gap=now.best_gap)

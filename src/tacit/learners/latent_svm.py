@@ -21,7 +21,7 @@ from tacit.learners.descents.multistart import (
     run_starts,
     warn_unless_converged,
 )
-from tacit.learners.descents.pacing import SelfPaced
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import MARGIN_ATTRIBUTES, Prepared, check_fitted, check_margin, prepare
@@ -135,7 +135,7 @@ class LatentSVM(Learner):
 
     C: float = parameter(positive, default=100.0)
     solver: Solver | str | None = "auto"
-    pace: SelfPaced | None = None
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
     n_init: int = parameter(whole(1, MAX_STARTS), default=1)
     init: Any = "auto"
     tol: float = parameter(positive, default=1e-3)
@@ -354,10 +354,6 @@ class LatentSVM(Learner):
         if self.init is None or (isinstance(self.init, str) and self.init not in INITS):
             names = ", ".join(map(repr, INITS))
             raise ValueError(f"init must be {names}, a dict of weights or hidden values, got {shorten(self.init)}")
-        if self.pace is not None:
-            if not isinstance(self.pace, SelfPaced):
-                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
-            self.pace.check()
 
 
 def choose_unknown_weight(

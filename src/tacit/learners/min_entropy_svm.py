@@ -1,4 +1,4 @@
-"""Max-margin min-entropy models: predict the label whose hidden value is surest."""
+"""Max-margin min-entropy models: predict the label whose hidden value is the least uncertain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import number, numbers, shorten
@@ -18,9 +17,9 @@ from tacit.data.specs import choice, estimator, parameter, positive, switch, who
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.entropy import ConvexConcave, EntropyMargins, KinkedDescent, Paced, TrustRegion
 from tacit.learners.descents.multistart import MAX_STARTS, Method
-from tacit.learners.descents.pacing import SelfPaced
+from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.learner import Traits, overflows
-from tacit.learners.path import check_size, count_labels, one_each, plain_labels, splits
+from tacit.learners.path import cut_folds
 from tacit.learners.rules import LeastEntropy, Rule
 from tacit.learners.smooth_learner import QuasiNewton, SmoothLearner, SmoothStep
 from tacit.oracle import TARGET, Assignment, Oracle, Plane, Task, require, take_code
@@ -42,9 +41,9 @@ class MinEntropySVM(SmoothLearner):
 
     Predicts the label of least Rényi entropy, that is of the highest
     ``R_α(y) = [log Σ_h exp(α s(y, h)) − log Σ_h exp s(y, h)] / (α − 1)``, and minimises ``½‖w‖² + (C/n) Σ_i ξ_i``,
-    ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``. α says how much is made of how sure the hidden
-    value is: α = ∞ looks at the best hidden value alone and has the latent SVM's objective; a small α is near to a sum
-    over all of them. The slack bounds the loss of the prediction. The objective is not convex: the best of `n_init`
+    ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``. The larger α, the more the most probable hidden
+    values count. At α = ∞ only the best one does, which is the latent SVM's objective; a small α is close to a sum over
+    all of them. The slack bounds the loss of the prediction. The objective is not convex: the best of `n_init`
     starts is kept.
 
     Parameters
@@ -65,8 +64,8 @@ class MinEntropySVM(SmoothLearner):
     cv : folds of ``alpha="cv"``, a number or a splitter of scikit-learn
     class_weight : None, "balanced", or a factor for C by label
     warm_start : the first start begins at the present `coef_`
-    checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`. A checkpoint holds the fit itself; what
-        cross-validation chose is computed anew
+    checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`. A checkpoint holds the final fit;
+        cross-validation is repeated
     callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
 
     Attributes
@@ -89,14 +88,14 @@ class MinEntropySVM(SmoothLearner):
     C_: float
     curve_: list[CurvePoint]
     _needs = (
-        ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores, VisitsCells.visit_cells, Oracle.impute, Oracle.decode,
-        Oracle.exact, Oracle.hidden_unknown,
-    )  # fmt: skip
+        *(ScoresEntropy.renyi_slacks, ScoresEntropy.renyi_scores, VisitsCells.visit_cells),
+        *(Oracle.impute, Oracle.decode, Oracle.exact, Oracle.hidden_unknown),
+    )
     _instead = "use tacit.LatentSVM, which needs maxima alone, or tacit.HiddenCRF where there are sums over sequences"
 
     alpha: float | str = 1.0
     C: Any = 100.0
-    pace: SelfPaced | None = None
+    pace: SelfPaced | None = parameter(optional_pace, default=None)
     solver: str = parameter(choice(*SOLVERS), default="auto")
     n_init: int = parameter(whole(1, MAX_STARTS), default=1)
     init: Any = "auto"
@@ -124,11 +123,11 @@ class MinEntropySVM(SmoothLearner):
     def label_proba(self, X: Any) -> Array:
         """(n, classes): p(y | x) = Σ_h p(y, h | x) under ``p ∝ exp s``, in the order of `classes_`.
 
-        The distribution that the entropies are of. It is defined for finite α alone: at α = ∞ the scale of the scores
-        was never part of the objective.
+        The entropies are those of this distribution. It is defined for finite α: at α = ∞ the objective does not depend
+        on the scale of the scores.
         """
         if math.isinf(self.alpha_):
-            raise ValueError("label_proba is not defined at alpha=inf: only the order of the scores was learned there")
+            raise ValueError("label_proba needs a finite alpha: at alpha=inf only the order of the scores was learned")
         return self._label_posteriors(self._bind(X), 1.0)
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
@@ -154,7 +153,7 @@ class MinEntropySVM(SmoothLearner):
                 oracle, objective.weights, Quadratic(), lambda task: Bundle(), tol, 1000, pace=self.pace
             )
         if self.pace is not None:
-            return Paced(objective, self.pace, STATIONARY, significant)
+            return Paced(objective, significant, pace=self.pace, tol=STATIONARY)
         if solver == "trust-region":
             return TrustRegion(objective, significant)
         if solver == "cccp":
@@ -174,26 +173,23 @@ class MinEntropySVM(SmoothLearner):
         number("alpha_", self.alpha_, "a number above 0", lambda alpha: alpha > 0)
         number("C_", self.C_, "a positive number", lambda C: 0 < C < math.inf)
         if not isinstance(self.curve_, list) or not all(isinstance(point, CurvePoint) for point in self.curve_):
-            raise ValueError(f"curve_ is {shorten(self.curve_)}, no list of points")
+            raise ValueError(f"curve_ must be a list of points, got {shorten(self.curve_)}")
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         alphas, _ = read_grid(self)
-        if self.pace is not None:
-            if not isinstance(self.pace, SelfPaced):
-                raise TypeError(f"pace must be None or tacit.SelfPaced(), got {shorten(self.pace)}")
-            self.pace.check()
-            if self.solver == "trust-region" or (self.solver == "cccp" and np.isfinite(alphas).any()):
-                raise ValueError(f"a pace goes with solver='lbfgs' (or 'cccp' at alpha=inf), got {self.solver!r}")
-        if self.solver == "cccp" and (abs(alphas - 1) < NEAR_ONE).any():
+        is_cccp = self.solver == "cccp"
+        if self.pace is not None and (self.solver == "trust-region" or (is_cccp and np.isfinite(alphas).any())):
+            raise ValueError(f"a pace needs solver='lbfgs' (or 'cccp' at alpha=inf), got solver={self.solver!r}")
+        if is_cccp and (abs(alphas - 1) < NEAR_ONE).any():
             raise ValueError(
-                f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1: R is a difference of two convex parts, "
-                "which grow beyond all bounds there; use 'lbfgs' or 'trust-region'"
+                f"solver='cccp' needs alpha at least {NEAR_ONE} away from 1, where the convex parts of R grow without "
+                "bound; use 'lbfgs' or 'trust-region'"
             )
 
 
 NEAR_ONE = 0.1
-"""So near to α = 1 the steps of CCCP become tiny."""
+"""At this distance from α = 1 and below, the steps of CCCP become tiny."""
 
 STATIONARY = 1e-9
 """A smooth stationary point ends a run, whatever its last steps gained: half the squared slope as a share of the
@@ -207,7 +203,7 @@ class CurvePoint(NamedTuple):
     alpha: float
     C: float
     score: float
-    spread: float
+    std: float
 
 
 def read_grid(learner: Any) -> tuple[Array, Array]:
@@ -215,18 +211,16 @@ def read_grid(learner: Any) -> tuple[Array, Array]:
     is_chosen = isinstance(learner.alpha, str)
     if is_chosen and learner.alpha != "cv":
         raise ValueError(f"alpha must be a number above 0, inf included, or 'cv', got alpha={shorten(learner.alpha)}")
-    wished = learner.alpha
-    if is_chosen:
-        wished = DEFAULT_ALPHAS if learner.alphas is None else learner.alphas
-    alphas = np.atleast_1d(numbers("alphas" if is_chosen else "alpha", wished, "a number above 0, or a list of them"))
+    name = "alphas" if is_chosen else "alpha"
+    given = DEFAULT_ALPHAS if is_chosen and learner.alphas is None else getattr(learner, name)
+    alphas = np.atleast_1d(numbers(name, given, "a number above 0, or a list of them"))
     if alphas.ndim != 1 or not alphas.size or not (alphas > 0).all():
-        name = "alphas" if is_chosen else "alpha"
-        raise ValueError(f"{name} must be above 0, inf included, got {name}={shorten(wished)}")
+        raise ValueError(f"{name} must be above 0, inf included, got {name}={shorten(given)}")
     Cs = np.atleast_1d(numbers("C", learner.C, "a positive number, or with alpha='cv' a list of them"))
     if Cs.ndim != 1 or not Cs.size or not ((Cs > 0) & np.isfinite(Cs)).all():
         raise ValueError(f"C must be positive and finite, got C={shorten(learner.C)}")
     if not is_chosen and (alphas.size > 1 or Cs.size > 1):
-        raise ValueError("several values of alpha or C are chosen from by cross-validation: give alpha='cv'")
+        raise ValueError("several values of alpha or C need alpha='cv', which chooses by cross-validation")
     return np.sort(alphas), np.sort(Cs)
 
 
@@ -234,15 +228,10 @@ def choose_entropy(
     learner: Any, X: Any, y: Any, alphas: Array, Cs: Array, hidden: Any, sample_weight: Any
 ) -> list[CurvePoint]:
     """The curve: for every C and α the score of held-out folds; along α each fit starts from the last one's weights."""
-    n = count_labels(y)
-    check_size(X, n)
     known = {"hidden": hidden, "sample_weight": sample_weight}
-    known = {name: one_each(name, values, n) for name, values in known.items() if values is not None}
-    scores = np.empty((Cs.size, alphas.size, 0))
-    for train, test in splits(learner.cv, plain_labels(y), n):
-        inside = {name: _safe_indexing(values, train) for name, values in known.items()}
-        data = _safe_indexing(X, train), _safe_indexing(y, train)
-        held_out = _safe_indexing(X, test), _safe_indexing(y, test)
+    known = {name: values for name, values in known.items() if values is not None}
+    folds = []
+    for data, inside, held_out in cut_folds(learner.cv, X, y, known):
         found = np.empty((Cs.size, alphas.size))
         for i, C in enumerate(Cs):
             model = clone(learner).set_params(
@@ -253,13 +242,12 @@ def choose_entropy(
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     model.set_params(alpha=float(alpha)).fit(*data, **inside)
                 found[i, j] = model.score(*held_out)
-        scores = np.concatenate([scores, found[:, :, None]], axis=2)
-    means, spreads = (
-        scores.mean(axis=2),
-        scores.std(axis=2, ddof=1) if scores.shape[2] > 1 else np.zeros(scores.shape[:2]),
-    )
+        folds.append(found)
+    scores = np.stack(folds, axis=2)
+    means = scores.mean(axis=2)
+    stds = scores.std(axis=2, ddof=1) if scores.shape[2] > 1 else np.zeros(scores.shape[:2])
     return [
-        CurvePoint(float(alpha), float(C), float(means[i, j]), float(spreads[i, j]))
+        CurvePoint(float(alpha), float(C), float(means[i, j]), float(stds[i, j]))
         for i, C in enumerate(Cs)
         for j, alpha in enumerate(alphas)
     ]
@@ -290,7 +278,7 @@ class RivalTask(Task):
 
 @dataclass(frozen=True)
 class RivalDescent(Descent):
-    """CCCP at α = ∞: the latent SVM's descent, its convex tasks being `RivalTask`; algorithm 5 of Kumar (2013)."""
+    """CCCP at α = ∞: the latent SVM's descent with `RivalTask` as convex tasks; algorithm 5 of Kumar (2013)."""
 
     line_type: ClassVar[Any] = SmoothStep
 

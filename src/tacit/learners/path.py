@@ -1,9 +1,9 @@
-"""The same learner for many values of C, each fit started from the result of the last one; folds to choose by."""
+"""Regularisation paths: one learner for many values of C, each fit warm-started; cross-validation to choose C."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from tacit.data.ragged import Ragged
 from tacit.learners.group_norm_svm import GroupNormSVM
 from tacit.learners.learner import Learner
 from tacit.runtime import Status
+
+Pair = tuple[Any, Any]
 
 
 class Path(Sequence[Any]):
@@ -43,25 +45,18 @@ class Path(Sequence[Any]):
     def best(self) -> Any:
         """The model of the C with the best mean score over the folds, the smaller C if two are equal."""
         if self.scores is None:
-            raise ValueError("no scores to choose by: call tacit.path(..., cv=5), or score(X, y) on data held out")
+            raise ValueError("best needs scores: call tacit.path(..., cv=5), or score(X, y) on held-out data")
         mean = self.scores.mean(axis=1)
         ahead = np.flatnonzero(mean == mean.max())
         return self.models[ahead[np.argmin(self.Cs[ahead])]]
 
     def score(self, X: Any, y: Any) -> Array:
-        """The score of every model on data held out."""
+        """The score of every model on held-out data."""
         return np.array([model.score(X, y) for model in self.models])
 
 
 def path(
-    estimator: Learner,
-    X: Any,
-    y: Any,
-    Cs: Any,
-    *,
-    hidden: Any = None,
-    sample_weight: Any = None,
-    cv: Any = None,
+    estimator: Learner, X: Any, y: Any, Cs: Any, *, hidden: Any = None, sample_weight: Any = None, cv: Any = None
 ) -> Path:
     """Fit a learner for many values of C, from the smallest up; each fit starts from the result of the last one.
 
@@ -84,7 +79,7 @@ def path(
     >>> [model.C for model in models], bool(models.best.score(X, y) > 0.9)
     ([1.0, 10.0, 100.0], True)
     """
-    return Path(*fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv))
+    return Path(*_fit_path(estimator, X, y, Cs, {"hidden": hidden, "sample_weight": sample_weight}, cv))
 
 
 class GroupNormPath(Path):
@@ -96,30 +91,23 @@ class GroupNormPath(Path):
         return np.array([np.count_nonzero(model.group_norms_) for model in self.models])
 
     def prediction_seconds(self, X: Any, repeats: int = 5) -> Array:
-        """(m,) seconds of CPU that the pruned models take to predict X: the least of some repetitions."""
+        """(m,) CPU seconds that the pruned models take to predict X: the minimum over repetitions."""
         repeats = whole_number("repeats", repeats)
         return np.array([_least_seconds(model.prune(), X, repeats) for model in self.models])
 
     def sparsest(self, within: float = 0.002) -> Any:
         """The model with the fewest states whose mean score over the folds is at most ``within`` below the best."""
         if self.scores is None:
-            raise ValueError("no scores to choose by: call tacit.group_norm_path(..., cv=5)")
+            raise ValueError("sparsest needs scores: call tacit.group_norm_path(..., cv=5)")
         mean = self.scores.mean(axis=1)
         near = np.flatnonzero(mean >= mean.max() - within)
-        return self.models[min(near, key=lambda place: (self.n_states[place], -mean[place]))]
+        return self.models[min(near, key=lambda i: (self.n_states[i], -mean[i]))]
 
 
 def group_norm_path(
-    estimator: GroupNormSVM,
-    X: Any,
-    y: Any,
-    Cs: Any,
-    *,
-    hidden: Any = None,
-    sample_weight: Any = None,
-    cv: Any = None,
+    estimator: GroupNormSVM, X: Any, y: Any, Cs: Any, *, hidden: Any = None, sample_weight: Any = None, cv: Any = None
 ) -> GroupNormPath:
-    """Fit a `GroupNormSVM` for many values of C, from the largest down: states leave one after the other.
+    """Fit a `GroupNormSVM` for many values of C, from the largest down: the hidden states become fewer.
 
     Each fit starts from the weights of the last one, and makes ``n_init`` − 1 other starts.
 
@@ -140,70 +128,57 @@ def group_norm_path(
     True
     """
     if not isinstance(estimator, GroupNormSVM):
-        raise TypeError(f"group_norm_path needs a GroupNormSVM, got {shorten(estimator)}; for others use tacit.path")
-    parts = fit_path(estimator, X, y, Cs, hidden=hidden, sample_weight=sample_weight, cv=cv, largest_first=True)
-    return GroupNormPath(*parts)
+        raise TypeError(f"estimator must be a GroupNormSVM, got {shorten(estimator)}; for others use tacit.path")
+    known = {"hidden": hidden, "sample_weight": sample_weight}
+    return GroupNormPath(*_fit_path(estimator, X, y, Cs, known, cv, largest_first=True))
 
 
-def fit_path(
-    estimator: Learner,
-    X: Any,
-    y: Any,
-    Cs: Any,
-    *,
-    hidden: Any,
-    sample_weight: Any,
-    cv: Any,
-    largest_first: bool = False,
+def _fit_path(
+    estimator: Learner, X: Any, y: Any, Cs: Any, known: dict[str, Any], cv: Any, largest_first: bool = False
 ) -> tuple[Array, list[Any], Array | None]:
     """The values of C, a fitted model for each, and their scores by fold; see `path`."""
-    Cs = _read(estimator, Cs)
-    known = {"hidden": hidden, "sample_weight": sample_weight}
+    Cs = _read_values(estimator, Cs)
+    known = {name: values for name, values in known.items() if values is not None}
     scores = None
     if cv is not None:
-        n = count_labels(y)
-        known = {name: None if values is None else one_each(name, values, n) for name, values in known.items()}
-        check_size(X, n)
-        folds = splits(cv, plain_labels(y), n)
-        scores = np.empty((len(folds), len(Cs))).T
-        for place, (train, test) in enumerate(folds):
-            inside = {name: None if given is None else _safe_indexing(given, train) for name, given in known.items()}
-            data, held_out = ((_safe_indexing(X, part), _safe_indexing(y, part)) for part in (train, test))
-            models = _fits(estimator, *data, Cs, inside, largest_first)
-            scores[:, place] = [model.score(*held_out) for model in models]
-    return Cs, _fits(estimator, X, y, Cs, known, largest_first), scores
+        scores = np.array(
+            [
+                [model.score(*test) for model in _fit_each(estimator, *train, Cs, inside, largest_first)]
+                for train, inside, test in cut_folds(cv, X, y, known)
+            ]
+        ).T
+    return Cs, _fit_each(estimator, X, y, Cs, known, largest_first), scores
 
 
-def _fits(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool) -> list[Any]:
-    given = {name: values for name, values in known.items() if values is not None}
+def _fit_each(estimator: Learner, X: Any, y: Any, Cs: Array, known: dict[str, Any], largest_first: bool) -> list[Any]:
     model = clone(estimator).set_params(warm_start=True)
     models: list[Any] = [None] * len(Cs)
-    for place in np.argsort(-Cs if largest_first else Cs, kind="stable"):
-        model.set_params(C=float(Cs[place])).fit(X, y, **given)
+    for i in np.argsort(-Cs if largest_first else Cs, kind="stable"):
+        model.set_params(C=float(Cs[i])).fit(X, y, **known)
         if getattr(model, "status_", None) is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # half a path is none, and a fit that was cut short is no score
-        models[place] = model.frozen(warm_start=estimator.get_params()["warm_start"])
+            raise KeyboardInterrupt  # neither half a path nor the score of an interrupted fit is a result
+        models[i] = model.frozen(warm_start=estimator.get_params()["warm_start"])
     return models
 
 
-def _read(estimator: Any, Cs: Any) -> Array:
+def _read_values(estimator: Any, Cs: Any) -> Array:
     if isinstance(estimator, type):
-        raise TypeError(f"tacit.path needs a learner, got the class {estimator.__name__}; call it: add (...)")
+        raise TypeError(f"estimator must be a learner, got the class {estimator.__name__}; call it: add (...)")
     offered = estimator.get_params() if hasattr(estimator, "get_params") else {}
     missing = [name for name in ("C", "warm_start") if name not in offered]
     if missing:
         raise TypeError(
-            f"tacit.path needs a learner with the parameter {' and '.join(missing)}, got {shorten(estimator)}; in a "
-            "pipeline, transform X first and pass the last step"
+            f"estimator must be a learner with the parameter {' and '.join(missing)}, got {shorten(estimator)}; in "
+            "place of a pipeline, transform X first and pass the last step"
         )
     if offered.get("checkpoint") is not None:
-        raise ValueError("a path is many fits, and a checkpoint holds one: leave out checkpoint=")
+        raise ValueError("checkpoint must be None: a path is many fits, and a checkpoint holds one")
     values = np.atleast_1d(numbers("Cs", Cs, "a list of numbers"))
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"Cs must be a list of numbers, got {shorten(Cs)}; try np.logspace(-1, 3, 9)")
     wrong = np.flatnonzero(~((values > 0) & np.isfinite(values)))
     if wrong.size:
-        raise ValueError(f"Cs[{wrong[0]}] is {values[wrong[0]]}: C must be a positive number")
+        raise ValueError(f"Cs must be positive numbers, got Cs[{wrong[0]}]={values[wrong[0]]}")
     return values
 
 
@@ -216,45 +191,48 @@ def _least_seconds(model: Any, X: Any, repeats: int) -> float:
     return min(seconds[1:])
 
 
-def splits(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
-    """Which samples train and which test, fold by fold."""
-    told = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
+def cut_folds(cv: Any, X: Any, y: Any, known: dict[str, Any]) -> Iterator[tuple[Pair, dict[str, Any], Pair]]:
+    """Per fold of cross-validation ``(X, y)`` to learn from, what is known of these samples, and ``(X, y)`` to test on.
+
+    ``known`` are values with one entry per sample, by name. Folds of single labels are stratified.
+    """
+    if not has_length(y):
+        raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
+    n = len(y)
+    known = {name: one_each(name, values, n) for name, values in known.items()}
+    is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
+    if n != (X.shape[0] if getattr(X, "shape", ()) else len(X) if is_listed else -1):
+        raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+    for train, test in _split(cv, _single_labels(y), n):
+        inside = {name: _safe_indexing(values, train) for name, values in known.items()}
+        data, held_out = ((_safe_indexing(X, part), _safe_indexing(y, part)) for part in (train, test))
+        yield data, inside, held_out
+
+
+def _split(cv: Any, labels: Array | None, n: int) -> list[tuple[Array, Array]]:
+    """The indices of training and test samples, fold by fold."""
+    message = f"cv must be a number of folds, a splitter of scikit-learn, or pairs of indices, got {shorten(cv)}"
     if isinstance(cv, str | bytes):  # which have a method split
-        raise ValueError(told)
+        raise ValueError(message)
     if isinstance(cv, Iterable) and not hasattr(cv, "split"):
         cv = list(cv) if is_list(cv) else [cv]
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in cv):
-            raise ValueError(told)
+            raise ValueError(message)
     try:
         folds = check_cv(cv, labels, classifier=labels is not None).split(np.zeros(n), labels)
         return [(np.arange(n)[train], np.arange(n)[test]) for train, test in folds]
     except (TypeError, IndexError) as error:
-        raise ValueError(told) from error
-
-
-def count_labels(y: Any) -> int:
-    """How many samples are to be dealt into folds."""
-    if not has_length(y):
-        raise ValueError(f"y must hold one label per sample, got {shorten(y)}")
-    return len(y)
-
-
-def check_size(X: Any, n: int) -> None:
-    """Refuse samples that folds of n cannot be cut from."""
-    is_listed = has_length(X) and not isinstance(X, str | bytes | dict | set)
-    size = X.shape[0] if getattr(X, "shape", ()) else len(X) if is_listed else -1
-    if size != n:
-        raise ValueError(f"X must hold one entry for each of the {n} labels, got {shorten(X)}")
+        raise ValueError(message) from error
 
 
 def one_each(name: str, values: Any, n: int) -> Any:
     """The values, if there is one for each of n samples."""
     if not has_length(values) or isinstance(values, Set | dict) or len(values) != n:  # a set has no order
-        raise ValueError(f"{name} must have one entry for each of the {n} samples, got {shorten(values)}")
+        raise ValueError(f"{name} must hold one entry for each of the {n} samples, got {shorten(values)}")
     return values
 
 
-def plain_labels(y: Any) -> Array | None:
+def _single_labels(y: Any) -> Array | None:
     """The labels if each is a single number or string, so that folds can be stratified; else None."""
     if isinstance(y, Ragged):
         return None

@@ -1,14 +1,14 @@
 """The objective of min-entropy models, and how it is minimised.
 
-By L-BFGS that leaves kinks, by trust regions, by CCCP for finite α ≠ 1, and self-paced. At α = ∞ it is the descent of
-latent SVMs, in `tacit.learners.min_entropy_svm`.
+The methods are L-BFGS that leaves kinks, trust regions, CCCP for finite α ≠ 1, and self-paced learning. At α = ∞ the
+descent of latent SVMs is used, in `tacit.learners.min_entropy_svm`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from tacit.solvers.quasi_newton import begin, step
 class EntropyMargins:
     """``½‖w‖² + Σ_i c_i ξ_i`` with ``ξ_i = max(0, max_{y ≠ y_i} [Δ(y_i, y) + R_α(y)] − R_α(y_i))``.
 
-    The margin is against other labels alone: ξ_i ≥ 0 is a constraint of its own (Kumar 2013, eq. 3.9).
+    The margin is against other labels only: ξ_i ≥ 0 is a separate constraint (Kumar 2013, eq. 3.9).
     """
 
     oracle: Any
@@ -50,34 +50,41 @@ class EntropyMargins:
 
 
 @dataclass(frozen=True)
-class RegionState(SmoothState):
-    """Where a descent in trust regions is, with the squared radius of the next one."""
-
-    square: float = 4.0
-
-
-@dataclass(frozen=True)
-class TrustRegion(Method[Any]):
-    """Algorithm 6 of Kumar (2013) with a corrected acceptance: a convex model of all Rényi scores, inside a ball.
-
-    The printed rule never ends at a stationary point. Here the fall that the model promises decides: below
-    ``significant`` it is the end; a step that keeps a tenth of the promise is taken; the squared radius is divided by 4
-    if less than a quarter is kept, and multiplied by 4 if more than three quarters are, on the rim of the ball.
-    """
+class EntropyMethod(Method[Any]):
+    """A method for this objective. ``significant`` is the smallest decrease that counts."""
 
     margins: EntropyMargins
     significant: float
     max_inner: int = 200
 
-    state: ClassVar[Any] = RegionState
     line_type: ClassVar[Any] = SmoothStep
 
     @property
-    def oracle(self) -> Any:
-        return self.margins.oracle
+    def oracle(self) -> Oracle:
+        return cast(Oracle, self.margins.oracle)
 
-    def begin_at(self, w: Array) -> RegionState:
-        return RegionState(self.margins(w)[0], w=w, evaluations=1, samples_in=self.margins.weights.size)
+    def begin_at(self, w: Array) -> Any:
+        return self.state(self.margins(w)[0], w=w, evaluations=1, samples_in=self.margins.weights.size)
+
+
+@dataclass(frozen=True)
+class RegionState(SmoothState):
+    """The state of a descent in trust regions, with the squared radius of the next one."""
+
+    square: float = 4.0
+
+
+@dataclass(frozen=True)
+class TrustRegion(EntropyMethod):
+    """Algorithm 6 of Kumar (2013) with a corrected acceptance: a convex model of all Rényi scores, inside a ball.
+
+    The printed rule never ends at a stationary point. Here the decrease that the model predicts decides. A descent ends
+    when that is below ``significant``. A step is taken if the true decrease is at least a tenth of it. The squared
+    radius is divided by 4 if it is less than a quarter, and multiplied by 4 if it is more than three quarters and the
+    step ends on the rim of the ball.
+    """
+
+    state: ClassVar[Any] = RegionState
 
     def step(self, now: Any) -> Any:
         square = now.square
@@ -111,7 +118,7 @@ class TrustRegion(Method[Any]):
 
 
 SHARE_OF_FALL = 0.5
-"""A model is minimised until at most this share of what it promises is left: the next model is another one."""
+"""A model is minimised until at most this share of its decrease is left: more would be lost on the next model."""
 
 MIN_SQUARE = 1e-8
 """The squared radius below which a start ends."""
@@ -119,7 +126,7 @@ MIN_SQUARE = 1e-8
 
 @dataclass(frozen=True)
 class KinkState(QuasiNewtonState):
-    """Where L-BFGS is, whether a kink slows it down, and the squared radius of the next trust region."""
+    """The state of L-BFGS, whether a kink slows it down, and the squared radius of the next trust region."""
 
     square: float = 4.0
     at_kink: bool = False
@@ -129,7 +136,7 @@ class KinkState(QuasiNewtonState):
 class KinkedDescent(Method[KinkState]):
     """L-BFGS on the exact subgradient; where kinks slow it down, one step of the trust region leaves them.
 
-    A start ends at a smooth stationary point, or when the trust region promises less than ``significant``.
+    A start ends at a smooth stationary point, or when the trust region predicts a decrease below ``significant``.
     """
 
     quick: QuasiNewton
@@ -139,7 +146,7 @@ class KinkedDescent(Method[KinkState]):
     line_type: ClassVar[Any] = SmoothStep
 
     @property
-    def oracle(self) -> Any:
+    def oracle(self) -> Oracle:
         return self.quick.oracle
 
     def begin_at(self, w: Array) -> KinkState:
@@ -165,31 +172,21 @@ class KinkedDescent(Method[KinkState]):
 
 @dataclass(frozen=True)
 class ConcaveState(SmoothState):
-    """Where CCCP is, and the gap that the next model is solved to."""
+    """The state of CCCP, and the gap that the next model is solved to."""
 
     gap: float = 1e300
 
 
 @dataclass(frozen=True)
-class ConvexConcave(Method[ConcaveState]):
+class ConvexConcave(EntropyMethod):
     """CCCP for finite α ≠ 1: replace the concave parts of the risk by their tangents, minimise, repeat.
 
     The model lies above the objective and touches it, so no step ever raises the objective.
     """
 
-    margins: EntropyMargins
-    significant: float
     max_inner: int = 300
 
     state: ClassVar[Any] = ConcaveState
-    line_type: ClassVar[Any] = SmoothStep
-
-    @property
-    def oracle(self) -> Any:
-        return self.margins.oracle
-
-    def begin_at(self, w: Array) -> ConcaveState:
-        return ConcaveState(self.margins(w)[0], w=w, evaluations=1, samples_in=self.margins.weights.size)
 
     def step(self, now: ConcaveState) -> ConcaveState:
         model = ConvexModel(self.margins, now.w)
@@ -197,10 +194,8 @@ class ConvexConcave(Method[ConcaveState]):
         solution = minimise_in_ball(model, now.w, gap=gap, max_iter=self.max_inner)
         objective = self.margins(solution.w)[0]
         fall = now.objective - objective
-        count: dict[str, Any] = {
-            "iteration": now.iteration + 1,
-            "evaluations": now.evaluations + solution.evaluations + 2,
-        }
+        evaluations = now.evaluations + solution.evaluations + 2
+        count: dict[str, Any] = {"iteration": now.iteration + 1, "evaluations": evaluations}
         is_precise = gap <= 0.1 * self.significant
         is_done = is_precise and fall < self.significant
         count |= {"is_done": is_done, "is_solved": not is_done or solution.gap <= self.significant}
@@ -212,28 +207,21 @@ class ConvexConcave(Method[ConcaveState]):
 
 @dataclass(frozen=True)
 class PacedState(SmoothState):
-    """Where self-paced learning is: 1/K, and the samples that are in."""
+    """The state of self-paced learning: its threshold 1/K, and the samples that are in."""
 
     ease: float = np.inf
     is_in: Mask = field(default_factory=lambda: np.empty(0, bool))
 
 
 @dataclass(frozen=True)
-class Paced(Method[PacedState]):
-    """Self-paced learning by L-BFGS: descend on the samples that are easy, let in more, at last on all of them."""
+class Paced(EntropyMethod):
+    """Self-paced learning by L-BFGS: descend on the samples that are easy, then on more, finally on all of them."""
 
-    margins: EntropyMargins
+    _: KW_ONLY
     pace: SelfPaced
     tol: float
-    significant: float
-    max_inner: int = 200
 
     state: ClassVar[Any] = PacedState
-    line_type: ClassVar[Any] = SmoothStep
-
-    @property
-    def oracle(self) -> Any:
-        return self.margins.oracle
 
     def begin_at(self, w: Array) -> PacedState:
         """A few steps on all samples: the warm-up of the pace."""
@@ -255,24 +243,24 @@ class Paced(Method[PacedState]):
             if np.array_equal(chosen, is_in) or not chosen.any():
                 break
             is_in = chosen
-            part = self.margins.of(self.margins.oracle, weights * chosen)
-            method = QuasiNewton(part, self.oracle, int(chosen.sum()), self.tol, self.significant)
-            point = method.begin_at(w)
-            while not point.is_done and point.iteration < self.max_inner:
-                point = method.step(point)
+            part = self.margins.of(self.oracle, weights * chosen)
+            point = self._descend(part, int(chosen.sum()), w, self.max_inner)
             w, evaluations = point.w, evaluations + point.evaluations + 1
         return self._at(w, now.iteration + 1, evaluations, ease, is_in)
 
     def _finish(self, now: PacedState) -> PacedState:
-        """The descent on all samples, at the end."""
+        """The final descent, on all samples."""
         n = self.margins.weights.size
-        method = QuasiNewton(self.margins, self.oracle, n, self.tol, self.significant)
-        point = method.begin_at(now.w)
-        while not point.is_done and point.iteration < 10 * self.max_inner:
-            point = method.step(point)
-        evaluations = now.evaluations + point.evaluations
-        numbers = point.w, point.slope, evaluations, n, now.ease, now.is_in
+        point = self._descend(self.margins, n, now.w, 10 * self.max_inner)
+        numbers = point.w, point.slope, now.evaluations + point.evaluations, n, now.ease, now.is_in
         return PacedState(point.objective, now.iteration + 1, True, point.is_done, *numbers)
+
+    def _descend(self, margins: EntropyMargins, n_samples: int, w: Array, max_iter: int) -> QuasiNewtonState:
+        method = QuasiNewton(margins, self.oracle, n_samples, self.tol, self.significant)
+        point = method.begin_at(w)
+        while not point.is_done and point.iteration < max_iter:
+            point = method.step(point)
+        return point
 
     def _at(self, w: Array, iteration: int, evaluations: int, ease: float, is_in: Array) -> PacedState:
         objective, gradient = self.margins(w)
@@ -281,17 +269,17 @@ class Paced(Method[PacedState]):
 
 
 WARMUP_STEPS = 10
-"""Steps of L-BFGS that stand for one iteration of the warm-up of a pace."""
+"""Steps of L-BFGS per warm-up iteration of a pace."""
 
 
 class TangentModel:
     """The risk Σ c_i ξ_i with some parts replaced by their tangents at ``w``: convex, and exact at ``w``.
 
-    The weights of all cells are kept: memory grows with their number.
+    It keeps one number per cell: memory grows with the number of cells.
     """
 
     of_ruled_out = 0.0
-    """The constant of labels that a sample cannot have."""
+    """The constant for labels that a sample cannot have."""
 
     def __init__(self, margins: EntropyMargins, w: Array) -> None:
         oracle = margins.oracle
@@ -305,14 +293,29 @@ class TangentModel:
     def _begin(self, scores: Array, starts: Array, rows: Rows) -> None:
         oracle = self.margins.oracle
         scores = oracle.rule_out(scores, rows, starts)
-        values, V = self._replaced(scores, starts, rows)
-        linear = np.empty(values.shape)
-        _sum_weighted(scores, starts, V, linear)
+        values, V = self._tangents(scores, starts, rows)
         self.tangents[:, oracle.states(rows)] = V
+        linear = _sum_by_label(scores, starts, V)
         self.constants[rows] = np.where(np.isfinite(values), values - linear, self.of_ruled_out)
 
-    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
-        """The values of what is replaced, by sample and label, and the weights of their gradients by cell."""
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """The modelled risk and a subgradient."""
+        slack = np.empty(self.labels.size)
+
+        def visit(scores: Array, starts: Array, rows: Rows) -> Array:
+            T = np.ascontiguousarray(self.tangents[:, self.margins.oracle.states(rows)])
+            slack[rows], V, coef = self._slacks(scores, starts, rows, T)
+            return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
+
+        slope = self.margins.oracle.visit_cells(w, visit)
+        return float((self.margins.weights * slack).sum()), slope
+
+    def _tangents(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+        """The values of the replaced parts, by sample and label, and the weights of their gradients by cell."""
+        raise NotImplementedError
+
+    def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
+        """ξ_i of the model, the gradients of label scores by cell, and the coefficients of labels, given tangents."""
         raise NotImplementedError
 
 
@@ -321,25 +324,14 @@ class LinearModel(TangentModel):
 
     of_ruled_out = -np.inf
 
-    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+    def _tangents(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
         found = renyi_cells(scores, starts, self.margins.alpha)
         return found.values, renyi_weights(found, starts, np.ones(found.values.shape))
 
-    def __call__(self, w: Array) -> tuple[float, Array]:
-        """The modelled risk and a subgradient."""
-        slack = np.empty(self.labels.size)
-
-        def visit(scores: Array, starts: Array, rows: Rows) -> Array:
-            V = np.ascontiguousarray(self.tangents[:, self.margins.oracle.states(rows)])
-            linear = np.empty((starts.size - 1, V.shape[0]))
-            _sum_weighted(scores, starts, V, linear)
-            weights = self.margins.weights[rows]
-            values = linear + self.constants[rows]
-            slack[rows], _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], weights)
-            return np.asarray(V * np.repeat(coef, np.diff(starts), axis=0).T)
-
-        slope = self.margins.oracle.visit_cells(w, visit)
-        return float((self.margins.weights * slack).sum()), slope
+    def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
+        values = _sum_by_label(scores, starts, T) + self.constants[rows]
+        slack, _, coef = choose_rivals(values, self.losses[rows], self.labels[rows], self.margins.weights[rows])
+        return slack, T, coef
 
 
 class ConvexModel(TangentModel):
@@ -347,33 +339,22 @@ class ConvexModel(TangentModel):
 
     ``R_α = P − N`` with ``P = log Σ exp(p s) / |α − 1|`` and ``N = log Σ exp(q s) / |α − 1|``, both convex; p, q are
     α, 1 for α > 1 and 1, α below. A rival label keeps P and has N replaced, the true one the other way round. At α = 1
-    and α = ∞ there is no such difference.
+    and α = ∞ such a difference does not exist.
     """
 
-    def _replaced(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
+    def _tangents(self, scores: Array, starts: Array, rows: Rows) -> tuple[Array, Array]:
         return self._sum_powers(scores, starts, self._powers(self.labels[rows], scores.shape[0], is_tangent=True))
 
-    def __call__(self, w: Array) -> tuple[float, Array]:
-        """The modelled risk and a subgradient."""
-        slack = np.empty(self.labels.size)
-
-        def visit(scores: Array, starts: Array, rows: Rows) -> Array:
-            oracle, labels = self.margins.oracle, self.labels[rows]
-            scores = oracle.rule_out(scores, rows, starts)
-            T = np.ascontiguousarray(self.tangents[:, oracle.states(rows)])
-            linear = np.empty((starts.size - 1, T.shape[0]))
-            _sum_weighted(scores, starts, T, linear)
-            values, V = self._sum_powers(scores, starts, self._powers(labels, T.shape[0]))
-            values = values - linear - self.constants[rows]
-            places = np.arange(labels.size)
-            values[places, labels] *= -1  # of the true label, N − tangent of P: what is subtracted
-            weights = self.margins.weights[rows]
-            slack[rows], _, coef = choose_rivals(values, self.losses[rows], labels, weights)
-            coef[places, labels] *= -1
-            return np.asarray((V - T) * np.repeat(coef, np.diff(starts), axis=0).T)
-
-        slope = self.margins.oracle.visit_cells(w, visit)
-        return float((self.margins.weights * slack).sum()), slope
+    def _slacks(self, scores: Array, starts: Array, rows: Rows, T: Array) -> tuple[Array, Array, Array]:
+        labels = self.labels[rows]
+        samples = np.arange(labels.size)
+        scores = self.margins.oracle.rule_out(scores, rows, starts)
+        values, V = self._sum_powers(scores, starts, self._powers(labels, T.shape[0]))
+        values = values - _sum_by_label(scores, starts, T) - self.constants[rows]
+        values[samples, labels] *= -1  # of the true label, N − tangent of P: what is subtracted
+        slack, _, coef = choose_rivals(values, self.losses[rows], labels, self.margins.weights[rows])
+        coef[samples, labels] *= -1
+        return slack, V - T, coef
 
     def _powers(self, labels: Array, n_labels: int, is_tangent: bool = False) -> Array:
         """(n, labels): p for rivals and q for the true label; the other way round for what tangents replace."""
@@ -414,9 +395,16 @@ def _log_sums(scores: Array, starts: Array, powers: Array, share: float, values:
             values[i, k] = (power * top + math.log(total)) / share
 
 
+def _sum_by_label(scores: Array, starts: Array, V: Array) -> Array:
+    """(samples, labels): ``Σ_h V · score`` over the states of each sample."""
+    sums = np.empty((starts.size - 1, V.shape[0]))
+    _sum_weighted(scores, starts, V, sums)
+    return sums
+
+
 @kernel
 def _sum_weighted(scores: Array, starts: Array, V: Array, out: Array) -> None:
-    """``out[i, label] = Σ_h V · score`` over the states of sample i; cells of weight 0 do not count, −inf or not."""
+    """``out[i, label] = Σ_h V · score`` over the states of sample i; cells with V = 0 do not count, even at −inf."""
     base = starts[0]
     for k in range(scores.shape[0]):
         for i in range(starts.size - 1):

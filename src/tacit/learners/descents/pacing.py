@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array
+from tacit.data.parameters import shorten
 from tacit.data.specs import above, between, check_parameters, estimator, optional, parameter, some_share, whole
 from tacit.runtime.archive import storable
 
@@ -80,3 +82,13 @@ class SelfPaced(BaseEstimator):  # type: ignore[misc]
     def choose(self, risk: Array, ease: float) -> Array:
         """v_i = 1 ⇔ (C/n) ξ_i ≤ 1/K."""
         return np.asarray(risk <= ease)
+
+
+def optional_pace(name: str, value: Any) -> SelfPaced | None:
+    """The spec of a learner's pace: None, or a valid `SelfPaced`."""
+    if value is None:
+        return None
+    if not isinstance(value, SelfPaced):
+        raise TypeError(f"{name} must be None or tacit.SelfPaced(), got {shorten(value)}")
+    value.check()
+    return value

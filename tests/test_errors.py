@@ -47,7 +47,7 @@ def hole(value, dtype=float):
         (Multiclass(loss=[[0, 1], [1, 0]]), X, Y, r"shape \(2, 2\), the data have 3 classes \[0, 1, 2\]"),
         (Multiclass(loss=[[0, 1, 1], [1, 0, -1], [1, 1, 0]]), X, Y, r"loss\[1, 2\] is -1.0"),
         (Multiclass(loss=[[0, 1, 1], [1, 2, 1], [1, 1, 0]]), X, Y, r"loss\[1, 1\] is 2.0: predicting the truth"),
-        (Multiclass(), [[1, 2], [3]], [0, 1], "X is not a table of numbers: row 1 has 1 entries, row 0 has 2"),
+        (Multiclass(), [[1, 2], [3]], [0, 1], "X.*row 1"),
         (Multiclass(), np.array([[1, 2], [3]], dtype=object), [0, 1], "row 1 has 1 entries, row 0 has 2"),
         (Multiclass(), [[1, 2], 3], [0, 1], "row 1 is the single value 3"),
         (Multiclass(), [[1, 2], [3, [4]]], [0, 1], r"row 1 holds \[4\] at place 1, where a single number is needed"),
@@ -278,12 +278,12 @@ def test_what_pandas_writes_for_a_missing_value_is_missing():
         (
             lambda: StructuredSVM(Chain(forbidden=[(None, 1)])).fit(X.reshape(3, 2, 2), [[0, 1]] * 3),
             ValueError,
-            r"forbidden names \(None, 1\)",
+            r"forbidden.*\(None, 1\)",
         ),
         (
             lambda: StructuredSVM(Chain(forbidden=[([1], 1)])).fit(X.reshape(3, 2, 2), [[0, 1]] * 3),
             ValueError,
-            r"forbidden names \(\[1\], 1\)",
+            r"forbidden.*\(\[1\], 1\)",
         ),
         (lambda: StructuredSVM(Multiclass()).fit(X, Y, sample_weight=["a"] * 6), ValueError, "sample_weight must"),
         (
@@ -402,7 +402,7 @@ def test_codes_to_prefer_are_one_per_sample():
         blocks={"w": (1,)},
     )
     oracle = problem.bind([1.0, 2.0], [0, 1], problem.schema([1.0, 2.0], [0, 1]))
-    with pytest.raises(ValueError, match=r"prefer has shape \(1,\) for 2 samples"):
+    with pytest.raises(ValueError, match=r"prefer.*\(1,\)"):
         oracle.impute(np.zeros(1), prefer=np.zeros(1, int))
 
 

@@ -36,7 +36,7 @@ def test_turning_back_by_the_angle_brings_a_digit_upright():
     back = np.array([rotate(x, -a, reshape=False, order=1) for x, a in zip(turned.X, turned.angles, strict=True)])
     model = StructuredSVM(Multiclass(), C=10).fit(upright.X.reshape(300, -1), upright.y)
     assert model.score(back.reshape(300, -1), turned.y) > 0.95 > 0.8 > model.score(turned.X.reshape(300, -1), turned.y)
-    quarter = rotations(-90, -90, 1).turned(back[:1])[0, 0]  # both count angles the same way
+    quarter = rotations(-90, -90, 1).rotate(back[:1])[0, 0]  # both count angles the same way
     np.testing.assert_allclose(quarter, rotate(back[0], -90, reshape=False, order=1), atol=1e-9)
 
 

@@ -370,7 +370,7 @@ def states_path(draw: Draw):
 def turns(draw: Draw):
     arguments = {"low": -20.0, "high": draw.real(0, 20), "count": draw.whole(2, 5), "shape": draw.pick([None, (2, 3)])}
     found = rotations(**draw.spoil_some(arguments))
-    return found.turned(np.ones((2, 2, 3)))
+    return found.rotate(np.ones((2, 2, 3)))
 
 
 @target("minimise", "choose")

@@ -127,7 +127,7 @@ def test_any_of_says_that_a_users_own_hidden_value_is_one_of_a_few():
     assert model.hidden_[0] in ("left", "right")
     assert model.hidden_[[1, 3]].tolist() == ["middle", "right"]
     called = PerSample(lambda x, y, h: [x], lambda x, w: (0, 0), hidden=True, blocks={"w": (1,)})
-    with pytest.raises(ValueError, match=r"hidden\[0\] is AnyOf\('left', 'right'\).*give PerSample outputs="):
+    with pytest.raises(ValueError, match=r"hidden\[0\].*AnyOf"):
         StructuredSVM(called).fit([1.0, 2.0], [1, 0], hidden=[AnyOf(["left", "right"]), 0])
 
 

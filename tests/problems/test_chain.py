@@ -211,10 +211,10 @@ def test_the_same_probabilities_in_blocks_of_one_sequence():
 def test_who_has_no_probabilities_says_so(digits):
     model = StructuredSVM(Multiclass(), C=1).fit(digits[0][:100], digits[1][:100])
     assert not hasattr(model, "predict_proba")
-    with pytest.raises(CapabilityError, match="it is for sequences"):
+    with pytest.raises(CapabilityError, match="predict_best"):
         model.predict_best(digits[0][:3])
     chain = StructuredSVM(Chain(), C=1).fit(X, Y)
-    with pytest.raises(ValueError, match="ask for at most"):
+    with pytest.raises(ValueError, match="memory"):
         chain.predict_best([np.zeros((10_000, 2))], k=10_000)
 
 
@@ -244,7 +244,7 @@ def test_missing_tags_cost_nothing_and_are_named_by_a_learner_that_needs_all():
     assert oracle.loss(oracle.encode([["b", "b", "b"], ["a", "b"], ["b"]])).tolist() == [1, 1, 0]
     full = oracle.with_hidden(oracle.impute(np.zeros(oracle.n_params)).code)
     assert full.hidden_unknown().size == 0
-    with pytest.raises(ValueError, match=r"needs every tag, and y\[0\] has missing ones"):
+    with pytest.raises(ValueError, match=r"y\[0\]"):
         StructuredSVM(problem).fit(X, gaps)
 
 
@@ -269,9 +269,9 @@ def test_forbidden_pairs_are_never_predicted():
     for seed in range(5):
         labels, _ = oracle.decode(oracle.predict(np.random.default_rng(seed).standard_normal(oracle.n_params)).code)
         assert not any(("O", "I") in itertools.pairwise(tags.tolist()) for tags in labels)
-    with pytest.raises(ValueError, match=r"y\[0\], \['O', 'I'\], holds a pair of tags that `forbidden` rules out"):
+    with pytest.raises(ValueError, match=r"y\[0\].*forbidden"):
         problem.bind([[[0.0] * 3] * 2], [["O", "I"]], schema)
-    with pytest.raises(ValueError, match="leaves no sequence of 2 tags"):
+    with pytest.raises(ValueError, match="forbidden="):
         Chain(forbidden=[("a", "a"), ("a", "b"), ("b", "a"), ("b", "b")]).bind(X, Y, Chain().schema(X, Y))
 
 
@@ -299,18 +299,18 @@ def test_a_model_of_chains_can_be_searched_saved_and_used(tmp_path):
 @pytest.mark.parametrize(
     ("sequences", "tags", "message"),
     [
-        ([[[1.0]], np.zeros((0, 1))], [["a"], []], "sequence 1 has 0 tokens; drop it or give it one"),
-        (X, [["a", "a"], ["b", "b"], ["a"]], r"X\[0\] has 3 tokens, y\[0\] has 2 tags; give one tag per token"),
-        (X, Y[:2], "X has 3 sequences, y has 2"),
-        (X, ["aab", "bb", "a"], r"y\[0\] is 'aab'; a sequence has one tag per token: write a list"),
-        (X, [["a", "a", 3], ["b", "b"], ["a"]], r"y mixes kinds: y\[0\]\[2\] is 3"),
+        ([[[1.0]], np.zeros((0, 1))], [["a"], []], "sequence 1"),
+        (X, [["a", "a"], ["b", "b"], ["a"]], r"y\[0\]"),
+        (X, Y[:2], "3.*y.*2"),
+        (X, ["aab", "bb", "a"], "'aab'"),
+        (X, [["a", "a", 3], ["b", "b"], ["a"]], r"y\[0\]\[2\]"),
         (X, [["a"] * 3, ["a"] * 2, ["a"]], "only one tag"),
-        (X, [[None] * 3, [-1] * 2, [None]], "all 6 tags of y are missing .* nothing to learn from"),
-        ([[[1.0], [np.nan]], [[1.0]]], [[0, 1], [0]], "NaN or infinity: nan in sequence 0, token 1, feature 0"),
-        ([[1.0, 2.0]], [[0, 1]], "a token is a vector of numbers"),
-        (X, [[("a", 1), "b", "b"], ["b", "b"], ["a"]], r"y\[0\]\[0\] is \('a', 1\); tags are whole numbers or strings"),
-        (X, [[np.ones(2), 1, 1], [1, 1], [0]], r"y\[0\]\[0\] is .*; tags are whole numbers or strings"),
-        (X, [[0, 1.5, 0], [1, 1], [0]], r"y\[0\]\[1\] is 1.5; tags are whole numbers or strings"),
+        (X, [[None] * 3, [-1] * 2, [None]], "6.*missing"),
+        ([[[1.0], [np.nan]], [[1.0]]], [[0, 1], [0]], "nan.*sequence 0, token 1, feature 0"),
+        ([[1.0, 2.0]], [[0, 1]], "token"),
+        (X, [[("a", 1), "b", "b"], ["b", "b"], ["a"]], r"y\[0\]\[0\].*\('a', 1\)"),
+        (X, [[np.ones(2), 1, 1], [1, 1], [0]], r"y\[0\]\[0\]"),
+        (X, [[0, 1.5, 0], [1, 1], [0]], r"y\[0\]\[1\].*1.5"),
     ],
 )
 def test_what_cannot_be_is_refused(sequences, tags, message):
@@ -319,21 +319,21 @@ def test_what_cannot_be_is_refused(sequences, tags, message):
 
 
 def test_tags_outside_the_set_are_named():
-    with pytest.raises(ValueError, match=r"y\[1\]\[1\] is 'c', which is none of the tags \['a', 'b'\]"):
+    with pytest.raises(ValueError, match=r"y\[1\]\[1\].*'c'"):
         StructuredSVM(Chain(classes=["a", "b"])).fit(X, [["a", "a", "b"], ["b", "c"], ["a"]])
     model = StructuredSVM(Chain()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"y\[1\]\[1\] is a tag that training never saw"):
+    with pytest.raises(ValueError, match=r"y\[1\]\[1\]"):
         model.impute(X, [["a", "a", "b"], ["b", "c"], ["a"]])
 
 
 def test_what_chains_cannot_do_is_said_before_any_work():
-    with pytest.raises(CapabilityError, match="Chain offers only 'margin'; use rescaling='margin'"):
+    with pytest.raises(CapabilityError, match="rescaling='margin'"):
         StructuredSVM(Chain(), rescaling="slack").fit(X, Y)
-    with pytest.raises(ValueError, match="class_weight needs one label per sample"):
+    with pytest.raises(ValueError, match="class_weight"):
         StructuredSVM(Chain(), class_weight="balanced").fit(X, Y)
-    with pytest.raises(CapabilityError, match="needs `label_scores`, which Chain does not offer"):
+    with pytest.raises(CapabilityError, match="label_scores"):
         StructuredSVM(Chain()).fit(X, Y).decision_function(X)
-    with pytest.raises(ValueError, match="Chain takes no hidden="):
+    with pytest.raises(ValueError, match="hidden="):
         StructuredSVM(Chain()).fit(X, Y, hidden=[0, 0, 0])
 
 
@@ -351,5 +351,5 @@ def test_letters_are_read_better_than_by_the_averaged_perceptron(solver):
 
 
 def test_forbidden_pairs_that_are_no_pairs_are_refused():
-    with pytest.raises(ValueError, match="forbidden lists pairs of tags"):
+    with pytest.raises(ValueError, match="forbidden"):
         StructuredSVM(Chain(forbidden=[np.array(3)])).fit([[[1.0], [2.0]]], [["a", "b"]])

@@ -202,20 +202,20 @@ def test_sparse_and_dense_features_give_one_model():
 
 
 @pytest.mark.parametrize(
-    ("states", "told"),
-    [(0, "states=0"), ({"c": 2}, "'c'"), ({"a": -1}, "'a'"), ("two", "states='two'"), (10**6, "too many")],
+    ("states", "keyword"),
+    [(0, "states=0"), ({"c": 2}, "'c'"), ({"a": -1}, "'a'"), ("two", "states='two'"), (10**6, "states")],
 )
-def test_wrong_numbers_of_states_are_refused(states, told):
+def test_wrong_numbers_of_states_are_refused(states, keyword):
     X, y, _ = planted(0, 5)
-    with pytest.raises((ValueError, TypeError), match=told):
+    with pytest.raises((ValueError, TypeError), match=keyword):
         LatentSVM(Chain(states=states), **quiet).fit(X, y)
 
 
 def test_wrong_hidden_states_are_refused():
     X, y = [np.ones((2, 1)), np.zeros((1, 1))], [["a", "b"], ["a"]]
-    with pytest.raises(ValueError, match=r"hidden\[0\]\[1\] is 0; give a state of its tag, from 2 to 3"):
+    with pytest.raises(ValueError, match=r"hidden\[0\]\[1\].*2 to 3"):
         LatentSVM(Chain(states=2), **quiet).fit(X, y, hidden=[[0, 0], [1]])
-    with pytest.raises(ValueError, match="hidden holds one state per token"):
+    with pytest.raises(ValueError, match="hidden"):
         LatentSVM(Chain(states=2), **quiet).fit(X, y, hidden=[["x", "y"], ["z"]])
 
 

@@ -27,7 +27,7 @@ from tacit.testing import Enumeration, check_problem
 )
 def test_a_turn_is_that_of_scipy(angle, height, width, seed):
     images = np.random.default_rng(seed).random((3, height, width))
-    found = Rotations((angle,)).turned(images)[:, 0]
+    found = Rotations((angle,)).rotate(images)[:, 0]
     expected = [ndimage.rotate(image, angle, reshape=False, order=1) for image in images]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
@@ -35,7 +35,7 @@ def test_a_turn_is_that_of_scipy(angle, height, width, seed):
 @pytest.mark.parametrize("kind", ["u1", "f4", "f8"])
 def test_colours_and_integers_turn_like_floats(kind):
     images = np.random.default_rng(0).integers(0, 256, (3, 9, 6, 3)).astype(kind)
-    found = rotations(-50, 70, 4).turned(images)
+    found = rotations(-50, 70, 4).rotate(images)
     for h, angle in enumerate(np.linspace(-50, 70, 4)):
         expected = [ndimage.rotate(image.astype(float), angle, reshape=False, order=1) for image in images]
         np.testing.assert_allclose(found[:, h], expected, atol=1e-3 if kind == "f4" else 1e-9)
@@ -130,7 +130,7 @@ def test_planted_turns_are_found():
 
 @pytest.mark.parametrize("blocks", ["class", "class and state"])
 def test_common_checks_hold_with_functions_and_other_losses(blocks):
-    flips = [_same, _flipped]
+    flips = [_same, _flip]
     check_problem(Transforms(flips, blocks=blocks), seeds=10)
     check_problem(Transforms(rotations(0, 90, 2), blocks=blocks, loss="exact"), seeds=5)
     costs = [[0, 1, 3], [2, 0, 0.5], [1, 1, 0]]
@@ -143,7 +143,7 @@ def _same(X):
     return X
 
 
-def _flipped(X):
+def _flip(X):
     return X[:, :, ::-1]
 
 
@@ -157,10 +157,10 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
     assert np.array_equal(loaded.predict(images), model.predict(images))
     assert np.array_equal(loaded.predict_hidden(images), model.predict_hidden(images))
     assert model.weights_["weights"].shape == ((2, 5) if blocks == "class" else (2, 3, 5))
-    own = Transforms([_same, _flipped], 5)
+    own = Transforms([_same, _flip], 5)
     model = LatentSVM(own, C=20).fit(images, y)
     model.save(tmp_path / "own")
-    with pytest.raises(ValueError, match="pass it"):
+    with pytest.raises(ValueError, match="problem="):
         load(tmp_path / "own")
     assert np.array_equal(load(tmp_path / "own", problem=own).predict(images), model.predict(images))
 
@@ -190,36 +190,36 @@ def test_wrong_settings_and_inputs_are_named(pair):
         (Transforms([_same, 3]), images, TypeError, "rotations"),
         (Transforms(good, blocks="state"), images, ValueError, "'class and state'"),
         (Transforms(good, n_components=65), images, ValueError, "n_components=65"),
-        (Transforms(good, n_components=0), images, ValueError, "whole number from 1, got n_components=0"),
-        (Transforms(good, n_components=0.9), images, ValueError, "whole number from 1, got n_components=0.9"),
-        (Transforms(good, n_components="mle"), images, ValueError, "whole number from 1, got n_components='mle'"),
-        (Transforms(Rotations((np.nan,))), images, ValueError, "angles must be degrees"),
-        (Transforms(Rotations(())), images, ValueError, "angles must be degrees"),
-        (Transforms(Rotations(5.0)), images, ValueError, "angles must be degrees"),
-        (Transforms(Rotations((5.0,), shape=8)), images, ValueError, "shape must be"),
-        (Transforms(good), images[:, None, None], ValueError, "images are"),
+        (Transforms(good, n_components=0), images, ValueError, "n_components=0"),
+        (Transforms(good, n_components=0.9), images, ValueError, "n_components=0.9"),
+        (Transforms(good, n_components="mle"), images, ValueError, "n_components='mle'"),
+        (Transforms(Rotations((np.nan,))), images, ValueError, "angles"),
+        (Transforms(Rotations(())), images, ValueError, "angles"),
+        (Transforms(Rotations(5.0)), images, ValueError, "angles"),
+        (Transforms(Rotations((5.0,), shape=8)), images, ValueError, "shape"),
+        (Transforms(good), images[:, None, None], ValueError, "images"),
         (Transforms(good, loss="overlap"), images, ValueError, "'exact'"),
         (Transforms(good), images[:, :5].reshape(len(y), -1), ValueError, "40 pixels"),
-        (Transforms(rotations(0, 9, 2, shape=(4, 16))), images, ValueError, "leave out shape"),
+        (Transforms(rotations(0, 9, 2, shape=(4, 16))), images, ValueError, "shape="),
         (Transforms(good), np.full_like(images, np.nan), ValueError, "sample 0"),
         (Transforms(good), images[0, 0], ValueError, "shape"),
         (Transforms(good), images[:0], ValueError, "0 samples"),
         (Transforms([_same, lambda X: X[:, :2]]), images, ValueError, "transformation 1"),
         (Transforms([_same, lambda X: X[:2]]), images, ValueError, "transformation 1"),
-        (Transforms([lambda X: X[:, :2]], 5), images, ValueError, "keep the length"),
+        (Transforms([lambda X: X[:, :2]], 5), images, ValueError, "n_components=None"),
         (Transforms([lambda X: X / 0], 5), images, ValueError, "NaN"),
     ):
         with pytest.raises(error, match=why), np.errstate(all="ignore"):
             LatentSVM(problem).fit(X, y)
     model = LatentSVM(Transforms(good, 5)).fit(images, y)
-    with pytest.raises(ValueError, match="expecting 64 features"):
+    with pytest.raises(ValueError, match="64 features"):
         model.predict(images[:, :7])
     assert rotations(0, 10, np.int64(2)).angles == (0.0, 10.0)
     for arguments, why in (
         ((0, 10, 0), "count"),
         ((0, 0, True), "count"),
-        ((10, 0, 3), "low to high"),
-        ((0, 10, 1), "one angle"),
+        ((10, 0, 3), "low="),
+        ((0, 10, 1), "count"),
     ):
         with pytest.raises(ValueError, match=why):
             rotations(*arguments)
@@ -250,7 +250,7 @@ def test_an_error_of_a_transformation_names_the_sample():
 
     problem = Transforms([lambda rows: rows, odd])
     schema = problem.schema(X[:10], y[:10])
-    with pytest.raises(ValueError, match="transformation 1 made NaN or infinity of sample 1400"):
+    with pytest.raises(ValueError, match="sample 1400"):
         problem.bind(X, y, schema)
 
 

@@ -50,8 +50,8 @@ class WrongTranspose(ClassBlocks):
 @pytest.mark.parametrize(
     ("oracle", "words"),
     [
-        (ForgetsTheIntercept, "features: entry"),
-        (PredictsTheWorst, "predict: entry"),
+        (ForgetsTheIntercept, "features"),
+        (PredictsTheWorst, "predict"),
         (IgnoresTheLoss, "augmented"),
         (IgnoresRows, "loss\\(rows="),
         (WrongTranspose, "transpose"),
@@ -84,7 +84,7 @@ def test_a_problem_that_remembers_data_is_described():
             self.seen = len(X)
             return super().bind(X, y, schema, hidden=hidden)
 
-    with pytest.raises(AssertionError, match="binding data changed the problem's parameters"):
+    with pytest.raises(AssertionError, match="parameters"):
         check_problem(Remembers())
 
 
@@ -114,7 +114,7 @@ def test_a_solver_that_runs_on_nothing_is_described():
     class Misspelt(Bundle):
         needs = (Flies,)
 
-    with pytest.raises(AssertionError, match="no problem offers what it needs: fly"):
+    with pytest.raises(AssertionError, match="fly"):
         check_solver(Misspelt())
 
 
@@ -125,7 +125,7 @@ def test_a_solver_with_a_wrong_bound_is_described():
             state.bound = 0.5 * (state.bound + state.best[1]) if state.bound > 0 else 0.0
             return state
 
-    with pytest.raises(AssertionError, match="is not between bound"):
+    with pytest.raises(AssertionError, match="bound"):
         check_solver(Boastful())
 
 
@@ -157,10 +157,10 @@ class Grows(Multiclass):
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (Silent(), "Silent: the problem must refuse a y of one class with a ValueError"),
-        (Crashes(), "Crashes: the problem must refuse no samples with a ValueError, .* raised IndexError"),
-        (NeverSaysTwo(), "NeverSaysTwo: none of .* is there a label that predict never gives"),
-        (Grows(), "Grows: of .* examples only 1 have features like the first"),
+        (Silent(), "^Silent.*one class"),
+        (Crashes(), "^Crashes.*IndexError"),
+        (NeverSaysTwo(), "^NeverSaysTwo.*predict"),
+        (Grows(), "^Grows.*example"),
     ],
 )
 def test_a_wrong_problem_is_not_blamed_on_the_learner(problem, words, monkeypatch):
@@ -186,5 +186,5 @@ def test_a_learner_without_history_is_described():
             del self.history_
             return self
 
-    with pytest.raises(AssertionError, match="Forgets on Multiclass: history_ is missing or empty"):
+    with pytest.raises(AssertionError, match="history_"):
         check_learner(Forgets(Multiclass()))

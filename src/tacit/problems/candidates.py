@@ -1,4 +1,4 @@
-"""Bags of candidates: the label is known, which candidate carries it is hidden."""
+"""Multiple-instance learning: the label of a bag is known, which of its candidates carries it is hidden."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tacit.problems.classes.problem import TableProblem
 class Candidates(TableProblem):
     """Each sample is a bag of candidate vectors (boxes, windows, sentences); ``s(y, h) = w_y·x_h + b_y``.
 
+    This is multiple-instance learning, where candidates are called instances.
     The hidden value is the position of the candidate within its bag. Bags come as a list of arrays, an object array, a
     pandas Series, a pyarrow list column, a 3-D array or a `tacit.Ragged`; candidates are dense or sparse rows.
     O(rows·K·d) per pass.
@@ -26,10 +27,10 @@ class Candidates(TableProblem):
     Parameters
     ----------
     loss : "0/1" or a cost matrix ``loss[true, predicted]`` in the order of the classes; or one that looks at the
-        candidate too: "exact" costs 1 unless both label and candidate are right, "overlap" costs 1 under a wrong label
-        and 1 − intersection over union of the candidates' boxes under the right one (bags must carry boxes, see
-        `Ragged.with_boxes`), a function ``(true label, true candidate, label, candidate)`` costs what it returns.
-        Where the true candidate is unknown these count the label alone
+        candidate too. "exact" costs 1 unless both label and candidate are right. "overlap" costs 1 under a wrong label
+        and 1 − IoU of the candidates' boxes under the right one (see `Ragged.with_boxes`). A function
+        ``(true label, true candidate, label, candidate)`` costs what it returns. Where the true candidate is unknown,
+        these count the label only
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether each class has an intercept, penalised like the other weights
 
@@ -66,18 +67,15 @@ class Candidates(TableProblem):
 
     def _require_boxes(self, X: Ragged) -> None:
         if isinstance(self.loss, str) and self.loss == "overlap" and X.boxes is None:
-            raise ValueError(
-                "loss='overlap' compares boxes, and these bags carry none; give them some with "
-                "Ragged.of(bags).with_boxes(...), or make bags with tacit.windows"
-            )
+            remedy = "add them with Ragged.of(bags).with_boxes(...), or make bags with tacit.windows"
+            raise ValueError(f"loss='overlap' needs bags with boxes; {remedy}")
 
     def example(self, rng: np.random.Generator) -> Example:
         sizes, d = rng.integers(1, 4, int(rng.integers(3, 6))), int(rng.integers(1, 3))
         values = rng.integers(-2, 3, (int(sizes.sum()), d)).astype(rng.choice(["float64", "float32"]))
         bags = Ragged(values, np.concatenate([[0], np.cumsum(sizes)]))
-        return self.specify(
-            bags, rng.integers(sizes), np.array([1, 2, 7] if self.classes is None else self.classes), rng
-        )
+        classes = np.array([1, 2, 7] if self.classes is None else self.classes)
+        return self.specify(bags, rng.integers(sizes), classes, rng)
 
     @classmethod
     def variants(cls) -> list[Self]:

@@ -48,20 +48,17 @@ class Multiclass(TableProblem):
         except (ValueError, TypeError, OverflowError) as error:
             why = find_uneven(X) or one_line(str(error), 500)
             kind = ValueError if isinstance(error, OverflowError) else type(error)
-            raise kind(f"X is not a table of numbers: {why}") from error
-        place = first_non_finite(X)
-        if place:
-            raise ValueError(
-                f"X contains NaN or infinity: {X[place]} in row {place[0]}, column {place[1]}; "
-                "drop the row or fill the gap"
-            )
+            raise kind(f"X must be a table of numbers: {why}") from error
+        if found := first_non_finite(X):
+            where = f"{X[found]} in row {found[0]}, column {found[1]}"
+            raise ValueError(f"X contains NaN or infinity: {where}; drop the row or fill the gap")
         return X
 
     def rows(self, X: Any) -> tuple[Any, Array]:
         return X.values if isinstance(X, Shards) else X, np.arange(X.shape[0] + 1)
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
-        raise ValueError("Multiclass has no hidden value: leave out hidden=")
+        raise ValueError("Multiclass does not take hidden=: leave it out")
 
     def example(self, rng: np.random.Generator) -> Example:
         shape = int(rng.integers(3, 7)), int(rng.integers(1, 4))

@@ -32,27 +32,26 @@ FEW_SAMPLES = 200
 
 @estimator
 class Transforms(ClassProblem):
-    """Inputs that were turned, moved or changed in one of T known ways; ``s(y, h) = w_y·φ(x, h) + b_y``.
+    """Inputs that were rotated, shifted or changed in one of T known ways; ``s(y, h) = w_y·φ(x, h) + b_y``.
 
     ``φ(x, h)`` is the input under transformation h, reduced to `n_components` principal components. The hidden value is
-    the position of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
+    the number of the transformation; ``schema_.facts["states"]`` has their values, such as angles. All T views of
     every sample are kept, reduced: O(n·T·K·components) per pass and as much memory, or a temporary file for
-    `tacit.Shards`. Rotations are linear, so turning and reducing is one matrix product; no turned image is ever made.
-    Images to turn are (n, height, width), with channels in a last dimension if they have colours, or flat rows (see
-    `rotations`).
+    `tacit.Shards`. Rotations are linear: rotating and reducing is one matrix product, and no rotated image is made.
+    Images to rotate are (n, height, width), colours in a last dimension, or flat rows (see `rotations`).
 
     The principal components are those of the training inputs *as they come*, untransformed, in double precision; the
     mean is taken off. Inputs are not scaled: divide pixels yourself, since C means nothing without their scale.
 
     Parameters
     ----------
-    transforms : `rotations(-60, 60, 11)`, or a list of functions of the whole input, ``(n, ...) → (n, ...)``, one a
+    transforms : `rotations(-60, 60, 11)`, or a list of functions of the whole input, ``(n, ...) → (n, ...)``, one per
         state (a model with functions of yours is restored by ``tacit.load(path, problem=...)``)
     n_components : principal components to keep; None for the transformed input itself
     blocks : "class" for one weight block per class, shared by all states; "class and state" for one for each pair
-    loss : "0/1", a cost matrix, "exact", which costs 1 unless both label and state are right, "angle", which costs 1
-        under a wrong label and the difference of the angles, as a share of the largest, under the right one, or a
-        function ``(true label, true state, label, state)`` → loss
+    loss : "0/1", a cost matrix, or a function ``(true label, true state, label, state)`` → loss. "exact" costs 1 unless
+        both label and state are right. "angle" costs 1 under a wrong label; under the right one, it costs the
+        difference of the angles as a share of the largest
     classes : all labels, where the training data may lack some; None takes those of y, sorted
     fit_intercept : whether every block has an intercept, penalised like the other weights
     kept : (K, T) booleans, which states each class has, with one block for each pair; None for all.
@@ -91,9 +90,9 @@ class Transforms(ClassProblem):
         super().check()
         null = even_table("null", self.null)
         if null.dtype != bool or (null.any() and self.kept is None):
-            raise ValueError(f"null is False, or with kept= True or a boolean per class, got {shorten(self.null)}")
+            raise ValueError(f"null must be False; with kept=, True or a boolean per class; got {shorten(self.null)}")
         if self.kept is not None and self.blocks != "class and state":
-            raise ValueError("kept says which states each class has, so it needs blocks='class and state'")
+            raise ValueError("kept= needs blocks='class and state': it says which states each class has")
         if isinstance(self.transforms, Rotations):
             self.transforms.check()
             return
@@ -108,20 +107,20 @@ class Transforms(ClassProblem):
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
-        facts, k, is_turned = schema.facts, len(schema.classes), isinstance(self.transforms, Rotations)
+        facts, k, has_angles = schema.facts, len(schema.classes), isinstance(self.transforms, Rotations)
         parts: dict[str, Any] = {name: facts.get(name) for name in ("states", "shape", "components", "mean")}
         states, shape, components, mean = parts.values()
         if not is_table(states, 1, "iuf") or len(states) != len(self._states()):
-            raise ValueError(f"the fit had the states {shorten(states)}, there are {len(self._states())}: fit again")
+            raise ValueError(f"the fit had the states {shorten(states)}, not {len(self._states())} of them: fit again")
         if not is_table(shape, 1, "iu") or shape.min(initial=0) < 0 or math.prod(shape.tolist()) != schema.n_features:
             raise ValueError(f"the shape {shorten(shape)} does not fit {schema.n_features} features")
         width = schema.blocks.get("weights", (0,))[-1]
         if components is not None:
             fits = is_table(components, 2, "f") and is_table(mean, 1, "f") and mean.shape == components.shape[1:]
-            if not fits or components.shape[0] != width or (is_turned and mean.size != schema.n_features):
+            if not fits or components.shape[0] != width or (has_angles and mean.size != schema.n_features):
                 raise ValueError("the principal components of the schema do not fit its weights: fit again")
-        elif is_turned and width != schema.n_features:
-            raise ValueError(f"weights of {width} numbers for images of {schema.n_features}: fit again")
+        elif has_angles and width != schema.n_features:
+            raise ValueError(f"the weights have {width} numbers, images have {schema.n_features}: fit again")
         blocks = (k,) if self.blocks == "class" else (k, len(states))
         check_blocks(schema, {"weights": (*blocks, width)}, {"intercept": blocks})
         self.check_loss(schema.classes)
@@ -132,32 +131,31 @@ class Transforms(ClassProblem):
         if isinstance(X, Shards):
             if self.blocks != "class":
                 raise CapabilityError(
-                    f"Transforms(blocks={shorten(self.blocks)}) cannot learn from shards, which blocks='class' can; "
-                    "load the samples: shards.in_memory()"
+                    f"Transforms(blocks={shorten(self.blocks)}) cannot learn from shards; set blocks='class', "
+                    "or load the samples: shards.in_memory()"
                 )
             return read_table_shards(X)
         if sparse.issparse(X):
-            raise TypeError("Transforms takes dense inputs, got a sparse matrix; call toarray() first")
+            raise TypeError("X must be dense, got a sparse matrix; call toarray() first")
         try:
             X = np.asarray(X)
         except ValueError as error:
             shapes = [_shape(x) for x in X]
             other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
             where = f" where input 0 has {shapes[0]}" if other else ""
-            raise ValueError(
-                f"inputs must all have one shape, and input {other} has {shapes[other]}{where}; crop, pad or scale them"
-            ) from error
+            odd = f"input {other} has {shapes[other]}{where}"
+            raise ValueError(f"inputs must have the same shape, but {odd}; crop, pad or scale them") from error
         if X.ndim < 2:
-            raise ValueError(f"inputs are images (n, height, width) or rows (n, d), got an array of shape {X.shape}")
+            raise ValueError(f"X must be images (n, height, width) or rows (n, d), got an array of shape {X.shape}")
         if len(X) == 0:
-            raise ValueError("X holds 0 samples, a minimum of 1 is required")
+            raise ValueError("X has 0 samples, a minimum of 1 is required")
         if X.dtype.kind not in "biuf":
-            raise ValueError(f"X holds {X.dtype}, not numbers")
+            raise ValueError(f"X must hold numbers, got {X.dtype}")
         if X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64)
-        place = first_non_finite(X.reshape(len(X), -1))
-        if place:
-            raise ValueError(f"X contains NaN or infinity, in sample {place[0]}; drop it or fill the gap")
+        found = first_non_finite(X.reshape(len(X), -1))
+        if found:
+            raise ValueError(f"X contains NaN or infinity, in sample {found[0]}; drop it or fill the gap")
         return np.asarray(X)
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -172,14 +170,10 @@ class Transforms(ClassProblem):
             kept = int(self.n_components)
             if kept > min(len(X), math.prod(shape)):
                 raise ValueError(
-                    f"n_components={kept} principal components of {len(X)} samples of "
-                    f"{math.prod(shape)} numbers; at most the smaller of the two can be kept"
+                    f"n_components={kept} exceeds {len(X)} samples or {math.prod(shape)} features; lower it"
                 )
             if len(X) < FEW_SAMPLES and isinstance(X, Shards) and not X.is_here:
-                raise CapabilityError(
-                    f"the principal components of {len(X)} samples are found in memory, and these are on workers; from "
-                    f"{FEW_SAMPLES} samples on workers sum them up"
-                )
+                raise CapabilityError(f"n_components= needs at least {FEW_SAMPLES} samples on workers, got {len(X)}")
             if len(X) < FEW_SAMPLES:
                 with one_blas_thread:
                     pca = PCA(kept, svd_solver="full").fit(np.ascontiguousarray(_flat(table[0 : len(X)]), np.float64))
@@ -231,22 +225,20 @@ class Transforms(ClassProblem):
         return StateBlocks(views, schema, offsets, **supervision)
 
     def with_states(self, schema: Schema, w: Array, kept: Array, null: bool) -> tuple[Transforms, Schema, Array]:
-        """The same problem, schema and weights with some states alone, (K, T) booleans; see `kept` and `null`."""
+        """The same problem, schema and weights with only some states, (K, T) booleans; see `kept` and `null`."""
         has_null = ~kept.all(axis=1) & null
         if self.kept is not None:
             kept, has_null = kept & self._read_kept(*kept.shape)[0], self._read_kept(*kept.shape)[1] | has_null
         used = np.flatnonzero(kept.any(axis=0))
         left = kept.any(axis=1) | has_null
         if not left.all():
-            raise ValueError(
-                f"no state is left of class {schema.classes[np.argmin(left)]}: keep its null state "
-                "(drop_null=False), or raise C"
-            )
+            name = schema.classes[np.argmin(left)]
+            raise ValueError(f"class {name} keeps none of its states: set drop_null=False, or raise C")
         used = used if used.size else np.zeros(1, dtype=np.int64)  # at least one, which scores 0
-        is_turned = isinstance(self.transforms, Rotations)
-        parts = [self.transforms.angles[t] if is_turned else self.transforms[t] for t in used]
+        has_angles = isinstance(self.transforms, Rotations)
+        parts = [self.transforms.angles[t] if has_angles else self.transforms[t] for t in used]
         params = {**self.get_params(deep=False), "kept": kept[:, used], "null": has_null}
-        problem = type(self)(**params | {"transforms": Rotations(tuple(parts)) if is_turned else parts})
+        problem = type(self)(**params | {"transforms": Rotations(tuple(parts)) if has_angles else parts})
         views = {
             name: block[:, used] * kept[:, used].reshape(-1, used.size, *[1] * (block.ndim - 2))
             for name, block in schema.views(w).items()
@@ -261,20 +253,20 @@ class Transforms(ClassProblem):
         """Which states each class has, and which classes have a null state."""
         kept = np.asarray(self.kept)
         if kept.shape != (k, n_states) or kept.dtype != bool:
-            raise ValueError(
-                f"kept holds a boolean for each of {k} classes and {n_states} states, got {shorten(self.kept)}"
-            )
+            raise ValueError(f"kept must hold booleans, {k} classes × {n_states} states, got {shorten(self.kept)}")
         given: Any = np.asarray(self.null)
         has_null: Any = np.broadcast_to(given, k) if given.shape in ((), (k,)) else np.zeros(0)
         if has_null.shape != (k,):
-            raise ValueError(f"null holds a boolean for each of {k} classes, got {shorten(self.null)}")
+            raise ValueError(f"null must hold a boolean for each of {k} classes, got {shorten(self.null)}")
         if not (kept.any(axis=1) | has_null).all():
-            raise ValueError(f"class {int(np.argmin(kept.any(axis=1)))} keeps no state; keep one, or set null=True")
+            raise ValueError(
+                f"kept leaves class {np.argmin(kept.any(axis=1))} without states; keep one, or set null=True"
+            )
         return kept, has_null
 
     @staticmethod
     def _check_known(supervision: dict[str, Any], kept: Array) -> None:
-        """Refuse a hidden value that is known, and left out."""
+        """Refuse a known hidden value that `kept` leaves out."""
         if "hidden" not in supervision or "labels" not in supervision:
             return
         states, labels = supervision["hidden"].states, supervision["labels"]
@@ -282,7 +274,7 @@ class Transforms(ClassProblem):
         gone = own[~kept[labels[own], states[own]]]
         if gone.size:
             raise ValueError(
-                f"hidden[{gone[0]}] is {states[gone[0]]}, a state that the class of sample {gone[0]} lacks"
+                f"hidden[{gone[0]}] is {states[gone[0]]}, a state that its class does not keep (see kept=)"
             )
 
     def known_hidden(self, hidden: Any, offsets: Array) -> KnownHidden:
@@ -308,12 +300,12 @@ class Transforms(ClassProblem):
         """(n, T, width): every input under every transformation, reduced; ``first`` is the number of the first one."""
         components, mean = facts.get("components"), facts.get("mean")
         if not isinstance(self.transforms, Rotations):
-            return self._called(X, components, mean, first)
+            return self._call_functions(X, components, mean, first)
         flat = X.reshape(len(X), -1)
         maps = self.transforms.maps(tuple(facts["shape"].tolist()))
         if components is None:
-            return np.stack([np.asarray(flat @ turn.astype(flat.dtype)) for turn in maps], axis=1)
-        reduced = np.hstack([np.asarray(turn @ components.T) for turn in maps])
+            return np.stack([np.asarray(flat @ one.astype(flat.dtype)) for one in maps], axis=1)
+        reduced = np.hstack([np.asarray(one @ components.T) for one in maps])
         views = (flat @ reduced.astype(flat.dtype)).astype(np.float64).reshape(len(X), len(maps), -1)
         return np.asarray(views - components @ mean)
 
@@ -322,22 +314,18 @@ class Transforms(ClassProblem):
         with one_blas_thread:
             return self._views(np.ascontiguousarray(rows).reshape(len(rows), *shape), facts, first)
 
-    def _called(self, X: Array, components: Array | None, mean: Array | None, first: int) -> Array:
-        views = [_checked_view(function, X, t, first) for t, function in enumerate(self.transforms)]
+    def _call_functions(self, X: Array, components: Array | None, mean: Array | None, first: int) -> Array:
+        views = [_call_transform(function, X, t, first) for t, function in enumerate(self.transforms)]
         other = [t for t, view in enumerate(views) if view.shape != views[0].shape]
         if other:
-            raise ValueError(
-                f"transformation {other[0]} gives rows of {views[other[0]].shape[1]} numbers, transformation 0 rows of "
-                f"{views[0].shape[1]}; all must be as long"
-            )
+            sizes = f"{views[other[0]].shape[1]} numbers per sample, transformation 0 returned {views[0].shape[1]}"
+            raise ValueError(f"transformation {other[0]} returned {sizes}; all must return as many")
         table = np.stack(views, axis=1)
         if components is None:
             return table
         if table.shape[2] != components.shape[1]:
-            raise ValueError(
-                f"transformations give {table.shape[2]} numbers, the principal components are those of inputs of "
-                f"{components.shape[1]}; use n_components=None, or transformations that keep the length"
-            )
+            sizes = f"{table.shape[2]} numbers per sample, inputs have {components.shape[1]}"
+            raise ValueError(f"transformations returned {sizes}; use n_components=None, or keep the length")
         return np.asarray((table - mean) @ components.T)
 
     def example(self, rng: np.random.Generator) -> Example:
@@ -396,17 +384,15 @@ class Transforms(ClassProblem):
         return tags
 
 
-def _checked_view(function: Callable[[Array], Any], X: Array, t: int, first: int) -> Array:
+def _call_transform(function: Callable[[Array], Any], X: Array, t: int, first: int) -> Array:
     view = np.asarray(function(X))
     if view.shape[:1] != (len(X),) or view.dtype.kind not in "biuf":
-        raise ValueError(
-            f"transformation {t} made {view.dtype} of shape {view.shape} of {len(X)} inputs; it must give one row of "
-            "numbers for each"
-        )
+        found = f"{view.dtype} of shape {view.shape} for {len(X)} inputs"
+        raise ValueError(f"transformation {t} returned {found}; it must return one row of numbers per input")
     view = view.reshape(len(X), -1).astype(np.float64)
-    place = first_non_finite(view)
-    if place:
-        raise ValueError(f"transformation {t} made NaN or infinity of sample {first + place[0]}")
+    bad = first_non_finite(view)
+    if bad:
+        raise ValueError(f"transformation {t} returned NaN or infinity for sample {first + bad[0]}")
     return view
 
 
@@ -415,7 +401,7 @@ def _flat(X: Array) -> Array:
 
 
 def _shape(x: Any) -> str:
-    """The shape of one input, in words where it has none."""
+    """The shape of one input, for a message."""
     try:
         return f"shape {np.shape(x)}"
     except ValueError:

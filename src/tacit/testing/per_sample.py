@@ -11,7 +11,7 @@ from tacit.data.arrays import Array
 from tacit.oracle import Example, Oracle
 from tacit.oracle.contracts import missing_methods
 from tacit.problems import PerSample
-from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, key_of, unknown
+from tacit.problems.per_sample.user_functions import Output, UserFunctions, as_labels, as_samples, is_unknown, key_of
 from tacit.testing.enumeration import assert_that
 
 SCALES = (0.0, 0.01, 0.1, 0.1, 1.0, 1.0, 1.0, 10.0)
@@ -60,7 +60,7 @@ class _Check:
                 for output in self.functions.outputs(i, self.samples[i]):
                     self.note(i, output)
             h = None if self.hidden is None else self.hidden[i]
-            if not self.functions.hidden or not unknown(h):
+            if not self.functions.hidden or not is_unknown(h):
                 self.note(i, (true, h))
                 assert_that(
                     self.functions.cost(i, true, true, h) == 0,

@@ -1,4 +1,4 @@
-"""The dual weights of chains: few taggings per sequence hold any."""
+"""The dual variables of chains, which are zero for all but a few taggings per sequence."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIRST_SLOTS = 8
 The number doubles when a visit finds no free slot."""
 
 MAX_SLOT_BYTES = 1 << 28
-"""Memory that the taggings in all slots may take. Beyond that, a new tagging replaces the one of least weight."""
+"""Memory that the taggings in all slots may take. Beyond that, a new tagging replaces the one of the least share."""
 
 
 class ChainDual(Dual):
-    """α of chains by the few taggings that have any: ``vertices[token, m]`` are tags, ``shares[i, m]`` add up to one.
+    """α of chains by the few taggings with α > 0: ``vertices[token, m]`` are tags, ``shares[i, m]`` add up to one.
 
     A visit finds the most violated tagging (Viterbi), and moves weight from the worst tagging that has some to the best
     one, by exact line search, up to `VISIT_STEPS` times (pairwise steps: Osokin et al. 2016). O(tokens · slots)
@@ -95,7 +95,7 @@ class ChainDual(Dual):
 
     def refresh(self) -> None:
         sums = self.shares.sum(axis=1, keepdims=True)
-        self.shares /= np.where(np.abs(sums - 1) > 1e-13, sums, 1.0)  # what is right already stays as it is, bit by bit
+        self.shares /= np.where(np.abs(sums - 1) > 1e-13, sums, 1.0)  # sums that are right stay the same, to the bit
         slope = -self.oracle.features(self.target, self.weights)
         self.offset = 0.0
         for m in range(self.shares.shape[1]):

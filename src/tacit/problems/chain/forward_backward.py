@@ -1,5 +1,5 @@
-"""Sums over all paths of every chain: ``unary[token, tag]``, cut into sequences by
-``starts``, and ``transition[first, second]``.
+"""Sums over all paths of every chain: ``unary[token, tag]``, cut into sequences by ``starts``, and
+``transition[first, second]``.
 
 A score of −inf rules a tag or a pair of tags out. Sequences have at least one token.
 """
@@ -14,7 +14,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 
 TINY = 1e-150
-"""A sum of products above this has lost nothing to underflow; one below is computed anew in log space."""
+"""A sum of products above this has lost nothing to underflow; one below is computed again in log space."""
 
 
 @kernel
@@ -33,7 +33,7 @@ def forward_backward(
     Where ``coef`` is not empty, the pair probabilities of sequence s, times ``coef[s]``, are added to ``pair_sums``.
 
     Forward and backward sums are logarithms relative to the largest at their token, so long sequences lose nothing. The
-    sum over the K tags before is taken as products of exponentials, and anew in log space where those underflow, so
+    sum over the K tags before is taken as products of exponentials, and again in log space where those underflow, so
     it is as good at scores of ±10⁵ as at ±1. Probabilities are normalised token by token.
     """
     k = transition.shape[0]

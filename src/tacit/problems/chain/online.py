@@ -1,7 +1,7 @@
 """Learning from one sequence after the other: compiled passes over chains, with averaged weights.
 
-A step costs what the sequence costs, never the length of w: decay is a common factor of all weights, and the average
-is kept as what is missing from it (Collins 2002; Bottou 2012 for the factor).
+The cost of a step is that of its sequence, and does not depend on the length of w. Decay is a common factor of all
+weights, and the average is kept as its difference from a multiple of them (Collins 2002; Bottou 2012 for the factor).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIN_FACTOR = 1e-6
 
 
 class Weights(NamedTuple):
-    """Weights as a pass moves them: ``w = factor · now``, and ``Σ share·w = total·now − lacking``.
+    """Weights as a pass changes them: ``w = factor · now``, and ``Σ share·w = total·now − lacking``.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Weights(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """One number per visit: the sequence, how far a mistake moves w, what w is multiplied by first, and what the
-    weights after the visit count in the average."""
+    """One number per visit: the sequence, the step size at a mistake, the decay of w before it, and the share of the
+    weights after the visit in the average."""
 
     order: Array
     steps: Array

@@ -25,18 +25,18 @@ from tacit.problems.chain.viterbi import best_paths, best_taggings, viterbi
 from tacit.problems.classes.dual import flat_rows
 
 LONG_WEIGHTS = 375_000
-"""Weights beyond which blocks of rows are made larger: each block answers with a sum of features as long as w."""
+"""Weights beyond which blocks of rows are made larger: each block returns a sum of features as long as w."""
 
-MAX_WAYS = 1 << 26
+MAX_NUMBERS = 1 << 26
 """Numbers that the search for the best few taggings may keep (0.5 GB)."""
 
-MAX_SPREAD = 600.0
+MAX_RANGE = 600.0
 """Differences of scores, along two neighbouring tokens, up to which products of exponentials stay far from underflow:
 the smallest positive number is exp(−708)."""
 
 
 class Marginals(NamedTuple):
-    """What forward–backward gives: log Σ_y exp s(y) a sequence, and the probabilities of single tags and of pairs.
+    """What forward–backward gives: log Σ_y exp s(y) per sequence, and the probabilities of single tags and of pairs.
 
     ``nodes[t, j]`` is the probability of tag j at token t; ``edges[t, i, j]`` that of tag i at token t − 1 and j at t,
     zero at the first token of a sequence.
@@ -53,8 +53,8 @@ class ChainOracle(PackedChains):
     Where every tag has one state, states are tags. Otherwise the state is hidden below the tag: scores, codes and sums
     are those of states, losses and labels those of tags.
 
-    The parameters are those of `PackedChains`. Single sequences are visited in memory alone, so dual variables and
-    passes that learn online are lacking for a `Table`.
+    The parameters are those of `PackedChains`. A `Table` has neither dual variables nor online passes, since single
+    sequences are visited in memory only.
     """
 
     batches: ClassVar[dict[str, Batch]] = {"marginals": Batch(join_tuples, ("w", "rows"))}
@@ -66,7 +66,7 @@ class ChainOracle(PackedChains):
         return self._viterbi(w, rows, losses=self._loss_table())
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        given = self._given(rows)
+        given = self._evidence(rows)
         best = self._viterbi(w, rows, given=given)
         if prefer is None:
             return best
@@ -83,12 +83,10 @@ class ChainOracle(PackedChains):
         """
         starts = self._starts(rows)
         tokens, longest = int(starts[-1]), int(np.diff(starts).max())
-        most = max(1, MAX_WAYS // max(longest * self.n_labels, tokens))
+        most = max(1, MAX_NUMBERS // max(longest * self.n_labels, tokens))
         if k > most:
-            raise ValueError(
-                f"the best {k} taggings of {tokens} tokens with {self.n_labels} tags are more than fit into memory; "
-                f"ask for at most {most}, or for fewer sequences at a time"
-            )
+            what = f"the best k={k} taggings of {tokens} tokens with {self.n_labels} tags"
+            raise ValueError(f"{what} do not fit into memory; lower k to {most}, or give fewer sequences at a time")
         code, value = np.empty((tokens, k), dtype=np.int64), np.empty((starts.size - 1, k))
         transition = self._transition(w)
         for out, own, part, cuts in self._blocks(rows):
@@ -101,10 +99,10 @@ class ChainOracle(PackedChains):
         return Assignment(code, value)
 
     def likeliest(self, w: Array, rows: Rows = None) -> Array:
-        """The code of the tags that are expected to be right most often (marginal decoding), in their best states.
+        """Marginal decoding: the code of the tags that are expected to be right most often, in their best states.
 
-        Every token gets its likeliest tag. Where pairs are forbidden, the tags of the highest sum of probabilities
-        among those that are allowed.
+        Every token gets its likeliest tag. Where pairs are forbidden, the allowed tagging of the highest sum of
+        probabilities is taken.
         """
         sure = self.tag_posterior(w, rows)
         starts, states = self._starts(rows), self.states
@@ -113,18 +111,18 @@ class ChainOracle(PackedChains):
         nothing, column = np.zeros((1, self.n_labels)), np.zeros(tags.size, np.int64)
         free = np.empty(0, np.int64), np.zeros((0, self.n_labels), dtype=bool)
         viterbi(sure, starts, ways, nothing, column, *free, tags, value)
-        return self._viterbi(w, rows, given=states.known(tags)).code
+        return self._viterbi(w, rows, given=states.evidence(tags)).code
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The known tags, missing tags and unknown states at random among those that are allowed."""
-        given = self._given(None)
-        return self._completed(rng.random((given.size, self.n_states)), given).code
+        """A code with the known tags; missing tags and unknown states are drawn at random among the allowed ones."""
+        given = self._evidence(None)
+        return self._complete(rng.random((given.size, self.n_states)), given).code
 
     def clusters(self, rng: np.random.Generator) -> Array:
         """A code with the true tags, the tokens of every tag grouped by k-means of their features into its states."""
         from sklearn.cluster import KMeans
 
-        given = self._given(None)
+        given = self._evidence(None)
         affinity = np.zeros((given.size, self.n_states))
         for tag in np.flatnonzero(self.states.counts > 1):
             own = np.flatnonzero(given == self.n_states + tag)
@@ -132,15 +130,14 @@ class ChainOracle(PackedChains):
             if count > 1:
                 groups = KMeans(count, n_init=3, random_state=int(rng.integers(2**31))).fit_predict(self.table[own])
                 affinity[own, self.states.first[tag] + groups] = 1.0
-        return self._completed(affinity, given).code
+        return self._complete(affinity, given).code
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ_y exp s(y) of every sequence."""
         return self._forward_backward(w, rows, nodes=False, edges=False).log_partition
 
     def marginals(self, w: Array, rows: Rows = None) -> Marginals:
-        """Log-partition, state and pair probabilities under ``p ∝ exp s``; O(tokens · K²) memory for the pairs. States
-        are tags where each tag has one."""
+        """Log-partition, state and pair probabilities under ``p ∝ exp s``; O(tokens · K²) memory for the pairs."""
         return self._forward_backward(w, rows, nodes=True, edges=True)
 
     def tag_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
@@ -149,20 +146,13 @@ class ChainOracle(PackedChains):
 
     def state_posterior(self, w: Array, rows: Rows = None, is_given: bool = False) -> Array:
         """(tokens, states): `tag_posterior` of every state."""
-        given = self._given(rows) if is_given else None
+        given = self._evidence(rows) if is_given else None
         return self._forward_backward(w, rows, nodes=True, edges=False, given=given).nodes
 
     def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
+        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
-        """See `tacit.oracle.capabilities.SumsOutputs`: a label with gaps stands for all of its completions."""
+        """See `tacit.oracle.capabilities.SumsOutputs`: a label with missing tags stands for all of its completions."""
         n = self._starts(rows).size - 1
         coefs = [
             None if c is None else np.broadcast_to(np.asarray(c, dtype=np.float64), n) for c in (free, label, truth)
@@ -170,8 +160,8 @@ class ChainOracle(PackedChains):
         has_features = any(c is not None and c.any() for c in coefs)
         k = self.n_states
         emission, transition = np.zeros((k, self.table.shape[1])), np.zeros((k, k))
-        labels = None if label is None else self._given(rows, states=False)
-        truths = None if truth is None else self._given(rows)
+        labels = None if label is None else self._evidence(rows, states=False)
+        truths = None if truth is None else self._evidence(rows)
         logs: list[Array | None] = []
         for coef, given in zip(coefs, (None, labels, truths), strict=True):
             logs.append(None if coef is None else self._add_expected(w, rows, given, coef, power, emission, transition))
@@ -184,14 +174,14 @@ class ChainOracle(PackedChains):
         wrong = np.flatnonzero(tags.missing | (found < 0))
         if wrong.size:
             raise ValueError(
-                f"tag {wrong[0]} of these sequences is missing or unknown; only complete outputs have a code"
+                f"only complete outputs have a code: tag {wrong[0]} of these sequences is missing or unknown"
             )
         if self.states.are_tags:
             return found.astype(self._code_type)
-        given = self.states.known(found, None if hidden is None else read_states(hidden, self.states, found, starts))
+        given = self.states.evidence(found, None if hidden is None else read_states(hidden, self.states, found, starts))
         if not self._is_single(given).all():
             t = int(np.argmin(self._is_single(given)))
-            raise ValueError(f"token {t} of these sequences has no state; only complete outputs have a code")
+            raise ValueError(f"only complete outputs have a code: the state of token {t} of these sequences is missing")
         return given.astype(self._code_type)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, Ragged | None]:
@@ -200,7 +190,7 @@ class ChainOracle(PackedChains):
         return Ragged(self.classes[self.states.tag_of[code]], starts), hidden
 
     def units(self) -> Array:
-        """The number of known tags of every sequence: what a mean loss is taken over."""
+        """The number of known tags of every sequence, the denominator of a mean loss."""
         return np.add.reduceat((self._known(None, unseen=True) != TARGET).astype(np.float64), self.offsets[:-1])
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
@@ -216,16 +206,16 @@ class ChainOracle(PackedChains):
             labels, code = self._known(None), self._read(hidden)
             view._labels = np.where(labels < 0, self.states.tag_of[code], labels)
             if not self.states.are_tags:
-                given = self._given(None)
+                given = self._evidence(None)
                 view._known_states = np.where(self._is_single(given), given, code)
         return view
 
     def with_loss(self, losses: LossTable) -> Self:
-        return self._changed(_losses=self._checked(losses))
+        return self._changed(_losses=self._check_losses(losses))
 
     def known_part(self) -> KnownPart | None:
-        """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence of its own."""
-        labels = self._given(None)
+        """See `tacit.oracle.capabilities.KnowsPart`: runs of consecutive known tags, each a sequence."""
+        labels = self._evidence(None)
         is_known = self._is_single(labels)
         if is_known.all() or not is_known.any():
             return None
@@ -244,7 +234,7 @@ class ChainOracle(PackedChains):
         return KnownPart(view, owner[view.offsets[:-1]])
 
     def hidden_unknown(self) -> Array:
-        return np.flatnonzero(np.logical_or.reduceat(~self._is_single(self._given(None)), self.offsets[:-1]))
+        return np.flatnonzero(np.logical_or.reduceat(~self._is_single(self._evidence(None)), self.offsets[:-1]))
 
     def dual(self, weights: Array, target: Array, start: Mapping[str, Any] | None = None) -> ChainDual:
         """The dual point of a task with these c_i and targets, all weight on the targets, or that of ``start``."""
@@ -253,36 +243,35 @@ class ChainOracle(PackedChains):
     def learn_online(
         self, w: Array, order: Array, steps: Array, decays: Array, shares: Array, *, margin: float, target: Any = None
     ) -> OnlinePass:
-        """See `tacit.oracle.capabilities.LearnsOnline`; O(features of the visited tokens · states), and a few vectors
-        of the length of w."""
+        """See `tacit.oracle.capabilities.LearnsOnline`; O(features of the visited tokens · states) time."""
         emission, transition = self.parts(w)
         columns = np.ascontiguousarray(emission.T)
         weights = Weights(columns, np.zeros_like(columns), transition.copy(), np.zeros_like(transition), np.ones(2))
         weights.scalars[1] = 0.0
         schedule = Schedule(np.asarray(order, dtype=np.int64), *(np.asarray(a, float) for a in (steps, decays, shares)))
         sequences = Sequences(*flat_rows(self.table), self.offsets, *self.loss_rows(), np.zeros(0))
-        given = self._given(None) if target is None else self._read(target)
+        given = self._evidence(None) if target is None else self._read(target)
         lost = np.empty(schedule.order.size)
         possible = self.states.possible
         mistakes = learn_chains(schedule, sequences, self.allowed, given, possible, float(margin), weights, lost)
         factor, total = weights.scalars
         last = self.flat(factor * columns.T, factor * weights.transition)
-        missing = weights.lacking_emission, weights.lacking_transition
-        sums = self.flat((total * columns - missing[0]).T, total * weights.transition - missing[1])
+        lacking = weights.lacking_emission, weights.lacking_transition
+        sums = self.flat((total * columns - lacking[0]).T, total * weights.transition - lacking[1])
         return OnlinePass(last, sums, lost, int(mistakes))
 
     @property
     def lacks(self) -> tuple[type, ...]:
-        """What is not to be had: single sequences of a `Table` are not visited."""
+        """Capabilities that are missing: single sequences of a `Table` are not visited."""
         return (KeepsDual, LearnsOnline) if isinstance(self.table, Table) else ()
 
     @property
     def on_workers(self) -> Any:
-        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        """A function that lets the workers that hold the rows compute for this oracle, or None."""
         return getattr(self.table, "distribute", None)
 
     def part(self, first: int, last: int) -> Self:
-        """The same oracle of the sequences from first to last (exclusive), to be sent to where their rows are."""
+        """The same oracle of the sequences from first to last (exclusive), to be sent to the worker with their rows."""
         tokens = self._places(slice(first, last))
         part = self._recut(self._starts(slice(first, last)), table=None)
         part._labels = None if self._labels is None else self._labels[tokens]
@@ -303,9 +292,9 @@ class ChainOracle(PackedChains):
         return work * min(1.0, LONG_WEIGHTS / self.n_params)
 
     def digest(self) -> str:
-        below = () if self.states.are_tags else (self.states.counts, self._known_states)
+        states = () if self.states.are_tags else (self.states.counts, self._known_states)
         known = self.allowed, self._labels, *(self._losses or (None, None))
-        return checksum(self._digested(), self.offsets, *known, *below)
+        return checksum(self._user_features(), self.offsets, *known, *states)
 
     def _viterbi(self, w: Array, rows: Rows, losses: LossTable | None = None, given: Array | None = None) -> Assignment:
         starts = self._starts(rows)
@@ -329,9 +318,9 @@ class ChainOracle(PackedChains):
         if given is not None and self._is_single(given).all():  # one tagging is left of every sequence
             self._add_features(given, coef, rows, emission, transition)
             return power * self.score(w, given, rows)
-        ways = power * self._views(w)["transition"]
-        spread = 2 * float(np.ptp(ways)) if self.allowed.all() and given is None else np.inf
-        ways = np.where(self.allowed, ways, -np.inf)
+        transitions = power * self._views(w)["transition"]
+        score_range = 2 * float(np.ptp(transitions)) if self.allowed.all() and given is None else np.inf
+        transitions = np.where(self.allowed, transitions, -np.inf)
         log = np.empty(coef.size)
         has_features = bool(coef.any())
         nothing = np.zeros((0, self.n_states, self.n_states))
@@ -341,17 +330,17 @@ class ChainOracle(PackedChains):
                 unary *= power
             if given is not None:
                 self._clamp(unary, given[tokens])
-            weights = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
+            own = np.ascontiguousarray(coef[out]) if has_features else np.zeros(0)
             tops = unary.max(axis=1)
-            if spread + 2 * float(np.max(tops - unary.min(axis=1), initial=0.0)) < MAX_SPREAD:
+            if score_range + 2 * float(np.max(tops - unary.min(axis=1), initial=0.0)) < MAX_RANGE:
                 nodes = _exponentials(unary, tops[:, None])
-                highest, pairs = float(ways.max()), np.zeros_like(ways)
-                shares = np.exp(ways - highest)
-                scaled_forward_backward(nodes, tops, cuts, shares, highest, log[out], weights, pairs)
+                highest, pairs = float(transitions.max()), np.zeros_like(transitions)
+                shares = np.exp(transitions - highest)
+                scaled_forward_backward(nodes, tops, cuts, shares, highest, log[out], own, pairs)
                 transition += shares * pairs
             else:
                 nodes = np.zeros((len(unary) if has_features else 0, self.n_states))
-                forward_backward(unary, cuts, ways, log[out], nodes, nothing, weights, transition)
+                forward_backward(unary, cuts, transitions, log[out], nodes, nothing, own, transition)
                 if has_features:
                     nodes *= np.repeat(coef[out], np.diff(cuts))[:, None]
             if has_features:

@@ -21,7 +21,7 @@ from tacit.problems.chain.viterbi import add_pairs, path_scores, viterbi
 from tacit.problems.row_sums import sum_rows
 
 EXTRA = ("intercept", "start", "stop")
-"""Blocks of weights that belong to features which every sequence has: they are columns behind those of the user."""
+"""Blocks of weights of features that every sequence has: columns behind those of the user."""
 
 
 class PackedChains(PartsOracle):
@@ -32,8 +32,8 @@ class PackedChains(PartsOracle):
     sequences : token features, those of shards read block by block
     schema : tags and dimensions
     allowed : (K, K) which tag may follow which
-    labels : (tokens,) the true tags, −1 where missing, K for a tag that training never saw; None when
-        predicting. Labels that no allowed tagging has are refused
+    labels : (tokens,) the true tags, −1 where missing, K for a tag that is not in the training data; None when
+        predicting. Labels with a forbidden pair are refused
     losses : ``table[state, column[token]]``, or ``table[state, token]`` where column is None
     states : the states of the tags; None for one each
     known_states : (tokens,) the true states, −1 where unknown; None where all are
@@ -58,17 +58,17 @@ class PackedChains(PartsOracle):
         self.n_states = self.states.n
         self.completes_labels = self.states.are_tags
         self._schema = schema
-        self.table: Any = extended(sequences, schema)
+        self.table: Any = add_extra_columns(sequences, schema)
         super().__init__(schema, sequences.offsets, self.n_states, labels=labels, precision=self.table.dtype)
         self._sparse = sparse.issparse(self.table)
-        self._turned: dict[str, tuple[Array, Array]] = {}
+        self._kept_columns: dict[str, tuple[Array, Array]] = {}
         self.allowed = allowed
         self._known_states = known_states
-        self._losses = None if losses is None else self._checked(losses)
+        self._losses = None if losses is None else self._check_losses(losses)
         if labels is not None:
             self._reject_forbidden(labels)
 
-    def _digested(self) -> Any:
+    def _user_features(self) -> Any:
         """The token features as the user gave them."""
         width = self._schema.n_features
         if isinstance(self.table, TokenTable):
@@ -112,8 +112,8 @@ class PackedChains(PartsOracle):
         width = views["emission"].shape[1]
         views["emission"][:] = emission[:, :width]
         views["transition"][:] = transition
-        for place, name in enumerate([name for name in EXTRA if name in views]):
-            views[name][:] = emission[:, width + place]
+        for column, name in enumerate([name for name in EXTRA if name in views], width):
+            views[name][:] = emission[:, column]
         return out
 
     def loss_rows(self, rows: Rows = None) -> tuple[Array, Array]:
@@ -125,13 +125,13 @@ class PackedChains(PartsOracle):
             return table, np.arange(table.shape[0])
         return np.ascontiguousarray(table.T), column[tokens]
 
-    def _checked(self, losses: LossTable) -> LossTable:
+    def _check_losses(self, losses: LossTable) -> LossTable:
         tokens = int(self.offsets[-1])
         return checked_losses(losses, self.n_states, tokens, tokens)
 
     def _unary(self, w: Array, rows: Rows) -> Array:
         """(tokens, K): the emission scores of these sequences, a fresh table in double precision."""
-        if isinstance(self.table, Table) and not w.any():  # every fit asks there: no rows are needed
+        if isinstance(self.table, Table) and not w.any():  # every fit starts at zero: no rows are needed
             return np.zeros((int(self._starts(rows)[-1]), self.n_states))
         weights = self._columns(w)
         with lend(self.table, self._places(rows)) as table:
@@ -140,23 +140,23 @@ class PackedChains(PartsOracle):
     def _columns(self, w: Array) -> Array:
         """(features, K): the weights of tokens, in the precision of the scores.
 
-        A pass is made in blocks. For a sparse table the weights are turned round in memory, which takes as long as many
-        tokens, so those of the last w are kept; comparing is cheap beside.
+        A pass is made in blocks. For a sparse table the weights are transposed in memory, which takes as long as many
+        tokens, so those of the last w are kept.
         """
         if not self._sparse:
             return self.parts(w)[0].astype(self._precision, copy=False).T
-        last = self._turned.get("last")
+        last = self._kept_columns.get("last")
         if last is not None and last[1].dtype == self._precision and np.array_equal(last[0], w):
             return last[1]
         columns = np.ascontiguousarray(self.parts(w)[0].T, dtype=self._precision)
-        self._turned["last"] = w.copy(), columns
+        self._kept_columns["last"] = w.copy(), columns
         return columns
 
     def _transition(self, w: Array) -> Array:
         return np.asarray(np.where(self.allowed, self._views(w)["transition"], -np.inf))
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[slice, slice, Rows, Array]]:
-        """Consecutive sequences of about `block_cells` scores: their places in an answer, in a code, rows and cuts."""
+        """Blocks of about `block_cells` scores: slices of the answer and of the code, rows, and cuts."""
         starts = self._starts(rows)
         room = max(1, self.block_cells // self.n_states)
         first = 0 if rows is None else rows.indices(self.n_samples)[0] if isinstance(rows, slice) else None
@@ -168,22 +168,22 @@ class PackedChains(PartsOracle):
             yield slice(i, stop), slice(int(starts[i]), int(starts[stop])), part, starts[i : stop + 1] - starts[i]
             i = stop
 
-    def _given(self, rows: Rows, states: bool = True) -> Array:
-        """What is known of every token, as `States.known` writes it; without what is known of states, if so asked."""
+    def _evidence(self, rows: Rows, states: bool = True) -> Array:
+        """What is known of every token, as `States.evidence` encodes it; of tags only, unless ``states``."""
         labels = self._known(rows)
         known = self._known_states if states else None
-        return self.states.known(labels, None if known is None else known[self._places(rows)])
+        return self.states.evidence(labels, None if known is None else known[self._places(rows)])
 
     def _is_single(self, given: Array) -> Array:
-        """Whether only one state is left of a token of which this is known."""
+        """Whether the evidence of a token leaves one state."""
         return (given >= 0) & (given < self.n_states)
 
     def _clamp(self, unary: Array, given: Array) -> None:
-        """Rule out the states other than those that are possible."""
+        """Rule out the states that contradict the evidence."""
         unary[(given[:, None] >= 0) & ~self.states.possible[given]] = -np.inf
 
-    def _completed(self, unary: Array, given: Array) -> Assignment:
-        """The best completion of given tags by bare scores of tags, pairs counting only where they are forbidden."""
+    def _complete(self, unary: Array, given: Array) -> Assignment:
+        """The best completion of given tags by scores of single tags; of pairs, only `forbidden` counts."""
         code, value = np.empty(given.size, np.int64), np.empty(self.n_samples)
         nothing, column = np.zeros((1, self.n_states)), np.zeros(given.size, np.int64)
         transition = self._transition(np.zeros(self.n_params))
@@ -191,21 +191,19 @@ class PackedChains(PartsOracle):
         return Assignment(code.astype(self._code_type), value)
 
     def _reject_forbidden(self, labels: Array) -> None:
-        """The truth itself must be allowed, and missing tags must leave a way through."""
+        """Refuse labels that have a forbidden pair, or that no allowed tagging completes."""
         if self.allowed.all():
             return
         known = np.where(labels >= self.n_labels, TARGET, labels)
-        value = self._completed(np.zeros((known.size, self.n_states)), self.states.known(known)).value
+        value = self._complete(np.zeros((known.size, self.n_states)), self.states.evidence(known)).value
         if not np.isfinite(value).all():
             i = int(np.argmin(value))
             tags = known[self.offsets[i] : self.offsets[i + 1]]
             shown = [self.classes[tag].item() if tag >= 0 else None for tag in tags[:12]]
-            raise ValueError(
-                f"y[{i}], {shown}, holds a pair of tags that `forbidden` rules out; correct one of the two"
-            )
+            raise ValueError(f"y[{i}], {shown}, has a pair of tags that is in forbidden; correct one of the two")
 
 
-def extended(sequences: Ragged | Shards, schema: Schema) -> Any:
+def add_extra_columns(sequences: Ragged | Shards, schema: Schema) -> Any:
     """The token table, with the columns of the `EXTRA` blocks that the schema has."""
     values = sequences.values
     if isinstance(values, Table):
@@ -239,8 +237,8 @@ class TokenTable(Table):
         rows = self.rows[tokens]
         if self.shape[1] == self.rows.shape[1]:
             return rows
-        places = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else np.asarray(tokens)
-        return np.hstack([rows, extra_columns(self._offsets, self._schema, places).astype(self.dtype)])
+        indices = np.arange(tokens.start, tokens.stop) if isinstance(tokens, slice) else np.asarray(tokens)
+        return np.hstack([rows, extra_columns(self._offsets, self._schema, indices).astype(self.dtype)])
 
 
 def extra_columns(offsets: Array, schema: Schema, tokens: Array) -> Array:

@@ -1,4 +1,4 @@
-"""First-order chains: a tag for every token of a sequence, missing tags allowed."""
+"""Sequence tagging by first-order chains: a tag for every token of a sequence, missing tags allowed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ from tacit.problems.classes.blocks import check_blocks
 class Chain(Problem):
     """Sequence tagging, ``s(y) = Σ_t w_{y_t}·x_t + Σ_t T[y_{t−1}, y_t]`` (Taskar et al. 2003; Lafferty et al. 2001).
 
-    ``X`` holds one table of token features per sequence, dense or sparse: a list of arrays, a `tacit.Ragged`, ...
-    ``y`` holds one tag per token: lists of numbers or strings, or a Ragged. A tag that is −1, None or NaN is missing:
-    it is hidden, costs nothing, and `impute` fills it in. O(tokens · K · (d + K)) per pass.
+    For part-of-speech tagging, named entities and the like. ``X`` holds one table of token features per sequence, dense
+    or sparse: a list of arrays, a `tacit.Ragged`, ... ``y`` holds one tag per token: lists of numbers or strings, or a
+    Ragged. A tag that is −1, None or NaN is missing: it is hidden, costs nothing, and `impute` fills it in.
+    O(tokens · K · (d + K)) per pass.
 
     Parameters
     ----------
     loss : "hamming" (the number of wrong tags), or a cost matrix ``loss[true, predicted]`` that is summed over tokens
     classes : all tags, where the training data may lack some; None takes those of y, sorted
-    fit_intercept : whether each tag has a weight of its own, a constant feature of the token, block "intercept"
+    fit_intercept : whether each tag has an intercept, the weight of a constant feature; block "intercept"
     boundaries : whether the first and the last tag of a sequence have weights of their own, blocks "start" and "stop"
     forbidden : pairs of tags (first, second) that never follow each other, such as ("O", "I")
     states : hidden states below each tag: one number for all tags, or a number by tag (1 where none is given). Scores
@@ -78,14 +79,14 @@ class Chain(Problem):
             {"intercept": (k,), "start": (k,), "stop": (k,)},
         )
         self._costs(schema.classes)
-        self._allowed(schema.classes)
+        self._allowed_pairs(schema.classes)
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
         sequences = self.checked(X)
         classes = read_tag_classes(self.classes, read_tags(y, sequences.lengths), sequences.offsets)
         self._costs(classes)
-        self._allowed(classes)
+        self._allowed_pairs(classes)
         k = self._states(classes).n
         blocks: dict[str, tuple[int, ...]] = {"emission": (k, sequences.values.shape[1]), "transition": (k, k)}
         if self.fit_intercept:
@@ -102,8 +103,8 @@ class Chain(Problem):
             raise ValueError(f"X has {d} features, but Chain is expecting {schema.n_features} features as input")
         states = self._states(schema.classes)
         if hidden is not None and states.are_tags:
-            raise ValueError("Chain takes no hidden=: write −1 (or None) for the missing tags of y")
-        allowed = self._allowed(schema.classes, int(sequences.lengths.max()))
+            raise ValueError("hidden= needs Chain(states=...); for missing tags, write -1 or None in y")
+        allowed = self._allowed_pairs(schema.classes, int(sequences.lengths.max()))
         allowed = np.ascontiguousarray(allowed[states.tag_of][:, states.tag_of])
         supervision: dict[str, Any] = {"states": states}
         if y is not None:
@@ -123,10 +124,10 @@ class Chain(Problem):
         lengths = rng.integers(1, 4, int(rng.integers(3, 5)))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         values = rng.integers(-2, 3, (offsets[-1], d)).astype(rng.choice(["float64", "float32"]))
-        costs, allowed = self._costs(classes), self._allowed(classes)
-        below = self._states(classes)
-        n, tag_of = below.n, below.tag_of
-        place = {label: j for j, label in enumerate(classes.tolist())}
+        costs, allowed = self._costs(classes), self._allowed_pairs(classes)
+        states = self._states(classes)
+        n, tag_of = states.n, states.tag_of
+        index = {label: j for j, label in enumerate(classes.tolist())}
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             paths = [
@@ -134,11 +135,11 @@ class Chain(Problem):
                 for path in itertools.product(range(n), repeat=len(x))
                 if all(allowed[tag_of[a], tag_of[b]] for a, b in itertools.pairwise(path))
             ]
-            return [(classes[tag_of[path]], None if below.are_tags else np.array(path)) for path in paths]
+            return [(classes[tag_of[path]], None if states.are_tags else np.array(path)) for path in paths]
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             emission, transition = np.zeros((n, d)), np.zeros((n, n))
-            path = [place[tag] for tag in label.tolist()] if h is None else h.tolist()
+            path = [index[tag] for tag in label.tolist()] if h is None else h.tolist()
             for token, j in zip(np.asarray(x), path, strict=True):
                 emission[j] += token
             for a, b in itertools.pairwise(path):
@@ -151,13 +152,13 @@ class Chain(Problem):
             return np.concatenate(parts)
 
         def loss(true: Any, label: Any, h: Any) -> float:
-            return float(sum(costs[place[a], place[b]] for a, b in zip(true.tolist(), label.tolist(), strict=True)))
+            return float(sum(costs[index[a], index[b]] for a, b in zip(true.tolist(), label.tolist(), strict=True)))
 
         X = Ragged(values, offsets)
         paths = [outputs(x) for x in X]
         chosen = [path[int(rng.integers(len(path)))] for path in paths]
         y = Ragged(np.concatenate([tags for tags, _ in chosen]), offsets)
-        hidden = None if below.are_tags else Ragged(np.concatenate([states for _, states in chosen]), offsets)
+        hidden = None if states.are_tags else Ragged(np.concatenate([h for _, h in chosen]), offsets)
         return Example(X, y, hidden, outputs, joint_feature, loss)
 
     @classmethod
@@ -183,33 +184,29 @@ class Chain(Problem):
         """Columns: the true tags, then "never seen in training" (always wrong), then "missing" (costs nothing)."""
         k = len(classes)
         if not isinstance(self.loss, str) and (labels == k).any():
-            t = int(np.argmax(labels == k))
-            i, place = locate(offsets, t)
-            raise ValueError(
-                f"y[{i}][{place}] is a tag that training never saw, and a cost matrix has no row for it; the "
-                f"tags are {shorten(classes.tolist())}: list all of them in classes=[...]"
-            )
+            i, t = locate(offsets, int(np.argmax(labels == k)))
+            remedy = f"list all tags in classes=[...], not only {shorten(classes.tolist())}"
+            raise ValueError(f"y[{i}][{t}] is a tag that is not in the training data, nor in the cost matrix; {remedy}")
         table = np.hstack([self._costs(classes).T, np.ones((k, 1)), np.zeros((k, 1))])
         return LossTable(table, np.where(labels == TARGET, k + 1, labels))
 
-    def _allowed(self, classes: Array, longest: int = 1) -> Array:
-        """``allowed[first, second]``; the error tells if that leaves no way through the longest sequence."""
+    def _allowed_pairs(self, classes: Array, longest: int = 1) -> Array:
+        """``allowed[first, second]``; refuses pairs that leave no tagging of the longest sequence."""
         k = len(classes)
         allowed = np.ones((k, k), dtype=bool)
         if self.forbidden is not None and (isinstance(self.forbidden, str) or not has_length(self.forbidden)):
-            raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(self.forbidden)}")
+            raise ValueError(f"forbidden must list pairs of tags (first, second), got {shorten(self.forbidden)}")
         tags = classes.tolist()
         for pair in self.forbidden if self.forbidden is not None else ():
             if not isinstance(pair, list | tuple | np.ndarray) or not is_list(pair) or len(pair) != 2:
-                raise ValueError(f"forbidden lists pairs of tags (first, second), got {shorten(pair)}")
+                raise ValueError(f"forbidden must list pairs of tags (first, second), got {shorten(pair)}")
             if any(not kind_of_label(tag) or tag not in tags for tag in pair):
-                raise ValueError(f"forbidden names {shorten(pair)}, but the tags are {shorten(tags)}")
+                raise ValueError(f"forbidden has the pair {shorten(pair)}, but the tags are {shorten(tags)}")
             allowed[tags.index(pair[0]), tags.index(pair[1])] = False
         reached = np.ones(k, dtype=bool)
-        for t in range(1, min(longest, k + 1)):  # a walk of more than k tags goes round a circle: it can go on for ever
+        for t in range(1, min(longest, k + 1)):  # a path of more than k tags has a cycle, so it can go on
             reached = np.asarray((reached[:, None] & allowed).any(axis=0))
             if not reached.any():
-                raise ValueError(
-                    f"forbidden={shorten(self.forbidden)} leaves no sequence of {t + 1} tags; allow more pairs"
-                )
+                pairs = shorten(self.forbidden)
+                raise ValueError(f"forbidden={pairs} rules out all sequences of {t + 1} tags; allow more pairs")
         return allowed

@@ -40,7 +40,7 @@ def read_tags(y: Any, lengths: Array) -> Tags:
         if type(y).__module__.split(".")[0] == "pyarrow":
             y = y.to_pylist()
         if isinstance(y, str | bytes | dict) or not is_list(y):
-            raise ValueError(f"y is {shorten(y)}; give one sequence of tags for each sequence of X")
+            raise ValueError(f"y must hold one sequence of tags per sequence of X, got {shorten(y)}")
         sequences = [_sequence(tags, i) for i, tags in enumerate(y)]
         sizes = np.array([len(tags) for tags in sequences], dtype=np.int64)
         flat = _flat(sequences)
@@ -49,37 +49,31 @@ def read_tags(y: Any, lengths: Array) -> Tags:
     wrong = np.flatnonzero(sizes != lengths)
     if wrong.size:
         i = int(wrong[0])
-        raise ValueError(
-            f"X[{i}] has {lengths[i]} tokens, y[{i}] has {sizes[i]} tags; give one tag per token, -1 if unknown"
-        )
+        sides = f"X[{i}] has {lengths[i]} tokens, y[{i}] has {sizes[i]} tags"
+        raise ValueError(f"{sides}; give one tag per token, -1 if unknown")
     if flat.ndim != 1:
-        raise ValueError(f"a tag is one number or string, y holds rows of shape {flat.shape[1:]}")
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    return _without_gaps(flat, offsets)
+        raise ValueError(f"a tag must be one number or string, got rows of shape {flat.shape[1:]}")
+    return _split_missing(flat, np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
-    """The tags that there are: those the user lists (y must be among them), or all that occur in y, sorted."""
+    """All tags: those the user lists (y must be among them), or those that occur in y, sorted."""
     known = tags.values[~tags.missing]
     if classes is None:
         if known.size == 0:
-            raise ValueError(
-                f"all {tags.missing.size} tags of y are missing (-1, None or NaN), so there is nothing to learn from; "
-                "give some of them, of two kinds or more"
-            )
+            count = tags.missing.size
+            raise ValueError(f"all {count} tags of y are missing (-1, None or NaN); give at least two different tags")
         found = np.unique(known)
         if found.size < 2:
-            raise ValueError(
-                f"y holds only one tag, {shorten(found)}: there is nothing to tell apart; add sequences with another "
-                "tag, or list all tags with classes=[...]"
-            )
+            remedy = "add sequences with another tag, or list all tags with classes=[...]"
+            raise ValueError(f"y has only one tag, {shorten(found)}; {remedy}")
         return found
     listed = read_listed(classes, "tags")
     unknown = np.flatnonzero((find_labels(listed, tags.values) < 0) & ~tags.missing)
     if unknown.size:
         i, t = locate(offsets, unknown[0])
         raise ValueError(
-            f"y[{i}][{t}] is {shorten(tags.values[unknown[0]].item())}, which is none of the tags "
+            f"y[{i}][{t}] is {shorten(tags.values[unknown[0]].item())}, which is not among the tags "
             f"{shorten(listed.tolist())}; correct it, write -1 if it is unknown, or list it in classes=[...]"
         )
     return listed
@@ -87,9 +81,9 @@ def read_tag_classes(classes: Any, tags: Tags, offsets: Array) -> Array:
 
 def _sequence(tags: Any, i: int) -> Any:
     if isinstance(tags, str | bytes | dict) or not has_length(tags):
-        raise ValueError(f"y[{i}] is {shorten(tags)}; a sequence has one tag per token: write a list of them")
+        raise ValueError(f"y[{i}] must be a list with one tag per token, got {shorten(tags)}")
     if isinstance(tags, np.ndarray) and tags.ndim != 1:
-        raise ValueError(f"y[{i}] has shape {tags.shape}; a sequence has one tag per token, so it has one dimension")
+        raise ValueError(f"y[{i}] must have one dimension, one tag per token, got the shape {tags.shape}")
     return tags
 
 
@@ -104,55 +98,51 @@ def _flat(sequences: list[Any]) -> Array:
     return flat
 
 
-def _without_gaps(flat: Array, offsets: Array) -> Tags:
-    """Numbers or strings throughout; the place of a missing tag holds any of them."""
+def _split_missing(flat: Array, offsets: Array) -> Tags:
+    """All numbers or all strings, with any value where a tag is missing; and which are missing."""
     if flat.dtype == object and set(map(type, flat)) in ({str}, {int}):
-        flat = np.array(flat.tolist())  # all strings, or all integers, which needs no look at each of them
+        flat = np.array(flat.tolist())  # all strings, or all integers: each need not be checked
     if flat.dtype.kind in "US":
         return Tags(flat, np.zeros(flat.size, dtype=bool))
     if flat.dtype.kind in "iu":
         return Tags(flat, flat == -1)
     values = list(flat)
     kinds = [kind_of_label(v) for v in values]
-    gaps = [is_missing(v) or (kind == "number" and v == -1) for v, kind in zip(values, kinds, strict=True)]
-    missing = np.array(gaps, dtype=bool)
+    is_gap = [is_missing(v) or (kind == "number" and v == -1) for v, kind in zip(values, kinds, strict=True)]
+    missing = np.array(is_gap, dtype=bool)
     odd = [t for t, kind in enumerate(kinds) if not kind and not missing[t]]
     if odd:
-        i, place = locate(offsets, odd[0])
-        raise ValueError(
-            f"y[{i}][{place}] is {shorten(values[odd[0]])}; tags are whole numbers or strings, one per token"
-        )
+        i, t = locate(offsets, odd[0])
+        raise ValueError(f"y[{i}][{t}] must be a whole number or a string, got {shorten(values[odd[0]])}")
     known = [t for t in range(len(values)) if not missing[t]]
     other = [t for t in known if kinds[t] != kinds[known[0]]]
     if other:
-        i, place = locate(offsets, other[0])
-        raise ValueError(
-            f"y mixes kinds: y[{i}][{place}] is {shorten(values[other[0]])}, another tag is "
-            f"{shorten(values[known[0]])}; use one kind of tag"
-        )
+        i, t = locate(offsets, other[0])
+        kinds_met = f"y[{i}][{t}] is {shorten(values[other[0]])}, another tag is {shorten(values[known[0]])}"
+        raise ValueError(f"tags must be all numbers or all strings: {kinds_met}")
     filler = {"text": "", "bytes": b""}.get(kinds[known[0]] if known else "", -1)
     filled = np.array([filler if gone else v for v, gone in zip(values, missing, strict=True)])
     if filled.dtype.kind == "f" and not (whole := (filled == np.round(filled)) & (np.abs(filled) < 2**53)).all():
-        t = int(np.argmin(whole))
-        i, place = locate(offsets, t)
-        raise ValueError(f"y[{i}][{place}] is {shorten(values[t])}; tags are whole numbers or strings")
+        first = int(np.argmin(whole))
+        i, t = locate(offsets, first)
+        raise ValueError(f"y[{i}][{t}] must be a whole number or a string, got {shorten(values[first])}")
     if filled.dtype.kind not in "iufbUS":
-        raise ValueError(f"tags are whole numbers or strings, got {shorten(values)}")
+        raise ValueError(f"tags must be whole numbers or strings, got {shorten(values)}")
     return Tags(filled.astype(np.int64) if filled.dtype.kind == "f" else filled, missing)
 
 
 class States:
     """The states of all tags in one row, those of the first tag first; with one state per tag, states are tags.
 
-    What is known of a token is one integer: a state (below ``n``), a tag any of whose states is possible (``n`` plus
-    the tag), or −1 for nothing.
+    What is known of a token, its evidence, is one integer: a state (below ``n``), a tag any of whose states is possible
+    (``n`` plus the tag), or −1 for nothing.
 
     Parameters
     ----------
     counts : (K,) how many states each tag has
 
     >>> states = States(np.array([1, 2]))
-    >>> states.tag_of.tolist(), states.known(np.array([0, 1, -1])).tolist(), states.possible[4].tolist()
+    >>> states.tag_of.tolist(), states.evidence(np.array([0, 1, -1])).tolist(), states.possible[4].tolist()
     ([0, 1, 1], [0, 4, -1], [False, True, True])
     """
 
@@ -166,11 +156,11 @@ class States:
 
     @cached_property
     def possible(self) -> Array:
-        """``possible[known, state]``: whether a token of which this is known may be in this state."""
+        """``possible[evidence, state]``: whether a token with this evidence may be in this state."""
         of_tag = self.tag_of[None, :] == np.arange(self.n_tags)[:, None]
         return np.ascontiguousarray(np.vstack([np.eye(self.n, dtype=bool), of_tag]))
 
-    def known(self, labels: Array, states: Array | None = None) -> Array:
+    def evidence(self, labels: Array, states: Array | None = None) -> Array:
         """What is known of every token, from its tag (−1 where missing) and its state (−1 where unknown)."""
         if self.are_tags:
             return labels
@@ -193,18 +183,17 @@ def read_counts(states: Any, classes: Array) -> Array:
         tags = classes.tolist()
         for tag in states:
             if not kind_of_label(tag) or tag not in tags:
-                raise ValueError(f"states names the tag {shorten(tag)}, but the tags are {shorten(tags)}")
+                raise ValueError(f"states has the tag {shorten(tag)}, but the tags are {shorten(tags)}")
         counts = np.array([whole_number(f"states[{shorten(tag)}]", states.get(tag, 1)) for tag in tags])
     else:
         counts = np.full(len(classes), whole_number("states", states))
     if counts.sum() > MAX_STATES:
-        raise ValueError(f"{counts.sum()} states in all are too many: inference takes their square per token; at most "
-                         f"{MAX_STATES} are allowed, so lower states")  # fmt: skip
+        raise ValueError(f"all tags together must have at most {MAX_STATES} states, got {counts.sum()}; lower states=")
     return counts
 
 
 def check_states(states: Any) -> None:
-    """Refuse numbers of states that no data could make right."""
+    """Refuse numbers of states that are wrong for all data."""
     if not isinstance(states, Mapping):
         whole_number("states", states)
         return
@@ -217,9 +206,9 @@ def read_states(hidden: Any, states: States, labels: Array, offsets: Array) -> A
     try:
         given = read_tags(hidden, np.diff(offsets))
     except ValueError as error:
-        raise ValueError(f"hidden holds one state per token, -1 where it is unknown: {error}") from error
+        raise ValueError(f"hidden must hold one state per token, -1 where it is unknown: {error}") from error
     if given.values.dtype.kind not in "iu":
-        raise ValueError("hidden holds one state per token: a whole number, -1 where it is unknown")
+        raise ValueError("hidden must hold one whole number per token: its state, -1 where it is unknown")
     found = np.where(given.missing, -1, given.values)
     inside = (found >= -1) & (found < states.n)
     tag = states.tag_of[np.where(inside & (found >= 0), found, 0)]

@@ -1,4 +1,4 @@
-"""Compiled visits to the dual weights of chains."""
+"""Compiled visits to the dual variables of chains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sequences(NamedTuple):
 
     Attributes
     ----------
-    values, indices, indptr : feature rows of all tokens, as CSR; dense rows have no ``indices`` and ``indptr``
+    values, indices, indptr : feature rows of all tokens, as CSR; ``indices`` and ``indptr`` are empty for dense rows
     offsets : where each sequence begins
     loss, column : ``loss[column[token], tag]``
     weight : (n,) of each sequence in the objective
@@ -34,7 +34,7 @@ class Sequences(NamedTuple):
 
 
 class Model(NamedTuple):
-    """The weights of the model, which a sweep moves: emission (features, tags), transition and allowed (tags, tags)."""
+    """The weights of the model, changed by a sweep: emission (features, tags), transition and allowed (tags, tags)."""
 
     emission: Array
     transition: Array
@@ -42,7 +42,7 @@ class Model(NamedTuple):
 
 
 class Taggings(NamedTuple):
-    """The dual weights, which a sweep moves: slot m of a sequence holds a tagging and its share of the weight.
+    """The dual variables, which a sweep changes: slot m of a sequence holds a tagging and its share.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def visit_chains(
 ) -> float:
     """Visit sequences in this order: move weight between taggings, and the model in step.
 
-    ``moved[0]`` gathers the change of the losses, ``moved[1]`` counts visits that found no free slot; if it
+    ``moved[0]`` sums the change of the losses, ``moved[1]`` counts visits that found no free slot; if it
     ``may_widen``, those move weight only between the taggings there are. Returns the sum of the gaps, NaN where
     numbers overflow.
 
@@ -291,7 +291,7 @@ def visit_chains(
                 if up[t - 1] != down[t - 1] or up[t] != down[t]:
                     transition_slope[up[t - 1], up[t]] += 1.0
                     transition_slope[down[t - 1], down[t]] -= 1.0
-            for t in range(1, size):  # every pair of tags is counted at the first place that has it
+            for t in range(1, size):  # every pair of tags is counted where it occurs first
                 if up[t - 1] != down[t - 1] or up[t] != down[t]:
                     v = transition_slope[up[t - 1], up[t]]
                     q += v * v
@@ -326,7 +326,7 @@ def visit_chains(
                     ways[down[t - 1], down[t]] = transition[down[t - 1], down[t]]
 
             # emission scores after the move, for the next step
-            if count > tags:  # scores anew would cost less than their change: the next visit has them
+            if count > tags:  # the next visit recomputes scores, at a lower cost than their change
                 break
             for x in range(count if step + 1 < steps else 0):
                 t = differ[x]

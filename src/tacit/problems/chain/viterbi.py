@@ -29,7 +29,7 @@ def viterbi(
 
     Where ``given`` is not empty, and ≥ 0, a token has one of the tags of ``possible[given[token]]``. Only maxima go
     forward, four tags at a time so that they stay in registers, and the way back looks for the tags that attain them: K
-    comparisons a token instead of K² pointers. Of tags that tie, the first is taken.
+    comparisons per token instead of K² pointers. Of tags that tie, the first is taken.
     """
     k = transition.shape[0]
     best = np.empty(k)
@@ -113,7 +113,7 @@ def viterbi(
 
 @kernel
 def path_scores(unary: Array, starts: Array, transition: Array, code: Array, value: Array) -> None:
-    """The score of one given path a sequence, added up in the order of `viterbi`."""
+    """The score of one given path per sequence, added up in the order of `viterbi`."""
     for s in range(starts.size - 1):
         total = unary[starts[s], code[starts[s]]]
         for t in range(starts[s] + 1, starts[s + 1]):

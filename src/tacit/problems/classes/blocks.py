@@ -40,17 +40,15 @@ class ClassBlocks(EnumerableOracle):
     """Scores are ``W @ table.T + b``; see `EnumerableOracle` for the rest of the arguments.
 
     A dense table in memory is kept twice, by rows for `gather` and by columns for `scores` (twice as fast as one
-    copy); a memory-mapped one is read in place, a sparse one is kept as it is. Of a `Table` blocks are read with the
-    same bits; there are no dual variables for visits of single samples then: `tacit.solvers.FrankWolfe` keeps planes.
+    copy). A memory-mapped one is read in place, a sparse one is kept as it is. A `Table` is read in blocks, with the
+    same bits, but without dual variables for visits of single samples: `tacit.solvers.FrankWolfe` keeps planes then.
     """
 
     def __init__(self, table: Any, schema: Schema, offsets: Array, **supervision: Any) -> None:
         shape = (len(schema.classes), table.shape[1])
         if schema.blocks.get("weights") != shape or schema.blocks.get("intercept", shape[:1]) != shape[:1]:
-            raise ValueError(
-                f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {shape[0]} classes × {shape[1]} "
-                "features"
-            )
+            found = shorten(dict(schema.blocks))
+            raise ValueError(f"the schema's blocks {found} do not fit {shape[0]} classes × {shape[1]} features")
         self._sparse = sparse.issparse(table)
         self._blocks_of = schema.views
         self._has_intercept = "intercept" in schema.blocks
@@ -79,7 +77,7 @@ class ClassBlocks(EnumerableOracle):
         parts = self._blocks_of(w)
         weights = parts["weights"].astype(self._precision, copy=False)
         states = self.states(rows)
-        if not w.any():  # every descent asks there, and a product of zeros takes as long as any other
+        if not w.any():  # every descent starts at zero, and a product of zeros takes as long as any other
             size = states.stop - states.start if isinstance(states, slice) else len(states)
             return np.zeros((self.n_labels, size), self._precision)
         if self._columns is not None:
@@ -89,12 +87,12 @@ class ClassBlocks(EnumerableOracle):
                 if self._sparse:
                     scores = np.ascontiguousarray((table @ weights.T).T)
                 else:
-                    scores = weights @ self._turn(table, states).astype(self._precision, copy=False)
+                    scores = weights @ self._transpose(table, states).astype(self._precision, copy=False)
         if self._has_intercept:
             scores += parts["intercept"].astype(scores.dtype)[:, None]
         return np.asarray(scores)
 
-    def _turn(self, rows: Array, states: Any) -> Array:
+    def _transpose(self, rows: Array, states: Any) -> Array:
         """Rows as columns, laid out so that a product has the bits of one in memory."""
         is_picked = not isinstance(states, slice)  # NumPy lays picked columns out in the same way
         is_large = self.n_labels * rows.size >= MIN_IN_PLACE
@@ -112,11 +110,11 @@ class ClassBlocks(EnumerableOracle):
 
     @property
     def constant(self) -> float:
-        """The feature that intercepts weigh: 1, or 0 where there are none."""
+        """The feature behind the intercepts: 1, or 0 without intercepts."""
         return 1.0 if self._has_intercept else 0.0
 
     def parts(self, w: Array) -> tuple[Array, Array]:
-        """(K, d) weights and (K,) intercepts, copies; zeros where there are none."""
+        """Copies of the (K, d) weights and the (K,) intercepts, which are zeros without intercepts."""
         parts = self._blocks_of(w)
         intercept = parts["intercept"].copy() if self._has_intercept else np.zeros(self.n_labels)
         return parts["weights"].copy(), intercept
@@ -135,16 +133,16 @@ class ClassBlocks(EnumerableOracle):
 
     @property
     def lacks(self) -> tuple[type, ...]:
-        """What is not to be had: single samples of a `Table` are not visited."""
+        """Capabilities that are missing: single samples of a `Table` are not visited."""
         return (KeepsDual,) if isinstance(self._rows, Table) else ()
 
     @property
     def on_workers(self) -> Any:
-        """A function that lets workers answer for this oracle, where they have the rows; else None."""
+        """A function that lets the workers that hold the rows compute for this oracle, or None."""
         return getattr(self._rows, "distribute", None)
 
     def part(self, first: int, last: int) -> Self:
-        """The same oracle of the samples from first to last (exclusive), to be sent to where their rows are."""
+        """The same oracle of the samples from first to last (exclusive), to be sent to the worker with their rows."""
         part = cut_samples(self, first, last)
         part._rows = None
         return part
@@ -186,7 +184,7 @@ class ClassBlocks(EnumerableOracle):
 def layouts_agree(n_labels: int, width: int, dtype: str) -> bool:
     """Whether this BLAS rounds a large product in the same way for rows and for columns; tried out, once.
 
-    A fit from memory multiplies columns. Where the two differ, blocks are copied, so that the result is the same.
+    A fit from memory multiplies columns. Where the two differ, blocks are copied, to get the same result.
     """
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((n_labels, width)).astype(dtype)
@@ -198,9 +196,9 @@ def layouts_agree(n_labels: int, width: int, dtype: str) -> bool:
 
 
 def cut_samples(oracle: Listed, first: int, last: int) -> Listed:
-    """A copy that knows of the samples from first to last (exclusive) alone: labels, losses, known hidden values.
+    """A copy with only the samples from first to last (exclusive): labels, losses, known hidden values.
 
-    Its blocks are cut, and its codes are stored, as those of all samples. What holds features is not cut.
+    Its blocks are cut, and its codes are stored, as those of all samples. Features are not cut.
     """
     part: Any = copy.copy(oracle)
     whole: Any = oracle
@@ -219,7 +217,7 @@ def cut_samples(oracle: Listed, first: int, last: int) -> Listed:
 
 
 def check_blocks(schema: Schema, needed: Blocks, optional: Blocks) -> None:
-    """Refuse a schema whose blocks of weights are not those needed, and perhaps those that are optional.
+    """Refuse a schema whose blocks of weights are not those needed, with or without the optional ones.
 
     >>> check_blocks(Schema(np.arange(2), 3, {"weights": (2, 4)}), {"weights": (2, 3)}, {})
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Compiled visits to the dual weights of class blocks."""
+"""Compiled visits to the dual variables of class blocks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ClassDual(CellDual):
 def flat_rows(table: Any) -> tuple[Array, Array, Array]:
     """Values, indices and row pointers of a table; a dense one has all values and no indices.
 
-    A dense table that is mostly zeros is turned into a sparse one, on which visits are twice as fast.
+    A dense table that is mostly zeros becomes a sparse one, on which visits are twice as fast.
     """
     if not sparse.issparse(table):
         sample = table[:: max(1, len(table) // 1000)]
@@ -78,10 +78,10 @@ def visit_single(
     gaps: Array,
     moved: Array,
 ) -> float:
-    """Visit samples of one state each: the best ``alpha[i]`` for the present rest, by projection onto a simplex.
+    """Visit samples of one state each: the best ``alpha[i]`` given all others, by projection onto a simplex.
 
     Keeps ``weights[feature, label]`` in step. Rows are dense if ``indptr`` is empty. ``constant`` is the feature
-    behind the intercepts, 0 without; ``moved[0]`` gathers the change of the losses. Returns the sum of the gaps, NaN
+    behind the intercepts, 0 without; ``moved[0]`` sums the change of the losses. Returns the sum of the gaps, NaN
     where numbers overflow.
     """
     d, labels = weights.shape
@@ -120,7 +120,7 @@ def visit_single(
         if gap <= 0.0:
             continue
         total += gap
-        if q == 0.0:  # the features say nothing: all weight to the largest loss
+        if q == 0.0:  # features are zero: all dual weight to the largest loss
             for k in range(labels):
                 moved[0] -= share[k] * extra[k]
                 share[k] = 0.0

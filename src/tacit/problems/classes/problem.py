@@ -1,4 +1,4 @@
-"""Classification: what labels, losses and known hidden values mean to problems with one weight block per class."""
+"""Classification: labels, losses and known hidden values of problems with one weight block per class."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 
 
 class ClassProblem(Problem):
-    """Classification: what labels, losses and known hidden values mean. A subclass reads the input and binds it."""
+    """Classification: labels, losses and known hidden values. A subclass reads the input and binds it."""
 
     reads_once = True
     min_classes = 2
-    """Classes that may be listed at the least."""
+    """The least number of classes that `classes` may list."""
 
     loss: Any
     classes: Any
@@ -56,7 +56,7 @@ class ClassProblem(Problem):
         return named or (callable(self.loss) and self.has_hidden)
 
     def read_supervision(self, X: Any, y: Any, schema: Schema, offsets: Array, hidden: Any) -> dict[str, Any]:
-        """What an oracle is told about its samples beside their features: labels, losses, known hidden values."""
+        """The arguments of an oracle beside features: labels, losses, known hidden values."""
         supervision: dict[str, Any] = {"has_hidden": self.has_hidden}
         if hidden is not None:
             supervision["hidden"] = self.known_hidden(hidden, offsets)
@@ -71,21 +71,21 @@ class ClassProblem(Problem):
         return supervision
 
     def check_loss(self, classes: Array) -> None:
-        """Refuse a loss that cannot be."""
+        """Refuse a loss that is not valid."""
         if not self._sees_hidden:
             read_costs(self.loss, classes, self.hidden_losses)
 
     def specify(self, X: Any, hidden: Any, classes: Array, rng: np.random.Generator) -> Example:
-        """The plain-Python specification of these samples, with random labels: all classes first, then any."""
+        """The plain-Python specification of these samples, with random labels: each class once, then any."""
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
         costs = read_costs("0/1" if self._sees_hidden else self.loss, classes)
-        place = {label: k for k, label in enumerate(classes.tolist())}
+        index = {label: k for k, label in enumerate(classes.tolist())}
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             row = np.asarray(x if h is None else x[h])
             weights, intercepts = np.zeros((len(classes), row.size)), np.zeros(len(classes))
-            weights[place[label]] = row
-            intercepts[place[label]] = 1
+            weights[index[label]] = row
+            intercepts[index[label]] = 1
             return np.concatenate([weights.ravel(), intercepts]) if self.fit_intercept else weights.ravel()
 
         def outputs(x: Any) -> list[tuple[Any, Any]]:
@@ -93,7 +93,7 @@ class ClassProblem(Problem):
             return [(label, h) for label in classes.tolist() for h in values]
 
         def loss(true: Any, label: Any, h: Any) -> float:
-            return float(costs[place[true], place[label]])
+            return float(costs[index[true], index[label]])
 
         return Example(X, y, hidden, outputs, joint_feature, loss)
 
@@ -106,7 +106,7 @@ class ClassProblem(Problem):
 
 @estimator
 class TableProblem(ClassProblem):
-    """Classes of samples that are rows of a table as they come: a subclass says how rows form samples."""
+    """Classes of samples whose features are rows of a table; a subclass says how rows form samples."""
 
     takes_shards = True
 
@@ -138,9 +138,7 @@ class TableProblem(ClassProblem):
         X = self.checked(X)
         self.check_schema(schema)
         table, offsets = self.rows(X)
-        name = type(self).__name__
-        if table.shape[1] != schema.n_features:
-            raise ValueError(
-                f"X has {table.shape[1]} features, but {name} is expecting {schema.n_features} features as input"
-            )
+        name, d = type(self).__name__, table.shape[1]
+        if d != schema.n_features:
+            raise ValueError(f"X has {d} features, but {name} is expecting {schema.n_features} features as input")
         return ClassBlocks(table, schema, offsets, **self.read_supervision(X, y, schema, offsets, hidden))

@@ -1,4 +1,4 @@
-"""One weight block for every pair of class and state, or for those pairs that are kept."""
+"""One weight block for every pair of class and state, or for some of these pairs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ class StateBlocks(EnumerableOracle):
         n, T, d = views.shape
         shape = (len(schema.classes), T)
         if schema.blocks.get("weights") != (*shape, d) or schema.blocks.get("intercept", shape) != shape:
-            raise ValueError(
-                f"the schema's blocks {shorten(dict(schema.blocks))} do not fit {shape[0]} classes × {T} states × {d} "
-                "features"
-            )
+            found = shorten(dict(schema.blocks))
+            raise ValueError(f"the schema's blocks {found} do not fit {shape[0]} classes × {T} states × {d} features")
         self._rows = np.ascontiguousarray(views, dtype=np.float64).reshape(n * T, d)
         self._columns = np.ascontiguousarray(views.transpose(1, 2, 0), dtype=np.float64)
         self._states = T
@@ -59,12 +57,12 @@ class StateBlocks(EnumerableOracle):
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return self.sum_views(labels, firsts + states, states, coef)
 
-    def sum_views(self, labels: Array, places: Array, states: Array, coef: Array) -> Array:
-        """Σ coef Ψ of one cell per row, ``places`` being those of its views in the table of all."""
+    def sum_views(self, labels: Array, rows: Array, states: Array, coef: Array) -> Array:
+        """Σ coef Ψ over cells (label, state), whose views are these ``rows`` of the table of all views."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
         blocks = labels * self._states + states
-        add_rows(self._rows, blocks, places, coef, parts["weights"].reshape(-1, self._rows.shape[1]))
+        add_rows(self._rows, blocks, rows, coef, parts["weights"].reshape(-1, self._rows.shape[1]))
         if self._has_intercept:
             counts = np.bincount(blocks, coef, minlength=self.n_labels * self._states)
             parts["intercept"][:] = counts.reshape(self.n_labels, -1)
@@ -82,7 +80,7 @@ class StateBlocks(EnumerableOracle):
 
 
 class KeptStates(StateBlocks):
-    """`StateBlocks` of which each class has some states only, and perhaps a null state of score 0, hidden value −1.
+    """`StateBlocks` where each class has only some states, and perhaps a null state of score 0, hidden value −1.
 
     Parameters
     ----------
@@ -95,15 +93,15 @@ class KeptStates(StateBlocks):
         self, views: Array, schema: Schema, offsets: Array, kept: Array, has_null: Array, **supervision: Any
     ) -> None:
         self._null = bool(has_null.any())
-        self._there = np.column_stack([kept, has_null]) if self._null else kept
+        self._exists = np.column_stack([kept, has_null]) if self._null else kept
         super().__init__(views, schema, offsets, **supervision)
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         scores = super().scores(w, rows).reshape(self.n_labels, -1, self._states)
         if self._null:
             scores = np.concatenate([scores, np.zeros_like(scores[:, :, :1])], axis=2)
-        if not self._there.all():
-            scores[np.broadcast_to(~self._there[:, None, :], scores.shape)] = -np.inf
+        if not self._exists.all():
+            scores[np.broadcast_to(~self._exists[:, None, :], scores.shape)] = -np.inf
         return np.ascontiguousarray(scores).reshape(self.n_labels, -1)
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
@@ -118,7 +116,7 @@ class KeptStates(StateBlocks):
         return self.sum_views(labels, samples * self._states + own, own, np.where(is_null, 0.0, coef))
 
     def existing(self, labels: Array, rows: Rows = None) -> Array:
-        return self._there[labels].ravel()
+        return self._exists[labels].ravel()
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:
         labels, states = super().decode(code, rows)
@@ -131,4 +129,4 @@ class KeptStates(StateBlocks):
         return super().encode(labels, hidden, rows)
 
     def digest(self) -> str:
-        return checksum(self._rows, self.offsets, self._there, *self.digest_arrays())
+        return checksum(self._rows, self.offsets, self._exists, *self.digest_arrays())

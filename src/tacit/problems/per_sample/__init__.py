@@ -1,4 +1,4 @@
-"""Problems from a user's plain functions of one sample: with outputs that are listed, or only met."""
+"""Problems from a user's functions of one sample, with or without a list of all outputs."""
 
 from tacit.problems.per_sample.problem import PerSample
 

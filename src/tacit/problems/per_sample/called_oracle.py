@@ -20,8 +20,8 @@ from tacit.problems.per_sample.user_functions import (
     UserFunctions,
     as_column,
     as_samples,
+    is_unknown,
     key_of,
-    unknown,
 )
 
 ROUNDING = 1e-6
@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 BLOCKS = 32
 """Features are summed in this many blocks of samples, so that a sum does not depend on how many workers share them."""
 
-PROBED = 20
+MAX_PROBED = 20
 """Samples on which functions are tried before a fit."""
 
 
@@ -108,13 +108,12 @@ class FunctionCalls:
         labels = as_samples(labels, "labels")
         values = [None] * len(labels) if hidden is None else as_samples(hidden, "hidden")
         if len(labels) != len(indices) or len(values) != len(indices):
-            raise ValueError(
-                f"{len(labels)} labels and {len(values)} hidden values for {len(indices)} samples; give one each"
-            )
+            found = f"{len(labels)} labels and {len(values)} hidden values"
+            raise ValueError(f"{len(indices)} samples need as many labels and hidden values, got {found}")
         has_hidden = self._bound.functions.hidden
         if has_hidden and any(h is None for h in values):
             raise ValueError(
-                f"hidden[{values.index(None)}] is unknown; only complete outputs have a code: give hidden="
+                f"only complete outputs have a code: hidden[{values.index(None)}] is unknown; give hidden="
             )
         outputs = [(y, h if has_hidden else None) for y, h in zip(labels, values, strict=True)]
         codes = [self._code("encode", i, output) for i, output in zip(indices, outputs, strict=True)]
@@ -134,38 +133,35 @@ class FunctionCalls:
             return np.arange(*span(rows or slice(None), self.n_samples))
         return np.asarray(rows)
 
-    def _shown(self, w: Array) -> Array:
-        """The weights as the user's functions see them: as many as there are features, and writing to them is an
-        error at once, not a wrong result later."""
+    def _read_only(self, w: Array) -> Array:
+        """A view of w for the user's functions, in which writing is an error."""
         if np.shape(w) != (self.n_params,):
-            raise ValueError(f"w has shape {np.shape(w)}, joint features have {self.n_params} numbers")
+            raise ValueError(f"w must have the shape ({self.n_params},) of joint features, got {np.shape(w)}")
         view = np.asarray(w, dtype=np.float64).view()
         view.flags.writeable = False
         return view
 
     def _known_truth(self) -> list[Any]:
         if self._bound.labels is None:
-            raise ValueError("these samples were bound without labels: bind(X, y, ...) with y to impute or compare")
+            raise ValueError("imputing and comparing need labels: call bind(X, y, ...) with y")
         return self._bound.labels
 
     def _call_argmax(self, w: Array, rows: Rows) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._read_only(w)
         rows_ = self._indices(rows)
         code = [self._code("argmax", i, functions.argmax(first + i, samples[i], w)) for i in rows_.tolist()]
-        return self._judged("argmax", w, np.array(code, np.int32), rows, augmented=False)
+        return self._check_answer("argmax", w, np.array(code, np.int32), rows, augmented=False)
 
     def _call_augmented(self, w: Array, rows: Rows) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._read_only(w)
         truth = self._known_truth()
         rows_ = self._indices(rows)
-        code = [
-            self._code("augmented", i, functions.predict_augmented(first + i, samples[i], truth[i], w))
-            for i in rows_.tolist()
-        ]
-        return self._judged("augmented", w, np.array(code, np.int32), rows, augmented=True)
+        answers = ((i, functions.predict_augmented(first + i, samples[i], truth[i], w)) for i in rows_.tolist())
+        code = [self._code("augmented", i, output) for i, output in answers]
+        return self._check_answer("augmented", w, np.array(code, np.int32), rows, augmented=True)
 
     def _call_impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
-        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._shown(w)
+        functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._read_only(w)
         truth = self._known_truth()
         rows_ = self._indices(rows)
         code = self._truth[rows_].astype(np.int32)
@@ -176,36 +172,36 @@ class FunctionCalls:
         value = self.score(w, code, rows)
         if prefer is None:
             return Assignment(code, value)
-        preferred = self._wished(np.asarray(prefer), code, rows_)
+        preferred = self._valid_preferences(np.asarray(prefer), code, rows_)
         wanted = self.score(w, preferred, rows)
-        self._refuse("impute", w, code, value, preferred, wanted, rows, "the hidden value held before")
+        self._refuse_worse("impute", w, code, value, preferred, wanted, rows, "the previous hidden value")
         kept = wanted >= value
         return Assignment(np.where(kept, preferred, code), np.where(kept, wanted, value))
 
-    def _wished(self, prefer: Array, code: Array, rows: Array) -> Array:
-        """The preferred codes, where they have the true label and its hidden value is not given."""
+    def _valid_preferences(self, prefer: Array, code: Array, rows: Array) -> Array:
+        """The preferred codes where they have the true label and its hidden value is unknown, else ``code``."""
         truth = self._known_truth()
         if prefer.shape != code.shape:
-            raise ValueError(f"prefer has shape {prefer.shape} for {code.size} samples; it has one code per sample")
+            raise ValueError(f"prefer must have one code per sample, {code.size} in all, got the shape {prefer.shape}")
         usable = np.where(prefer == TARGET, code, prefer)
         entries = self._entries(usable, rows).tolist()
         outputs = self._table.outputs
         own = [key_of(outputs[e][0]) == key_of(truth[i]) for e, i in zip(entries, rows.tolist(), strict=True)]
         return np.where(np.array(own, bool) & (self._truth[rows] < 0), usable, code).astype(np.int32)
 
-    def _judged(self, name: str, w: Array, code: Array, rows: Rows, augmented: bool) -> Assignment:
-        """The answer with its value, unless the truth has a higher one."""
+    def _check_answer(self, name: str, w: Array, code: Array, rows: Rows, augmented: bool) -> Assignment:
+        """The answer with its value; refused if the truth has a higher one."""
         value = self.score(w, code, rows)
         if augmented:
             value = value + self.loss(code, rows)
         truth = self._truth[self._indices(rows)]
         if (truth >= 0).any():
             usable = np.where(truth >= 0, truth, code)
-            wanted = np.where(truth >= 0, self.score(w, usable, rows), -np.inf)  # the truth has no loss
-            self._refuse(name, w, code, value, usable, wanted, rows, "the truth")
+            wanted = np.where(truth >= 0, self.score(w, usable, rows), -np.inf)  # the loss of the truth is 0
+            self._refuse_worse(name, w, code, value, usable, wanted, rows, "the truth")
         return Assignment(code, value)
 
-    def _refuse(
+    def _refuse_worse(
         self, name: str, w: Array, code: Array, value: Array, other: Array, wanted: Array, rows: Rows, what: str
     ) -> None:
         worse = np.flatnonzero(value < wanted)
@@ -217,30 +213,30 @@ class FunctionCalls:
         if not worse.size:
             return
         k = int(worse[0])
-        words = [self._bound.functions.name(*self._table.outputs[e]) for e in (mine[k], theirs[k])]
+        returned, better = (self._bound.functions.name(*self._table.outputs[e]) for e in (mine[k], theirs[k]))
         measure = "score plus loss" if name == "augmented" else "score"
         raise ValueError(
-            f"{name} of sample {self._bound.first + int(self._indices(rows)[k])} returned {words[0]}, whose {measure} "
-            f"{value[k]:.6g} is below the {wanted[k]:.6g} of {what}, {words[1]}; {name} must return an output of the "
+            f"{name} of sample {self._bound.first + int(self._indices(rows)[k])} returned {returned}, whose {measure} "
+            f"{value[k]:.6g} is below the {wanted[k]:.6g} of {what}, {better}; {name} must return an output of the "
             f"highest {measure}, where the score is w @ joint_feature(...)"
         )
 
     def _refuse_costly_truth(self) -> None:
-        """The truth must have no loss."""
+        """Refuse a loss of the truth that is not 0."""
         known, bound = np.flatnonzero(self._truth >= 0), self._bound
         losses = self.loss(self._truth[known], known) if known.size else np.zeros(0)
         wrong = np.flatnonzero(losses != 0)
         if wrong.size:
             i = int(known[wrong[0]])
             h = None if bound.hidden is None else bound.hidden[i]
+            name = bound.functions.name(self._known_truth()[i], h)
             raise ValueError(
-                f"loss of sample {bound.first + i} is {losses[wrong[0]]:g} for its own label "
-                f"{bound.functions.name(self._known_truth()[i], h)}; the truth must have loss 0"
+                f"loss of sample {bound.first + i} is {losses[wrong[0]]:g} for its true label {name}, not 0"
             )
 
 
 class NewOutput(NamedTuple):
-    """An output that a process met for the first time: its sample, code and loss."""
+    """An output that a process saw for the first time: its sample, code and loss."""
 
     sample: int
     code: int
@@ -269,18 +265,18 @@ class CalledOracle(FunctionCalls):
             h = None if bound.hidden is None else bound.hidden[i]
             if isinstance(h, AnyOf):
                 raise ValueError(
-                    f"hidden[{bound.first + i}] is {shorten(h)}, and a function cannot be told to choose among a few "
-                    "hidden values: give PerSample outputs=, the list of all, or -1 for unknown"
+                    f"hidden[{bound.first + i}] is {shorten(h)}: a set of hidden values needs PerSample(outputs=...); "
+                    "list all outputs, or give -1 for unknown"
                 )
-            if not bound.functions.hidden or not unknown(h):
+            if not bound.functions.hidden or not is_unknown(h):
                 self._truth[i] = self._code("y", i, (label, h))
         self._refuse_costly_truth()
 
     @property
     def remedy(self) -> str:
-        """What to give for what is missing."""
+        """Which parameters provide what is missing."""
         own = [f"{method.__name__}=" for method in self.lacks]
-        return f"give PerSample {' and '.join(own)}{', or ' if own else ''}outputs=, and it is found by enumeration"
+        return f"give PerSample {' and '.join(own)}{', or ' if own else ''}outputs= for enumeration"
 
     @property
     def lacks(self) -> list[Callable[..., Any]]:
@@ -292,9 +288,7 @@ class CalledOracle(FunctionCalls):
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         if Oracle.impute in self.lacks:
-            raise CapabilityError(
-                "PerSample cannot impute hidden values: give impute=, outputs= to derive it, or all hidden values"
-            )
+            raise CapabilityError("PerSample cannot impute hidden values: give impute=, outputs=, or all hidden values")
         return self._call_impute(w, rows, prefer)
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
@@ -310,7 +304,7 @@ class CalledOracle(FunctionCalls):
         rivals: bool = False,
     ) -> Assignment:
         if "augmented" not in self._bound.functions:
-            raise CapabilityError("PerSample knows no loss-augmented argmax: give augmented=, or outputs= to derive it")
+            raise CapabilityError("PerSample lacks loss-augmented inference: give augmented= or outputs=")
         if rescaling != "margin" or rivals:
             what = "leaving out the true label" if rivals else f"rescaling={shorten(rescaling)}"
             raise ValueError(f"{what} needs the list of outputs: give PerSample outputs=")
@@ -319,12 +313,12 @@ class CalledOracle(FunctionCalls):
     def probe(self) -> None:
         """Try the user's functions on a few samples at a few small weights, before a fit relies on them.
 
-        What a function returned for one w competes at all others, so an `augmented` that forgets the loss, or returns
-        anything but the best, is found out. Small weights, because there losses count.
+        Outputs returned at one w are compared at all others, which finds an `augmented` that forgets the loss or does
+        not maximise. Weights are small, so that losses matter.
         """
         if self._bound.approximate or self._bound.labels is None or Oracle.predict_augmented in self.lacks:
             return
-        rows = np.unique(np.linspace(0, self.n_samples - 1, min(PROBED, self.n_samples)).astype(np.int64))
+        rows = np.unique(np.linspace(0, self.n_samples - 1, min(MAX_PROBED, self.n_samples)).astype(np.int64))
         rows = rows[self._truth[rows] >= 0]
         if not rows.size:
             return
@@ -337,7 +331,7 @@ class CalledOracle(FunctionCalls):
             value = self.score(w, code, rows) + self.loss(code, rows)
             for other in others:
                 wanted = self.score(w, other, rows) + self.loss(other, rows)
-                self._refuse("augmented", w, code, value, other, wanted, rows, "an output that it could have returned")
+                self._refuse_worse("augmented", w, code, value, other, wanted, rows, "another output")
 
     def accepts(self, code: Array) -> bool:
         code = np.asarray(code)
@@ -346,7 +340,7 @@ class CalledOracle(FunctionCalls):
         return bool(((code >= TARGET) & (code < [len(seen) for seen in self._seen])).all())
 
     def with_hidden(self, hidden: Any) -> CalledOracle:
-        """The same data with these hidden values given (None: unknown); outputs are numbered anew."""
+        """The same data with these hidden values given (None: unknown); outputs get new numbers."""
         return CalledOracle(self._bound._replace(hidden=None if hidden is None else list(hidden)))
 
     def hidden_unknown(self) -> Array:
@@ -357,16 +351,14 @@ class CalledOracle(FunctionCalls):
         table = self._table
         with table.lock:
             owners, outputs = table.owners[since:], table.outputs[since:]
-            losses = (
-                table.losses(np.arange(since, len(table.owners))).tolist() if table.labels else [None] * len(owners)
-            )
+            new = np.arange(since, len(table.owners))
+            losses = table.losses(new).tolist() if table.labels else [None] * len(owners)
             entries = zip(owners, outputs, losses, strict=True)
-            return [
-                NewOutput(i, self._code("outputs_since", i, output), output, loss) for i, output, loss in entries
-            ], len(table.owners)
+            found = [NewOutput(i, self._code("outputs_since", i, output), output, loss) for i, output, loss in entries]
+            return found, len(table.owners)
 
     def register_outputs(self, found: Sequence[NewOutput], shift: int = 0) -> None:
-        """Number outputs that another process saw first, as it did."""
+        """Give outputs that another process saw first the same numbers as there."""
         for i, code, output, loss in found:
             if self._code("register_outputs", i + shift, output, loss) != code:
                 raise RuntimeError(f"processes number the outputs of sample {i + shift} differently; use n_jobs=1")
@@ -390,13 +382,12 @@ class CalledOracle(FunctionCalls):
             return self._codes[i][key]
 
     def _entries(self, code: Array, rows: Rows) -> Array:
-        seen = self._seen
+        seen, indices = self._seen, self._indices(rows)
         if code.size and code.min() < 0:
             raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
-        indices = self._indices(rows)
-        if code.shape != indices.shape or any(
-            c >= len(seen[i]) for i, c in zip(indices.tolist(), code.tolist(), strict=True)
-        ):
-            raise ValueError(f"a code of shape {code.shape} for {indices.size} samples, or of outputs never seen")
-        pairs = zip(indices.tolist(), code.tolist(), strict=True)
+        if code.shape != indices.shape:
+            raise ValueError(f"code must have one entry per sample, {indices.size} in all, got the shape {code.shape}")
+        pairs = list(zip(indices.tolist(), code.tolist(), strict=True))
+        if any(c >= len(seen[i]) for i, c in pairs):
+            raise ValueError("code has an output that this oracle has not seen; encode it with this oracle")
         return np.array([seen[i][c] for i, c in pairs], dtype=np.int64)

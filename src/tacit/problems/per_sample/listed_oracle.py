@@ -15,7 +15,7 @@ from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
 from tacit.oracle.losses import CalledLoss
 from tacit.problems.per_sample.called_oracle import Bound, FunctionCalls
-from tacit.problems.per_sample.user_functions import Output, OutputTable, key_of, name_of, unknown
+from tacit.problems.per_sample.user_functions import Output, OutputTable, is_unknown, key_of, name_of
 
 
 class ListedOracle(FunctionCalls, EnumerableOracle):
@@ -44,12 +44,12 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
             if "hidden_loss" in functions:
                 supervision["hidden_loss"] = ListedLoss(functions.functions["hidden_loss"], layouts, bound)
             else:
-                there = self._cells >= 0
+                exists = self._cells >= 0
                 losses = np.zeros(self._cells.shape)
-                losses[there] = self._table.losses(self._cells[there])
+                losses[exists] = self._table.losses(self._cells[exists])
                 supervision["losses"] = LossTable(losses.T, None)
             if functions.hidden:
-                supervision["hidden"] = self._given(bound.hidden)
+                supervision["hidden"] = self._read_known(bound.hidden)
         classes = bound.classes if len(bound.classes) else np.arange(n_labels)
         super().__init__(classes, offsets, functions.n_params or 0, has_hidden=functions.hidden, **supervision)
         self._truth = self._find_truth()
@@ -57,23 +57,22 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
 
     def scores(self, w: Array, rows: Rows = None) -> Array:
         entries = self._cells[self.states(rows)].ravel()
-        there = entries >= 0
+        exists = entries >= 0
         scores = np.full(entries.size, -np.inf)
-        scores[there] = self._table.scores(w, entries[there])
+        scores[exists] = self._table.scores(w, entries[exists])
         return np.ascontiguousarray(scores.reshape(-1, self.n_labels).T)
 
     def adjoint(self, V: Array, rows: Rows = None) -> Array:
         entries = self._cells[self.states(rows)].ravel()
-        there = entries >= 0
-        return self._table.sum(entries[there], np.ascontiguousarray(V.T).ravel()[there])
+        exists = entries >= 0
+        return self._table.sum(entries[exists], np.ascontiguousarray(V.T).ravel()[exists])
 
     def gather(self, labels: Array, states: Array, coef: Array, rows: Rows = None) -> Array:
         return self.features(self._join(labels, states), coef, rows)
 
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
-        return (
-            self._call_argmax(w, rows) if "argmax" in self._bound.functions else EnumerableOracle.predict(self, w, rows)
-        )
+        is_given = "argmax" in self._bound.functions
+        return self._call_argmax(w, rows) if is_given else EnumerableOracle.predict(self, w, rows)
 
     def predict_augmented(
         self,
@@ -123,7 +122,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
 
     @property
     def operations(self) -> float:
-        return float(32 * self._cells.size)  # features are kept without their zeros: a guess
+        return float(32 * self._cells.size)  # a rough number: features are kept without their zeros
 
     def hidden_unknown(self) -> Array:
         if not self.has_hidden or self._labels is None:
@@ -147,21 +146,20 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
     def runs_python(self) -> bool:
         """Whether passes call Python functions, which hold the interpreter lock: processes, not threads."""
         functions = self._bound.functions
-        if "hidden_loss" in functions:  # what it is measured against is not in the recipe
+        if "hidden_loss" in functions:  # the recipe does not have the true hidden values
             return False
         return self._table.is_full or any(name in functions for name in ("argmax", "augmented", "impute"))
 
     def _code(self, name: str, i: int, output: Output) -> int:
-        place = self._layouts[i].place_of.get((key_of(output[0]), key_of(output[1])))
-        if place is None:
-            functions = self._bound.functions
-            raise ValueError(
-                f"{name} of sample {self._bound.first + i} returned {functions.name(*output)}, which outputs does not "
-                f"list for it (it lists {len(self._layouts[i].outputs)}, the first is "
-                f"{functions.name(*self._layouts[i].outputs[0])}); list it, or correct {name}"
-            )
         layout = self._layouts[i]
-        label, state = int(layout.labels[place]), int(layout.states[place])
+        number = layout.number_of.get((key_of(output[0]), key_of(output[1])))
+        if number is None:
+            returned, first = (self._bound.functions.name(*one) for one in (output, layout.outputs[0]))
+            raise ValueError(
+                f"{name} of sample {self._bound.first + i} returned {returned}, which is not among the "
+                f"{len(layout.outputs)} outputs that are listed for it, such as {first}; list it, or correct {name}"
+            )
+        label, state = int(layout.labels[number]), int(layout.states[number])
         return state * self.n_labels + label if self.has_hidden else label
 
     def _entries(self, code: Array, rows: Rows) -> Array:
@@ -169,7 +167,7 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         firsts = self.offsets[:-1] if rows is None else self.offsets[:-1][rows]
         return np.asarray(self._cells[firsts + state, label])
 
-    def _given(self, hidden: list[Any] | None) -> KnownHidden | None:
+    def _read_known(self, hidden: list[Any] | None) -> KnownHidden | None:
         if hidden is None:
             return None
         return from_masks(
@@ -182,16 +180,13 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         layout, label = self._layouts[i], self._known_truth()[i]
         mask = np.zeros(layout.n_states, dtype=bool)
         for value in h if isinstance(h, AnyOf) else (h,):
-            place = layout.place_of.get((key_of(label), key_of(value)))
-            if place is None and unknown(value):
+            number = layout.number_of.get((key_of(label), key_of(value)))
+            if number is None and is_unknown(value):
                 return None
-            if place is None:
-                name = self._bound.functions.name(label, value)
-                raise ValueError(
-                    f"hidden[{self._bound.first + i}] is {shorten(h)}, but outputs does not list {name} for this "
-                    "sample; list it, or give -1 for unknown"
-                )
-            mask[layout.states[place]] = True
+            if number is None:
+                what = f"outputs= does not list {self._bound.functions.name(label, value)} for this sample"
+                raise ValueError(f"hidden[{self._bound.first + i}] is {shorten(h)}, but {what}; list it, or give -1")
+            mask[layout.states[number]] = True
         return mask
 
     def _find_truth(self) -> Array:
@@ -217,15 +212,13 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         unlisted = np.flatnonzero(labels >= self.n_labels)
         if unlisted.size:
             i = int(self._indices(rows)[unlisted[0]])
-            raise ValueError(
-                f"y[{self._bound.first + i}] is {shorten(self._known_truth()[i])}, which outputs does not list for "
-                "this sample; list it, or drop the sample"
-            )
+            what = f"y[{self._bound.first + i}] is {shorten(self._known_truth()[i])}"
+            raise ValueError(f"{what}, which outputs= does not list for this sample; list it, or drop the sample")
         return labels
 
 
 class ListedLoss(CalledLoss):
-    """A user's loss between two outputs that the user lists; samples of one list and one label share it."""
+    """A user's loss between two listed outputs; samples with the same list and label share it."""
 
     def __init__(self, function: Callable[..., Any], layouts: list[_Layout], bound: Bound) -> None:
         super().__init__(function, np.zeros(0))
@@ -242,16 +235,14 @@ class ListedLoss(CalledLoss):
         layout, number = self.layouts[i], self.bound.first + i
         n_labels = max(int(layout.labels.max()) + 1, len(self.bound.classes), self.bound.n_labels or 0)
         costs = np.zeros((n_labels, layout.n_states))
-        place = np.flatnonzero((layout.labels == true) & (layout.states == h))
-        if not place.size:
+        found = np.flatnonzero((layout.labels == true) & (layout.states == h))
+        if not found.size:
             return costs  # the true label does not have this hidden value
-        truth = layout.outputs[int(place[0])]
+        truth = layout.outputs[int(found[0])]
         for label, state, output in zip(layout.labels, layout.states, layout.outputs, strict=True):
             costs[label, state] = self._called(number, *truth, *output)
         if costs[true, h] != 0:
-            raise ValueError(
-                f"hidden_loss{(*truth, *truth)} is {costs[true, h]} for sample {number}; the truth must cost nothing"
-            )
+            raise ValueError(f"hidden_loss{(*truth, *truth)} of sample {number} must be 0, got {costs[true, h]}")
         return costs
 
 
@@ -259,7 +250,7 @@ class _Layout(NamedTuple):
     """The outputs of a sample as cells: ``labels[p]`` and ``states[p]`` of its p-th output."""
 
     outputs: list[Output]
-    place_of: dict[Any, int]
+    number_of: dict[Any, int]
     label_of: dict[Any, int]
     labels: Array
     states: Array
@@ -276,17 +267,15 @@ def _layouts(bound: Bound) -> Iterator[_Layout]:
         outputs = bound.functions.outputs(number, x)
         keys = [(key_of(y), key_of(h)) for y, h in outputs]
         if last is None or last[0] != keys:
-            place_of = {key: p for p, key in enumerate(keys)}
-            if len(place_of) < len(keys):
-                twice = next(p for p, key in enumerate(keys) if place_of[key] != p)
+            number_of = {key: p for p, key in enumerate(keys)}
+            if len(number_of) < len(keys):
+                twice = next(p for p, key in enumerate(keys) if number_of[key] != p)
                 raise ValueError(f"outputs of sample {number} lists {bound.functions.name(*outputs[twice])} twice")
             label_of = dict(classes)
             for y, _ in keys:
                 if y not in label_of and classes:
-                    raise ValueError(
-                        f"outputs of sample {number} lists the label {shorten(y)}, which training never saw: "
-                        f"{shorten(list(classes))}"
-                    )
+                    seen = shorten(list(classes))
+                    raise ValueError(f"outputs of sample {number} has the label {shorten(y)}, but training had {seen}")
                 label_of.setdefault(y, len(label_of))
             state_of: dict[Any, int] = {}
             for _, h in keys:
@@ -294,5 +283,5 @@ def _layouts(bound: Bound) -> Iterator[_Layout]:
             labels = np.array([label_of[y] for y, _ in keys], np.int64)
             states = np.array([state_of[h] for _, h in keys], np.int64)
             listed = {y: label_of[y] for y, _ in keys}
-            last = keys, _Layout(outputs, place_of, listed, labels, states, len(label_of), len(state_of))
+            last = keys, _Layout(outputs, number_of, listed, labels, states, len(label_of), len(state_of))
         yield last[1]

@@ -31,23 +31,23 @@ from tacit.problems.per_sample.user_functions import (
 class PerSample(Problem):
     """Structured prediction from functions of one sample, written in plain Python.
 
-    ``joint_feature`` is always needed. How to maximise is either said by functions (`argmax`, `augmented`, `impute`)
-    or follows from `outputs`, the list of everything that can be predicted for a sample: then all outputs are compared,
-    slack rescaling and fits that resume from checkpoints work too, and no other function is needed. Where both are
-    given, the functions are used, and `tacit.testing.check_problem` compares them with the list.
+    ``joint_feature`` is always needed. To maximise, give functions (`argmax`, `augmented`, `impute`), or `outputs`, the
+    list of all outputs of a sample. With `outputs` no other function is needed, all outputs are compared, and slack
+    rescaling and checkpoints work too. Where both are given, the functions are used, and `tacit.testing.check_problem`
+    compares them with the list.
 
     What a function returns is checked: a wrong length, a NaN, a loss of the truth, an argmax below the truth are
-    errors that name the sample. A pass calls the functions once a sample, on several processes where ``n_jobs`` of the
-    learner allows it and it pays; features are computed once an output and kept. On the digits a fit takes about 11
-    times as long as `Multiclass` with outputs listed, 40 times with functions: write an oracle where that matters. With
-    ``hidden=True`` an output is a pair (y, h).
+    errors that name the sample. A pass calls the functions once per sample, on several processes where ``n_jobs`` of
+    the learner allows it and it pays; features are computed once per output and kept. On the digits a fit takes about
+    11 times as long as `Multiclass` with outputs listed, 40 times with functions: write an oracle where that matters.
+    With ``hidden=True`` an output is a pair (y, h).
 
     Parameters
     ----------
     joint_feature : ``(x, y)`` → vector Ψ, of the same length for all; ``(x, y, h)`` with hidden values
     argmax : ``(x, w)`` → the label y of the highest ``w @ joint_feature(x, y)``; the pair (y, h) with hidden values
     loss : ``(true, y)`` → number from 0, 0 for the truth; ``(true, y, h)`` with hidden values; None for 0/1
-    augmented : ``(x, true, w)`` → the output of the highest score plus loss
+    augmented : ``(x, true, w)`` → the output of the highest score plus loss (loss-augmented inference)
     impute : ``(x, y, w)`` → the hidden value of the highest score for this label
     outputs : ``(x)`` → all outputs of a sample, or one list for all samples
     hidden_loss : ``(true, true_h, y, h)`` → number from 0, 0 for the truth: a loss that looks at the hidden value, in
@@ -56,7 +56,7 @@ class PerSample(Problem):
     approximate : whether `argmax` and `augmented` may miss the best output. They are tried before every fit otherwise;
         with approximate ones objectives and bounds certify nothing
     blocks : names and shapes of the parts of w, such as ``{"emission": (3, 4), "transition": (3, 3)}``
-    memory : bytes for features that are kept; those beyond are computed anew in every pass
+    memory : bytes for features that are kept; those beyond are computed in every pass
     examples : ``(X, y)`` or ``(X, y, hidden)``, a few samples for `tacit.testing.check_problem`; or a function of a
         random generator that makes them, or makes an `Example` with its specification
 
@@ -96,13 +96,13 @@ class PerSample(Problem):
     def read(self, X: Any) -> list[Any]:
         samples = as_samples(X)
         if not samples:
-            raise ValueError("X holds no samples; give at least one")
+            raise ValueError("X must have at least one sample")
         return samples
 
     def schema(self, X: Any, y: Any) -> Schema:
         """Learn the length of joint features from the first sample, and the classes where labels are single values.
 
-        ``n_features`` is the length of the joint features: samples of any kind have no number of their own.
+        ``n_features`` is the length of the joint features, since samples may be of any kind.
         """
         samples = self.checked(X)
         labels, single = as_labels(y, len(samples))
@@ -114,10 +114,8 @@ class PerSample(Problem):
         output = self._some_output(functions, samples[0], labels[0])
         size = total if output is None else functions.feature(0, samples[0], *output).size
         if self.blocks is not None and total != size:
-            raise ValueError(
-                f"blocks={shorten(self.blocks)} has {total} numbers, the joint feature of sample 0 has {size}; "
-                "they must agree"
-            )
+            shown = shorten(self.blocks)
+            raise ValueError(f"blocks={shown} must have as many numbers as joint features: {total} are not {size}")
         return Schema(classes, size, blocks or {"weights": (size,)})
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> Any:
@@ -125,7 +123,7 @@ class PerSample(Problem):
         samples = self.checked(X)
         n = len(samples)
         if hidden is not None and not self.hidden:
-            raise ValueError("this problem has no hidden value: leave out hidden=, or set PerSample(..., hidden=True)")
+            raise ValueError("hidden= needs PerSample(..., hidden=True); set it, or leave out hidden=")
         values = None if hidden is None else as_samples(hidden, "hidden")
         if values is not None and len(values) != n:
             raise ValueError(f"hidden has {len(values)} entries for {n} samples; give one each, -1 if unknown")
@@ -143,21 +141,19 @@ class PerSample(Problem):
             for name, shape in self.blocks.items()
         )
         if not fits or not self.blocks:
-            raise ValueError(
-                f'blocks gives names and shapes of the parts of w, such as {{"emission": (3, 4)}}, got '
-                f"{shorten(self.blocks)}; a part of nine numbers has the shape (9,)"
-            )
+            example = '{"emission": (3, 4), "intercept": (3,)}'
+            raise ValueError(f"blocks must map names to shapes, such as {example}, got {shorten(self.blocks)}")
         return {name: tuple(int(k) for k in shape) for name, shape in self.blocks.items()}
 
     def functions(self, n_params: int | None = None) -> UserFunctions:
-        """The functions that were given, under one face; an error says which of them is missing or no function."""
+        """The functions that were given; refuses what is missing or not a function."""
         given = {name: getattr(self, name) for name in ("joint_feature", "argmax", "loss", "augmented", "impute")}
         if self.outputs is not None and not callable(self.outputs):
             if not has_length(self.outputs) or isinstance(self.outputs, str):
                 raise TypeError(
-                    f"outputs must be a function of x, or a list of all outputs, got {shorten(self.outputs)}"
+                    f"outputs must be a function of x or a list of all outputs, got {shorten(self.outputs)}"
                 )
-            given["outputs"] = _Always(list(self.outputs))
+            given["outputs"] = _SameOutputs(list(self.outputs))
         else:
             given["outputs"] = self.outputs
         for name, function in given.items():
@@ -166,20 +162,15 @@ class PerSample(Problem):
         if self.joint_feature is None:
             raise TypeError("joint_feature must be a function (x, y) -> vector, got None")
         if self.argmax is None and self.outputs is None:
-            raise TypeError(
-                "PerSample needs argmax=, a function (x, w) -> output, or outputs=, the list of all outputs of a sample"
-            )
+            raise TypeError("PerSample needs argmax=, a function (x, w) -> output, or outputs=, a list of all outputs")
         if self.hidden_loss is not None:
             if not callable(self.hidden_loss):
                 raise TypeError(f"hidden_loss must be a function, got {shorten(self.hidden_loss)}")
             if self.outputs is None or not self.hidden or self.loss is not None or self.augmented is not None:
-                raise TypeError(
-                    "hidden_loss= needs hidden=True and outputs=, and stands in place of loss= and augmented=: "
-                    "leave those out"
-                )
+                raise TypeError("hidden_loss= needs hidden=True and outputs=, and replaces loss= and augmented=")
             given["hidden_loss"] = self.hidden_loss
         if self.impute is not None and not self.hidden:
-            raise TypeError("impute= is for hidden values: set hidden=True, or leave it out")
+            raise TypeError("impute= needs hidden=True; set it, or leave out impute=")
         return UserFunctions({k: f for k, f in given.items() if f is not None}, self.hidden, n_params)
 
     def costs(self, X: Any, y: Any, *, hidden: Any = None, w: Array | None = None) -> dict[str, Cost]:
@@ -202,10 +193,8 @@ class PerSample(Problem):
     def example(self, rng: np.random.Generator) -> Example:
         given = self.examples(rng) if callable(self.examples) else self.examples
         if given is None:
-            raise ValueError(
-                "there is no data to check your functions on: give a few samples, PerSample(..., examples=(X, y))"
-                + (" or (X, y, hidden)" if self.hidden else "")
-            )
+            needed = "(X, y, hidden)" if self.hidden else "(X, y)"
+            raise ValueError(f"checking your functions needs a few samples: give PerSample(..., examples={needed})")
         if isinstance(given, Example):
             return given
         X, y, *rest = given
@@ -213,7 +202,7 @@ class PerSample(Problem):
         return Example(X, y, rest[0] if rest else None, outputs, self._feature, self._cost)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Functions by their names: a checkpoint compares problems, and addresses differ from run to run."""
+        """With functions by name: a checkpoint compares problems, and addresses differ from run to run."""
         defaults = {one.name: one.default for one in fields(self)}
         params = self.get_params(deep=False)
         shown = [f"{k}={name_of(v)}" for k, v in params.items() if v is not defaults.get(k) and v != defaults.get(k)]
@@ -227,19 +216,17 @@ class PerSample(Problem):
             try:
                 found |= set(listed)
             except (TypeError, ValueError) as error:  # a time span without a unit, say
-                raise ValueError(f"outputs lists a label that cannot be looked up: {error}; use plain ones") from error
+                raise ValueError(f"labels must be hashable: {error}; use numbers or strings in outputs=") from error
         if len({isinstance(label, str) for label in found}) > 1:
-            raise ValueError(f"y and outputs mix kinds of labels: {shorten(sorted(map(str, found))[:5])}; use one kind")
+            raise ValueError(f"labels must be all numbers or all strings, got {shorten(sorted(map(str, found))[:5])}")
         if len(found) < 2:
-            raise ValueError(
-                f"there is only one label, {shorten(labels[0])}: nothing to tell apart; add samples of another label"
-                + ("" if self.outputs is not None else ", or list all labels with outputs=")
-            )
+            remedy = "" if self.outputs is not None else ", or list all labels with outputs="
+            raise ValueError(f"y has only one label, {shorten(labels[0])}; add samples of another label{remedy}")
         try:
             return np.array(sorted(found))
         except TypeError as error:  # dates beside numbers, say
             shown = sorted(map(str, found))[:5]
-            raise ValueError(f"y and outputs mix kinds of labels: {shown}; use one kind") from error
+            raise ValueError(f"labels must be of one kind, got {shown}") from error
 
     def _some_output(self, functions: UserFunctions, x: Any, label: Any) -> Output | None:
         """An output of the first sample, to learn the length of joint features from."""
@@ -248,9 +235,9 @@ class PerSample(Problem):
         if not self.hidden:
             return label, None
         if self.blocks is None:
+            remedy = 'give it, as blocks={"weights": (length,)} or by the named parts of w'
             raise ValueError(
-                "with hidden values and no outputs=, the length of joint features is not known before the first call: "
-                'give it, as blocks={"weights": (length,)} or by the named parts of w'
+                f"with hidden=True and without outputs=, the length of joint features is unknown; {remedy}"
             )
         return None
 
@@ -265,7 +252,7 @@ class PerSample(Problem):
 
 
 @dataclass(repr=False)
-class _Always:
+class _SameOutputs:
     """The same outputs for every sample."""
 
     everything: list[Any]

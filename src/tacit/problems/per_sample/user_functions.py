@@ -1,5 +1,4 @@
-"""A user's functions for one sample, called with care: what they return is checked, timed, and kept in a table, and
-every error names the sample."""
+"""A user's functions for one sample: what they return is checked, timed and kept, and errors name the sample."""
 
 from __future__ import annotations
 
@@ -21,23 +20,22 @@ from tacit.data.parameters import reason, shorten
 Output = tuple[Any, Any]
 """A label and a hidden value; the hidden value is None in problems without any."""
 
-
 NOT_YET, NO_ROOM = -1, -2
-"""Places of features that were never asked for, and of those that the memory does not hold."""
+"""Row numbers of features that were never needed, and of those that are beyond the memory limit."""
 
 
 class Cost(NamedTuple):
-    """How often a function was called, and what a call took on average."""
+    """How often a function was called, and the mean time of a call."""
 
     calls: int
     microseconds: float
 
 
 class UserFunctions:
-    """The functions of `PerSample` under one face, whether or not there are hidden values.
+    """The functions of `PerSample`, called in the same way with and without hidden values.
 
-    Answers are checked here for what can be told from the answer alone: shapes, numbers, pairs. An exception that a
-    function raises goes through with a note on where it happened. About 0.5 µs on top of each call.
+    The shapes, numbers and pairs that they return are checked here. An exception that a function raises gets a note
+    with the function and the sample. This adds about 0.5 µs per call.
 
     Parameters
     ----------
@@ -57,15 +55,14 @@ class UserFunctions:
         return name in self.functions
 
     def without(self, name: str) -> UserFunctions:
-        """The same functions but one."""
+        """The same functions except one."""
         kept = {other: function for other, function in self.functions.items() if other != name}
         return UserFunctions(kept, self.hidden, self.n_params)
 
     def costs(self) -> dict[str, Cost]:
-        """What every function took so far."""
-        return {
-            name: Cost(calls, 1e6 * self._seconds[name] / max(calls, 1)) for name, calls in self._calls.items() if calls
-        }
+        """Calls and mean time of every function so far."""
+        calls = {name: count for name, count in self._calls.items() if count}
+        return {name: Cost(count, 1e6 * self._seconds[name] / count) for name, count in calls.items()}
 
     def feature(self, i: int, x: Any, y: Any, h: Any) -> Array:
         """Ψ(x, y, h), of length n_params, finite."""
@@ -73,36 +70,30 @@ class UserFunctions:
         try:
             vector = np.asarray(answer, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"joint_feature of sample {i} returned {shorten(answer)}, which is not a vector of numbers ({error})"
-            ) from error
+            found = f"{shorten(answer)} ({error})"
+            raise ValueError(f"joint_feature of sample {i} must return a vector of numbers, got {found}") from error
         if vector.ndim != 1 or (self.n_params is not None and vector.size != self.n_params):
-            length = "one dimension" if self.n_params is None else f"the length {self.n_params} of the first sample's"
-            raise ValueError(
-                f"joint_feature of sample {i} returned shape {vector.shape} for the output {self.name(y, h)}; every "
-                f"joint feature must have {length}"
-            )
+            length = "a vector" if self.n_params is None else f"a vector of {self.n_params} numbers, as for sample 0"
+            found = f"the shape {vector.shape} for the output {self.name(y, h)}"
+            raise ValueError(f"joint_feature of sample {i} must return {length}, got {found}")
         if not math.isfinite(vector.sum()) and not np.isfinite(vector).all():
             j = int(np.flatnonzero(~np.isfinite(vector))[0])
-            raise ValueError(
-                f"joint_feature of sample {i} is {vector[j]} in entry {j} for the output {self.name(y, h)}; "
-                "features must be finite: check the sample, or what the function divides by"
-            )
+            found = f"{vector[j]} in entry {j} for the output {self.name(y, h)}"
+            raise ValueError(f"joint_feature of sample {i} must be finite, got {found}; check the sample and divisions")
         return vector
 
     def cost(self, i: int, true: Any, y: Any, h: Any) -> float:
-        """The loss of an output, finite and not negative; 0/1 on the label if there is no function."""
+        """The loss of an output, finite and not negative; 0/1 on the label without a function."""
         if "loss" not in self.functions:
             return float(key_of(true) != key_of(y))
         answer = self._call("loss", i, true, *self._output(y, h))
         try:
             loss = float(answer)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"loss of sample {i} returned {shorten(answer)}, which is not a number") from error
+            raise ValueError(f"loss of sample {i} must return a number, got {shorten(answer)}") from error
         if not 0 <= loss < math.inf:
-            raise ValueError(
-                f"loss of sample {i} is {loss} for the output {self.name(y, h)}; losses must be finite and not negative"
-            )
+            found = f"{loss} for the output {self.name(y, h)}"
+            raise ValueError(f"loss of sample {i} must be finite and not negative, got {found}")
         return loss
 
     def argmax(self, i: int, x: Any, w: Array) -> Output:
@@ -110,14 +101,14 @@ class UserFunctions:
         return self._read("argmax", i, self._call("argmax", i, x, w))
 
     def predict_augmented(self, i: int, x: Any, true: Any, w: Array) -> Output:
-        """The user's loss-augmented prediction."""
+        """The user's loss-augmented inference."""
         return self._read("augmented", i, self._call("augmented", i, x, true, w))
 
     def impute(self, i: int, x: Any, y: Any, w: Array) -> Any:
         """The user's hidden value for a label."""
         h = self._call("impute", i, x, y, w)
         if h is None:
-            raise ValueError(f"impute of sample {i} returned None; return the hidden value of the highest score")
+            raise ValueError(f"impute of sample {i} must return the hidden value of the highest score, got None")
         return h
 
     def outputs(self, i: int, x: Any) -> list[Output]:
@@ -126,13 +117,13 @@ class UserFunctions:
         try:
             listed = [self._read("outputs", i, output) for output in answer]
         except TypeError as error:
-            raise ValueError(f"outputs of sample {i} returned {shorten(answer)}; return a list of outputs") from error
+            raise ValueError(f"outputs of sample {i} must return a list, got {shorten(answer)}") from error
         if not listed:
-            raise ValueError(f"outputs of sample {i} is empty; every sample needs at least one output")
+            raise ValueError(f"outputs of sample {i} must return at least one output, got none")
         return listed
 
     def name(self, y: Any, h: Any) -> str:
-        """An output in words."""
+        """An output for messages."""
         return shorten((y, h) if self.hidden else y)
 
     def _output(self, y: Any, h: Any) -> tuple[Any, ...]:
@@ -140,13 +131,12 @@ class UserFunctions:
 
     def _read(self, name: str, i: int, answer: Any) -> Output:
         if answer is None:
-            raise ValueError(f"{name} of sample {i} returned None; return {'(y, h)' if self.hidden else 'a label'}")
+            raise ValueError(f"{name} of sample {i} must return {'(y, h)' if self.hidden else 'a label'}, got None")
         if not self.hidden:
             return answer, None
         if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-            raise ValueError(
-                f"{name} of sample {i} returned {shorten(answer)}; with hidden=True an output is a pair (y, h)"
-            )
+            found = shorten(answer)
+            raise ValueError(f"{name} of sample {i} must return pairs (y, h), since hidden=True, got {found}")
         return answer[0], answer[1]
 
     def _call(self, name: str, i: int, *arguments: Any) -> Any:
@@ -156,10 +146,8 @@ class UserFunctions:
         except Exception as error:
             is_inside = error.__traceback__ is not None and error.__traceback__.tb_next is not None
             if isinstance(error, TypeError) and not is_inside:
-                raise TypeError(
-                    f"{name} cannot be called with {len(arguments)} arguments, as PerSample(hidden={self.hidden}) does"
-                    f": {reason(error)}"
-                ) from error
+                call = f"{len(arguments)} arguments, as PerSample(hidden={self.hidden}) requires"
+                raise TypeError(f"{name} cannot be called with {call}: {reason(error)}") from error
             error.add_note(f"raised in {name} of PerSample, called for sample {i}")
             raise
         self._calls[name] += 1
@@ -168,10 +156,10 @@ class UserFunctions:
 
 
 class OutputTable:
-    """Entries, one for each output of a sample that was listed or seen.
+    """The outputs that were listed or seen, one entry each, with their losses and features.
 
-    Features are computed when first asked for and kept, zeros left out, as long as they fit into ``memory`` bytes;
-    those beyond are computed anew each time. Safe for several threads: entries are only ever added.
+    Features are computed when first needed and kept, without zeros, as long as they fit into ``memory`` bytes; those
+    beyond are computed each time. Safe for several threads: entries are only ever added.
 
     Parameters
     ----------
@@ -192,10 +180,10 @@ class OutputTable:
         self.lock = threading.RLock()
         self.owners: list[int] = []
         self.outputs: list[Output] = []
-        self._losses = _Growing(np.float64)
-        self._places = _Growing(np.int64)
-        self._data, self._indices = _Growing(np.float64), _Growing(np.int32)
-        self._ends, self._norms = _Growing(np.int64), _Growing(np.float64)
+        self._losses = _GrowingArray(np.float64)
+        self._row_numbers = _GrowingArray(np.int64)
+        self._data, self._indices = _GrowingArray(np.float64), _GrowingArray(np.int32)
+        self._ends, self._norms = _GrowingArray(np.int64), _GrowingArray(np.float64)
         self._ends.append(0)
         self._room = memory
 
@@ -206,14 +194,14 @@ class OutputTable:
         with self.lock:
             entry = len(self.owners)
             self.owners += [i] * len(outputs)
-            self.outputs += [(_copied(y), _copied(h)) for y, h in outputs]
+            self.outputs += [(_copy_mutable(y), _copy_mutable(h)) for y, h in outputs]
             self._losses.extend(np.full(len(outputs), np.nan) if losses is None else np.array(losses, np.float64))
-            self._places.extend(np.full(len(outputs), NOT_YET))
+            self._row_numbers.extend(np.full(len(outputs), NOT_YET))
             return entry
 
     def losses(self, entries: Array) -> Array:
         if self.labels is None:
-            raise ValueError("these samples were bound without labels, so outputs have no loss: bind with y")
+            raise ValueError("losses need labels: call bind(X, y, ...) with y")
         return self._losses.values[entries]
 
     def feature(self, entry: int) -> Array:
@@ -224,50 +212,50 @@ class OutputTable:
     def scores(self, w: Array, entries: Array) -> Array:
         """w·Ψ of every entry."""
         if np.shape(w) != (self.functions.n_params,):
-            raise ValueError(f"w has shape {np.shape(w)}, joint features have {self.functions.n_params} numbers")
-        places = self._find(entries)
+            raise ValueError(f"w must have the shape ({self.functions.n_params},) of joint features, got {np.shape(w)}")
+        rows = self._find(entries)
         out = np.empty(entries.size)
-        dot_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places, w, out)
-        for k in np.flatnonzero(places < 0):
+        dot_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, rows, w, out)
+        for k in np.flatnonzero(rows < 0):
             out[k] = self.feature(int(entries[k])) @ w
         return out
 
     def sum(self, entries: Array, coef: Array) -> Array:
         """Σ coef Ψ over entries."""
         wanted = np.flatnonzero(coef)
-        places = np.full(entries.size, NOT_YET)
-        places[wanted] = self._find(entries[wanted])
+        rows = np.full(entries.size, NOT_YET)
+        rows[wanted] = self._find(entries[wanted])
         out = np.zeros(self.functions.n_params or 0)
-        add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, places, coef, out)
-        for k in np.flatnonzero(places == NO_ROOM):
+        add_rows(self._data.buffer, self._indices.buffer, self._ends.buffer, rows, coef, out)
+        for k in np.flatnonzero(rows == NO_ROOM):
             out += coef[k] * self.feature(int(entries[k]))
         return out
 
     def norms(self, entries: Array) -> Array:
         """‖Ψ‖ of every entry, as a scale for rounding."""
-        places = self._find(entries)
-        out = self._norms.values[np.maximum(places, 0)] if len(self._norms) else np.zeros(entries.size)
-        for k in np.flatnonzero(places < 0):
+        rows = self._find(entries)
+        out = self._norms.values[np.maximum(rows, 0)] if len(self._norms) else np.zeros(entries.size)
+        for k in np.flatnonzero(rows < 0):
             out[k] = np.linalg.norm(self.feature(int(entries[k])))
         return out
 
     @property
     def is_full(self) -> bool:
-        """Whether some features found no room, so that every pass calls joint_feature again."""
+        """Whether some features are beyond the memory limit, so that every pass calls joint_feature again."""
         return self._room < 0
 
     def _find(self, entries: Array) -> Array:
-        """Where the features are kept, after those never asked for were computed."""
-        places = self._places.values[entries]
-        missing = np.unique(entries[places == NOT_YET])
+        """The rows of the features of these entries; those never needed before are computed first."""
+        rows = self._row_numbers.values[entries]
+        missing = np.unique(entries[rows == NOT_YET])
         if not missing.size:
-            return places
+            return rows
         for entry in missing:
             vector = self.feature(int(entry))
             with self.lock:
-                if self._places.values[entry] == NOT_YET:
-                    self._places.values[entry] = self._keep(vector)
-        return self._places.values[entries]
+                if self._row_numbers.values[entry] == NOT_YET:
+                    self._row_numbers.values[entry] = self._keep(vector)
+        return self._row_numbers.values[entries]
 
     def _keep(self, vector: Array) -> int:
         indices = vector.nonzero()[0]
@@ -281,7 +269,7 @@ class OutputTable:
         return len(self._ends) - 2
 
 
-class _Growing:
+class _GrowingArray:
     """An array that grows at its end, in amortised constant time."""
 
     def __init__(self, dtype: Any) -> None:
@@ -313,15 +301,15 @@ class _Growing:
             self.buffer = larger
 
 
-def _copied(value: Any) -> Any:
+def _copy_mutable(value: Any) -> Any:
     return copy.deepcopy(value) if isinstance(value, (np.ndarray, list, dict, set)) else value
 
 
 @kernel
-def dot_rows(data: Array, indices: Array, ends: Array, places: Array, w: Array, out: Array) -> None:
-    """``out[k] = row(places[k])·w``; negative places are skipped."""
-    for k in range(places.size):
-        p = places[k]
+def dot_rows(data: Array, indices: Array, ends: Array, rows: Array, w: Array, out: Array) -> None:
+    """``out[k] = table[rows[k]]·w``; negative ones are skipped."""
+    for k in range(rows.size):
+        p = rows[k]
         if p < 0:
             continue
         total = 0.0
@@ -331,10 +319,10 @@ def dot_rows(data: Array, indices: Array, ends: Array, places: Array, w: Array, 
 
 
 @kernel
-def add_rows(data: Array, indices: Array, ends: Array, places: Array, coef: Array, out: Array) -> None:
-    """``out += coef[k] · row(places[k])`` for all k; negative places are skipped."""
-    for k in range(places.size):
-        p = places[k]
+def add_rows(data: Array, indices: Array, ends: Array, rows: Array, coef: Array, out: Array) -> None:
+    """``out += coef[k] · table[rows[k]]`` for all k; negative ones are skipped."""
+    for k in range(rows.size):
+        p = rows[k]
         if p < 0:
             continue
         c = coef[k]
@@ -365,8 +353,8 @@ def key_of(value: Any) -> Any:
         hash(value)
     except TypeError as error:
         raise TypeError(
-            f"{shorten(value)} cannot be told from other outputs: a {type(value).__name__} has no hash; "
-            "use numbers, strings, tuples or arrays, or give the class __eq__ and __hash__"
+            f"outputs must be hashable, got the {type(value).__name__} {shorten(value)}; use numbers, strings, tuples "
+            "or arrays, or give the class __eq__ and __hash__"
         ) from error
     return value
 
@@ -377,14 +365,11 @@ def is_scalar(value: Any) -> bool:
 
 
 def as_samples(X: Any, what: str = "X") -> list[Any]:
-    """Whatever holds one thing a sample, as a list: list, array (its rows), Ragged, pandas Series, sparse rows."""
+    """A container with one entry per sample as a list: list, array (its rows), Ragged, pandas Series, sparse rows."""
     if isinstance(X, (str, bytes, dict)) or not hasattr(X, "__iter__") or getattr(X, "ndim", 1) == 0:
-        raise ValueError(f"{what} must hold one entry per sample, got one {type(X).__name__}; give a list or an array")
+        raise ValueError(f"{what} must be a list or an array, one entry per sample, got a {type(X).__name__}")
     if hasattr(X, "columns") and hasattr(X, "iloc"):
-        raise ValueError(
-            f"{what} is a table whose columns have names; give {what}.to_numpy() (one row per sample), "
-            "or a list of samples"
-        )
+        raise ValueError(f"{what} must not have named columns; give {what}.to_numpy(), or a list of samples")
     if sparse.issparse(X):
         X = X.tocsr()
         return [X[i] for i in range(X.shape[0])]
@@ -415,17 +400,17 @@ def as_column(values: list[Any]) -> Array:
     return column
 
 
-def unknown(h: Any) -> bool:
-    """Whether a hidden value is open: None, −1 or NaN.
+def is_unknown(h: Any) -> bool:
+    """Whether a hidden value is unknown: None, −1 or NaN.
 
-    >>> unknown(-1), unknown(None), unknown("left"), unknown((0, -1))
+    >>> is_unknown(-1), is_unknown(None), is_unknown("left"), is_unknown((0, -1))
     (True, True, False, False)
     """
     return is_missing(h) or (is_scalar(h) and not isinstance(h, str | bytes) and bool(h == -1))
 
 
 def name_of(function: Any) -> str:
-    """A function by its name; whatever else by its representation.
+    """The name of a function; the representation of anything else.
 
     >>> name_of(len), name_of([1, 2])
     ('len', '[1, 2]')

@@ -227,7 +227,7 @@ def test_values_without_order_are_not_one_per_sample():
 
 def test_a_label_that_cannot_be_looked_up_is_refused():
     problem = PerSample(joint_feature=lambda x, y: np.ones(1), outputs=[np.timedelta64(5), 1])
-    with pytest.raises(ValueError, match="cannot be looked up"):
+    with pytest.raises(ValueError, match="timedelta64"):
         StructuredSVM(problem, verbose=0).fit([0.0, 1.0], [1, 1])
 
 
@@ -282,9 +282,9 @@ def test_a_bound_of_many_digits_is_described():
 def test_long_labels_are_shortened_in_messages():
     long = "x" * 20_000
     model = LatentSVM(PerSample(lambda x, y: x, outputs=["a", "b"]), max_iter=1, verbose=0)
-    with pytest.raises(ValueError, match="outputs does not list") as told:
+    with pytest.raises(ValueError, match="outputs=") as error:
         model.fit([[1.0], [2.0]], ["a", long])
-    assert len(str(told.value)) < 500
+    assert len(str(error.value)) < 500
 
 
 def test_probabilities_and_entropies_of_scores_that_overflow_are_refused():

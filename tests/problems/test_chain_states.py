@@ -86,7 +86,7 @@ def test_order_of_states_changes_nothing():
     for name, view in schema.views(w).items():
         part = view[order]
         schema.views(moved)[name][:] = part[:, order] if name == "transition" else part
-    for method in ("predict", "augmented", "impute"):
+    for method in ("predict", "predict_augmented", "impute"):
         ours, theirs = getattr(oracle, method)(w), getattr(oracle, method)(moved)
         assert np.allclose(ours.value, theirs.value)
         assert np.array_equal(oracle.decode(ours.code)[0].values, oracle.decode(theirs.code)[0].values)

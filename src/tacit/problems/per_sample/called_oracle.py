@@ -275,7 +275,7 @@ class CalledOracle(FunctionCalls):
     @property
     def remedy(self) -> str:
         """Which parameters provide what is missing."""
-        own = [f"{method.__name__}=" for method in self.lacks]
+        own = [f"{method.__name__.removeprefix('predict_')}=" for method in self.lacks]
         return f"give PerSample {' and '.join(own)}{', or ' if own else ''}outputs= for enumeration"
 
     @property

@@ -237,73 +237,69 @@ def test_many_sequences_bind_without_an_object_each():
 
 
 @pytest.mark.parametrize(
-    ("problem", "X", "y", "words"),
+    ("problem", "X", "y", "keyword"),
     [
-        (Motif(4), ["ACGTACGTAC", "ACGTXCGTAC"], [0, 1], "sequence 1 has 'X' at position 4, .* no letter of DNA"),
-        (Motif(4), np.array([b"ACGTACGTAC", b"ACG-ACGTAC"]), [0, 1], "sequence 1 has '-' at position 3"),
-        (Motif(4), np.array(["ACGTACGTAC", "ACé"]), [0, 1], "sequence 1 has 'é' at position 2"),
-        (Motif(4), ["ACGTACGTAC", "AC\u0394GTACGTAC"], [0, 1], "sequence 1 has '\u0394' at position 2"),
-        (Motif(4), ["ACGTACGT", "ACG"], [0, 1], "sequence 1 has 3 letters; .* need 4 or more"),
+        (Motif(4), ["ACGTACGTAC", "ACGTXCGTAC"], [0, 1], "sequence 1: 'X' at position 4"),
+        (Motif(4), np.array([b"ACGTACGTAC", b"ACG-ACGTAC"]), [0, 1], "sequence 1: '-' at position 3"),
+        (Motif(4), np.array(["ACGTACGTAC", "ACé"]), [0, 1], "sequence 1: 'é' at position 2"),
+        (Motif(4), ["ACGTACGTAC", "AC\u0394GTACGTAC"], [0, 1], "sequence 1: '\u0394' at position 2"),
+        (Motif(4), ["ACGTACGT", "ACG"], [0, 1], "sequence 1 has 3"),
         (
             Motif(4, features="literature"),
             ["ACGTACGT", "ACGTACG"],
             [0, 1],
-            "sequence 1 has 7 letters; .* need 8 or more",
+            "sequence 1 has 7",
         ),
         (
             Motif(4, features="old"),
             ["ACGTACGT"] * 2,
             [0, 1],
-            "features must be 'full' or 'literature', got features='old'",
+            "features='old'",
         ),
-        (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0 letters"),
-        (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0 letters"),
-        (Motif(4), [], [], "no sequences"),
-        (Motif(4), "ACGTACGT", [0, 1], r"X is a single string, .* pass \[sequence\]"),
-        (Motif(4), ["ACGTACGT", None], [0, 1], r"X\[1\] is None, not a sequence"),
-        (Motif(4), np.array([["ACGTACGT"]]), [0], "X has shape"),
-        (Motif(4), Ragged(np.arange(9.0), [0, 9]), [0], "holds one byte"),
-        (Motif(4), ["ACGTACGT"] * 3, [0, 1, 2], r"two classes apart, .* there are 3: \[0, 1, 2\]"),
-        (Motif(4), ["ACGTACGT"] * 3, [1, 1, 1], "only one class"),
-        (Motif(4, classes=[0, 1, 2]), ["ACGTACGT"] * 2, [0, 1], "there are 3"),
-        (Motif(4), ["ACGTACGT"] * 3, [0, 1], "X has 3 samples, y has 2 labels"),
-        (Motif(0), ["ACGTACGT"] * 2, [0, 1], "width must be a whole number from 1, got width=0"),
-        (Motif(2.5), ["ACGTACGT"] * 2, [0, 1], "got width=2.5"),
-        (Motif(4, background=9), ["ACGTACGT"] * 2, [0, 1], "background must be a whole number from 1 to 8"),
-        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands must be 'one' or 'both', got strands='two'"),
-        (Motif(4, loss=[[0, 1, 1]] * 3), ["ACGTACGT"] * 2, [0, 1], "cost matrix has shape"),
+        (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0"),
+        (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0"),
+        (Motif(4), [], [], "0 samples"),
+        (Motif(4), "ACGTACGT", [0, 1], r"\[sequence\]"),
+        (Motif(4), ["ACGTACGT", None], [0, 1], r"X\[1\]"),
+        (Motif(4), np.array([["ACGTACGT"]]), [0], "shape"),
+        (Motif(4), Ragged(np.arange(9.0), [0, 9]), [0], "uint8"),
+        (Motif(4), ["ACGTACGT"] * 3, [0, 1, 2], r"\[0, 1, 2\]"),
+        (Motif(4), ["ACGTACGT"] * 3, [1, 1, 1], "one class"),
+        (Motif(4, classes=[0, 1, 2]), ["ACGTACGT"] * 2, [0, 1], "got 3"),
+        (Motif(4), ["ACGTACGT"] * 3, [0, 1], "2 labels"),
+        (Motif(0), ["ACGTACGT"] * 2, [0, 1], "width=0"),
+        (Motif(2.5), ["ACGTACGT"] * 2, [0, 1], "width=2.5"),
+        (Motif(4, background=9), ["ACGTACGT"] * 2, [0, 1], "background=9"),
+        (Motif(4, strands="two"), ["ACGTACGT"] * 2, [0, 1], "strands='two'"),
+        (Motif(4, loss=[[0, 1, 1]] * 3), ["ACGTACGT"] * 2, [0, 1], "cost matrix"),
     ],
 )
-def test_bad_input(problem, X, y, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_input(problem, X, y, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(problem).fit(X, y)
 
 
 @pytest.mark.parametrize(
-    ("strands", "hidden", "words"),
+    ("strands", "hidden", "keyword"),
     [
-        ("one", [-1, 6], r"hidden\[1\] is 6, sample 1 has starts 0 to 5 \(-1 for unknown\)"),
-        ("one", [-1, -2], r"hidden\[1\] is -2"),
-        (
-            "one",
-            [1, 1],
-            r"hidden\[0\] is 1, but sample 0 is 'free', the negative class, .* classes=\['motif', 'free'\]",
-        ),
-        ("one", [-1], "hidden has shape"),
+        ("one", [-1, 6], r"hidden\[1\]"),
+        ("one", [-1, -2], r"hidden\[1\]"),
+        ("one", [1, 1], r"hidden\[0\]"),
+        ("one", [-1], "shape"),
         ("one", [-1, 0.5], "positions"),
         ("one", ["a", "b"], "positions"),
         ("one", [-1, -1], "1 are unknown"),
         ("one", [None, None], "1 are unknown"),
         ("one", None, "1 are unknown"),
         ("both", [-1, 1], r"shape \(n, 2\)"),
-        ("both", [[-1, -1], [1, 2]], r"hidden\[1\] is \[1, 2\], .* 0 or 1 as strand"),
+        ("both", [[-1, -1], [1, 2]], "strand"),
         ("both", [[-1, -1], [1, -1]], "1 are unknown"),
-        ("both", [[0, 0], [1, 1]], "the negative class"),
+        ("both", [[0, 0], [1, 1]], "negative"),
         ("both", [[-1, -1], [np.nan, np.nan]], "1 are unknown"),
     ],
 )
-def test_bad_hidden_values(strands, hidden, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_hidden_values(strands, hidden, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(Motif(4, strands=strands)).fit(["ACGTACGTA"] * 2, ["free", "motif"], hidden=hidden)
 
 
@@ -318,9 +314,9 @@ def test_codes_of_outputs():
     assert oracle.accepts(code)
     assert not oracle.accepts(np.full_like(code, 2))  # background has one state only
     assert oracle.encode([-1] * 6).tolist() == [0] * 6
-    with pytest.raises(ValueError, match="sample 1 is 1, and where its motif starts is unknown"):
+    with pytest.raises(ValueError, match="sample 1"):
         oracle.encode(y)
-    with pytest.raises(ValueError, match=r"y\[0\] is 3, which is none of the classes"):
+    with pytest.raises(ValueError, match=r"y\[0\]"):
         oracle.encode([3] * 6)
     twin = problem.bind(X, y, problem.schema(X, y))
     assert twin.digest() == oracle.digest() != problem.bind(X[::-1], y, problem.schema(X, y)).digest()
@@ -357,24 +353,24 @@ def test_planted_motifs_are_where_they_are_said_to_be():
     assert (start[y == -1] == -1).all()
     assert X.dtype == "S30"
     np.testing.assert_array_equal(X, planted_motif(50, 30, "TGACTCA", seed=5).X)
-    for change, words in (
-        ({"motif": "TGN"}, "A, C, G and T"),
+    for change, keyword in (
+        ({"motif": "TGN"}, "motif"),
         ({"length": 6}, "7 or more"),
         ({"length": 10, "background": 3}, "11 or more"),
-        ({"strands": 2}, "'both'"),
+        ({"strands": 2}, "strands"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=keyword):
             planted_motif(**{"n": 5, "length": 30, "motif": "TGACTCA"} | change)
 
 
 def test_uniprobe_files_are_checked(tmp_path):
     (tmp_path / "1.tsv").write_text("ACGT\t+1\t12\nACGA\t2\t1\n", encoding="ascii")
-    with pytest.raises(ValueError, match=r"line 2 is b'ACGA\\t2\\t1'"):
+    with pytest.raises(ValueError, match="line 2"):
         uniprobe(tmp_path, "1", 1)
     for fold in (6, 0, True, 1.0, "1", None):
-        with pytest.raises(ValueError, match="fold must be a whole number from 1 to 5"):
+        with pytest.raises(ValueError, match="fold"):
             uniprobe(tmp_path, "1", fold)
-    with pytest.raises(FileNotFoundError, match=r"no 052.tsv or .tsv.gz; it has 1"):
+    with pytest.raises(FileNotFoundError, match="052"):
         uniprobe(tmp_path, "052", 1)
 
 
@@ -382,30 +378,30 @@ def test_uniprobe_never_leaves_its_folder(tmp_path):
     (tmp_path / "inside").mkdir()
     (tmp_path / "secret.tsv").write_text("ACGT\t+1\t12\n")
     for name in ("../secret", "..", ".", "", "a/../../secret", str(tmp_path / "secret"), "x\0", None, 52, b"052"):
-        with pytest.raises(ValueError, match="protein is the name of a file without its ending"):
+        with pytest.raises(ValueError, match="protein"):
             uniprobe(tmp_path / "inside", name, 1)
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "keyword"),
     [
-        (b"", "is empty"),
-        (b"\n", "line 1 is b''"),
-        (b"ACGT\t+1\t1\n\nACGT\t+1\t1\n", "line 2 is b''"),
-        (b"ACGT\t+1\t1\nAC\xc3\xa9T\t+1\t1\n", "line 2 is"),
-        (b"ACGT\t+1\t1\nAC T\t-1\t1\n", "line 2 is"),
-        (b"ACGT\t+1\t1\n\t-1\t1\n", "line 2 is"),
-        (b"ACGT\t+1\t1\nACGT\t-1\t7\n", "line 2 is"),
-        (b"ACGT\t+1\nACGT\t-1\t1\t1\n", "line 1 is"),
-        (b"ACGT\t+1\t1\nACGT\t*1\t1\n", "line 2 is"),
-        (b"ACGT\t+1\t1\nACGT\t11\t1\n", "line 2 is"),
-        (b"ACGT\t+1\t1\n" + b"A" * 10**6 + b"\n", "line 2 is b'AAA"),
-        (b"\x00" * 100, "line 1 is"),
+        (b"", "empty"),
+        (b"\n", "line 1"),
+        (b"ACGT\t+1\t1\n\nACGT\t+1\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\nAC\xc3\xa9T\t+1\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\nAC T\t-1\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\n\t-1\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\nACGT\t-1\t7\n", "line 2"),
+        (b"ACGT\t+1\nACGT\t-1\t1\t1\n", "line 1"),
+        (b"ACGT\t+1\t1\nACGT\t*1\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\nACGT\t11\t1\n", "line 2"),
+        (b"ACGT\t+1\t1\n" + b"A" * 10**6 + b"\n", "line 2"),
+        (b"\x00" * 100, "line 1"),
     ],
 )
-def test_lines_that_are_no_probes_are_named_and_not_repeated(tmp_path, content, words):
+def test_lines_that_are_not_probes_are_named_and_not_repeated(tmp_path, content, keyword):
     (tmp_path / "1.tsv").write_bytes(content)
-    with pytest.raises(ValueError, match=words) as caught:
+    with pytest.raises(ValueError, match=keyword) as caught:
         uniprobe(tmp_path, "1", 1)
     assert len(str(caught.value)) < 500
 
@@ -423,15 +419,15 @@ def test_packed_probes_that_grow_beyond_the_limit_are_not_unpacked(tmp_path):
     bomb = gzip.compress(b"ACGT\t+1\t1\n" * 10**6)
     assert len(bomb) < 10**5
     (tmp_path / "1.tsv.gz").write_bytes(bomb)
-    with pytest.raises(ValueError, match="unpacks to more than 100000 bytes"):
+    with pytest.raises(ValueError, match="100000"):
         uniprobe(tmp_path, "1", 1, max_bytes=100_000)
     assert uniprobe(tmp_path, "1", 1).X_train.size == 10**6
     for broken in (bomb[: len(bomb) // 2], b"hello", b""):
         (tmp_path / "1.tsv.gz").write_bytes(broken)
-        with pytest.raises(ValueError, match=r"truncated or not a gzip file|is empty"):
+        with pytest.raises(ValueError, match=r"gzip|empty"):
             uniprobe(tmp_path, "1", 1)
     (tmp_path / "wide.tsv").write_bytes(b"A" * 10**6 + b"\t1\t1\n" + b"A\t1\t1\n" * 10**6)
-    with pytest.raises(ValueError, match="a column is as wide as its longest"):
+    with pytest.raises(ValueError, match="1000000"):
         uniprobe(tmp_path, "wide", 1)
 
 
@@ -468,24 +464,24 @@ def test_both_strands_are_the_same_to_the_last_bit(background):
     X, y, place = planted_motif(150, 35, "GATTACA", noise=0.1, strands="both", seed=3)
     X = [x.decode() for x in X]
     X[0] = "RY" + X[0][2:]
-    turned = reverse_complement(X)
+    reverse = reverse_complement(X)
     some = np.arange(150) % 5 == 0
     hidden = np.where(some[:, None], place, -1)
     mirrored = np.where(hidden >= 0, np.column_stack([35 - 7 - hidden[:, 0], 1 - hidden[:, 1]]), -1)
     one, other = (
         LatentSVM(Motif(width=7, background=background, strands="both"), C=20, n_init=2).fit(sequences, y, hidden=known)
-        for sequences, known in ((X, hidden), (turned, mirrored))
+        for sequences, known in ((X, hidden), (reverse, mirrored))
     )
     assert np.array_equal(one.coef_, other.coef_)
-    assert np.array_equal(one.decision_function(X), one.decision_function(turned))
+    assert np.array_equal(one.decision_function(X), one.decision_function(reverse))
     start, strand = one.hidden_[y == 1].T
     assert np.array_equal(other.hidden_[y == 1], np.column_stack([28 - start, 1 - strand]))
-    found, back = one.predict_hidden(X, k=2)[0], one.predict_hidden(turned, k=2)[0]
+    found, back = one.predict_hidden(X, k=2)[0], one.predict_hidden(reverse, k=2)[0]
     has_motif = one.predict(X) == 1
     assert np.array_equal(back[has_motif][..., 0], 28 - found[has_motif][..., 0])
 
 
-def test_known_sets_turn_with_their_sequence():
+def test_known_sets_follow_the_reverse_complement():
     X, y, place = planted_motif(60, 30, "GATTACA", strands="both", seed=1)
     allowed = [-1 if s < 0 else [(s, -1), (max(s - 1, 0), 0)] for s, _ in place.tolist()]
     model = LatentSVM(Motif(width=7, strands="both"), C=20).fit(X, y, hidden=allowed)

@@ -119,7 +119,7 @@ def test_hostile_names_reach_no_page_no_path_and_no_terminal(results, tmp_path):
     assert all(100 <= int(place[1]) <= 140 for place in places if place[0] == "chr1")
 
 
-def test_a_motif_on_top_of_another_is_told_everywhere(tmp_path, capsys):
+def test_an_overlap_with_another_motif_is_reported_everywhere(tmp_path, capsys):
     X, y, _ = planted_motif(400, 50, "TGAAGTCATACGGA", noise=0.05, strands="both", seed=1)
     files = [write_fasta(tmp_path / name, X[y == label]) for name, label in (("pos.fa", 1), ("neg.fa", -1))]
     options = ["--width", "8", "--c", "1000", "--motifs", "2"]
@@ -128,9 +128,9 @@ def test_a_motif_on_top_of_another_is_told_everywhere(tmp_path, capsys):
     assert "overlap" not in first
     assert second["overlap"]["motif"] == 1
     assert second["overlap"]["share"] > 0.7
-    told = f"overlaps motif 1 at offset {second['overlap']['offset']:+d}"
-    assert f"it {told}" in capsys.readouterr().out
-    assert f"Motif 2 {told}" in (tmp_path / "out" / "report.html").read_text()
+    offset = f"offset {second['overlap']['offset']:+d}"
+    assert offset in capsys.readouterr().out
+    assert offset in (tmp_path / "out" / "report.html").read_text()
     model = tacit.load(tmp_path / "out" / "model.tacit")
     assert model.motifs_[1].overlap.offset == second["overlap"]["offset"]
 
@@ -173,53 +173,52 @@ def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "keyword"),
     [
-        ("", "is empty"),
-        (">p53\nMEEPQSDPSV\n", "looks like protein"),
-        (">a\nACGT\n" * 30, "letters; width=8"),
-        (">a\nACGTACGTAA\n" * 3, "10 or more are needed"),
+        ("", "empty"),
+        (">p53\nMEEPQSDPSV\n", "protein"),
+        (">a\nACGT\n" * 30, "width=8"),
+        (">a\nACGTACGTAA\n" * 3, "10 or more"),
     ],
 )
-def test_broken_inputs_are_one_line_and_leave_nothing(content, words, tmp_path, capsys):
+def test_broken_inputs_are_one_line_and_leave_nothing(content, keyword, tmp_path, capsys):
     (tmp_path / "x.fa").write_text(content)
     assert main(["motif", str(tmp_path / "x.fa"), "--width", "8", "--out", str(tmp_path / "out")]) == 1
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
-    assert words in shown
+    assert keyword in shown
     assert [path.name for path in tmp_path.iterdir()] == ["x.fa"]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "keyword"),
     [
-        (["--width", "x"], "neither a width such as 8 nor a range"),
-        (["--motifs", "many"], "neither a whole number nor 'auto'"),
-        (["--flank", "AC!"], "flank must be letters of DNA"),
-        (["--resume"], "resume=True needs checkpoint"),
+        (["--width", "x"], "width"),
+        (["--motifs", "many"], "many"),
+        (["--flank", "AC!"], "flank"),
+        (["--resume"], "checkpoint"),
     ],
 )
-def test_wrong_options_are_one_line(arguments, words, files, tmp_path, capsys):
+def test_wrong_options_are_one_line(arguments, keyword, files, tmp_path, capsys):
     assert main(["motif", files[0], "--out", str(tmp_path / "out"), *arguments]) in (1, 2)
     shown = capsys.readouterr().err
     assert shown.count("\n") == 1
-    assert words in shown
+    assert keyword in shown
 
 
 def test_a_model_of_another_kind_is_refused(files, tmp_path, capsys):
     tacit.StructuredSVM(tacit.problems.Multiclass()).fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "other.tacit")
     assert main(["scan", str(tmp_path / "other.tacit"), files[0], "--out", str(tmp_path / "o")]) == 1
-    assert "holds a StructuredSVM" in capsys.readouterr().err
+    assert "StructuredSVM" in capsys.readouterr().err
 
 
-def test_lengths_that_give_the_class_away_are_told(tmp_path, capsys):
+def test_lengths_that_separate_the_classes_give_a_warning(tmp_path, capsys):
     X, y, _ = planted_motif(200, 40, "TGACTCAT", noise=0.05, seed=0)
     longer = np.array([letters + b"AC" for letters in X[y == 1]])
     files = [write_fasta(tmp_path / "pos.fa", longer), write_fasta(tmp_path / "neg.fa", X[y == -1])]
     assert main(["motif", *files, "--width", "8", "--c", "1000", "--out", str(tmp_path / "out")]) == 0
-    words = "he lengths of the sequences alone tell positive from negative ones (AUROC 1.00)"
-    assert words in capsys.readouterr().out
-    assert words in (tmp_path / "out" / "report.html").read_text()
+    assert "AUROC 1.00" in capsys.readouterr().out
+    assert "AUROC 1.00" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_noise_exits_with_0_and_says_so(tmp_path, capsys):

@@ -76,33 +76,33 @@ def test_weights_have_names_and_shapes(planted):
 
 
 @pytest.mark.parametrize(
-    ("problem", "words"),
+    ("problem", "keyword"),
     [
-        (MotifSites(4, overhang=4), "overhang must be a whole number from 0 to 3"),
-        (MotifSites(4, n_motifs=99), "n_motifs must be a whole number from 1 to 8"),
-        (MotifSites(4, composition=6), "composition must be a whole number from 1 to 5"),
-        (MotifSites(9, overhang=0), "sequence 0 has 8 letters; width=9 and overhang=0 need 9 or more"),
+        (MotifSites(4, overhang=4), "overhang=4"),
+        (MotifSites(4, n_motifs=99), "n_motifs"),
+        (MotifSites(4, composition=6), "composition"),
+        (MotifSites(9, overhang=0), "sequence 0 has 8"),
     ],
 )
-def test_bad_parameters(problem, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_parameters(problem, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(problem).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=[-1, 0])
 
 
 @pytest.mark.parametrize(
-    ("hidden", "words"),
+    ("hidden", "keyword"),
     [
-        ([[-1, -1], [99, 0]], r"hidden\[1\] is .*99.*; sample 1 has starts 0 to 6"),
-        ([[-1, -1], [0, 2]], "each with 0 or 1 as strand"),
-        ([[0, 0], [0, 0]], "the negative class, which has no sites"),
-        ([0, 1], "hidden has shape"),
+        ([[-1, -1], [99, 0]], "99"),
+        ([[-1, -1], [0, 2]], "strand"),
+        ([[0, 0], [0, 0]], "negative"),
+        ([0, 1], "shape"),
     ],
 )
-def test_bad_hidden_values(hidden, words):
-    with pytest.raises(ValueError, match=words):
+def test_bad_hidden_values(hidden, keyword):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(MotifSites(2, strands="both")).fit(["ACGTACGT", "CCGTACGT"], [0, 1], hidden=hidden)
 
 
 def test_too_many_combinations_are_refused():
-    with pytest.raises(ValueError, match="too many combinations of 8 sites"):
+    with pytest.raises(ValueError, match="n_motifs"):
         LatentSVM(MotifSites(3, n_motifs=8)).fit(["ACGT" * 100, "CCGT" * 100], [0, 1])

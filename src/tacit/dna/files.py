@@ -27,6 +27,8 @@ _PROTEIN_ONLY = frozenset("EFILPQefilpq*")
 LONGEST_NAME = 60
 """Letters of a motif's name."""
 
+_FASTA = "a FASTA file has a line >name before the letters of each sequence"
+
 _JASPAR_ROW = re.compile(r"^\s*([ACGTacgt])?\s*\[?([-+0-9.eE\s]+)\]?\s*$")
 
 
@@ -50,17 +52,17 @@ class SequenceTable(NamedTuple):
 
 
 def is_table(path: Any) -> bool:
-    """Whether the name of a file is that of a table, ``.gz`` aside.
+    """Whether a file is a table by the ending of its name, ``.gz`` left out.
 
     >>> is_table("peaks.tsv.gz"), is_table("peaks.fa.gz")
     (True, False)
     """
-    place = file_path("path", path)
-    return (place.with_suffix("") if place.suffix == ".gz" else place).suffix.lower() in _TABLE_ENDS
+    path = file_path("path", path)
+    return (path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower() in _TABLE_ENDS
 
 
 def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
-    """Name and letters of every record of a FASTA or FASTQ file, one after the other: memory stays small.
+    """Name and letters of every record of a FASTA or FASTQ file, one at a time, so that memory stays small.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -73,26 +75,26 @@ def iterate_sequences(path: Any) -> Iterator[tuple[str, str]]:
         import dnaio
     except ImportError as error:
         raise ImportError('reading FASTA and FASTQ needs dnaio: pip install "tacit[dna]"') from error
-    place = file_path("path", path)
+    path = file_path("path", path)
     try:
-        with opened(place) as stream:
+        with opened(path) as stream:
             if not stream.read(1):
-                raise ValueError(f"{named(place)} is empty; a FASTA file has lines >name and letters")
-        with opened(place) as stream, dnaio.open(stream) as records:
+                raise ValueError(f"{named(path)} is empty; {_FASTA}")
+        with opened(path) as stream, dnaio.open(stream) as records:
             for record in records:
                 yield record.name, record.sequence
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{named(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{named(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
-        raise unreadable(place, error) from error
+        raise unreadable(path, error) from error
     except (dnaio.FileFormatError, dnaio.UnknownFileFormat, UnicodeDecodeError) as error:
         raise ValueError(
-            f"{named(place)} is neither FASTA nor FASTQ ({reason(error)}); tables of sequences end in .tsv"
+            f"{named(path)} is neither FASTA nor FASTQ ({reason(error)}); the name of a table must end in .tsv"
         ) from error
 
 
 def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
-    """All sequences of a FASTA or FASTQ file, checked: DNA, none empty, at most ``max_bytes`` letters.
+    """All sequences of a FASTA or FASTQ file. Each must be DNA and not empty; together at most ``max_bytes`` letters.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -101,27 +103,28 @@ def read_sequences_file(path: Any, *, max_bytes: int = MAX_BYTES) -> Sequences:
     ...     read_sequences_file(f"{folder}/a.fa")
     Traceback (most recent call last):
     ...
-    ValueError: '...a.fa', record 1 ('p53') has 'E' at position 1: this looks like protein, and motifs are looked ...
+    ValueError: '...a.fa', record 1 ('p53'): 'E' at position 1 is not a DNA letter (this looks like protein); drop ...
     """
     room = whole_number("max_bytes", max_bytes, 1)
     names, letters, total = [], [], 0
     for number, (name, sequence) in enumerate(iterate_sequences(path)):
         total += len(sequence)
         if total > room:
-            raise ValueError(f"{named(path)} holds more than {room} letters; split it, or raise max_bytes=")
+            raise ValueError(f"{named(path)} holds more than {room} letters; split it or raise max_bytes")
         check_letters(path, number, name, sequence)
         names.append(name)
         letters.append(sequence)
     if not names:
-        raise ValueError(f"{named(path)} holds no sequence; a FASTA file has lines >name and letters")
+        raise ValueError(f"{named(path)} holds 0 sequences; {_FASTA}")
     return Sequences(names, letters)
 
 
 def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTable:
     """Sequences and numbers from a table with tabs, commas or blanks between columns, with or without a header.
 
-    The column of sequences is the first whose entries are all DNA, that of numbers the last one that holds numbers
-    only; a column ``name`` or ``id`` of the header gives the names.
+    The column of sequences is the first whose entries are all DNA. The column of numbers is the first that holds only
+    numbers, or the one that the header calls ``label``, ``signal``, ``y`` or ``bound``. A column ``name`` or ``id`` of
+    the header gives the names.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -130,17 +133,17 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     ...     read_sequence_table(f"{folder}/a.tsv").values
     array([1.5, 0.2, 7. ])
     """
-    place = file_path("path", path)
-    lines = [line for line in read_text(place, max_bytes=max_bytes).splitlines() if line.strip()]
+    path = file_path("path", path)
+    lines = [line for line in read_text(path, max_bytes=max_bytes).splitlines() if line.strip()]
     if not lines:
-        raise ValueError(f"{named(place)} is empty; a line has a sequence and a label or a signal")
+        raise ValueError(f"{named(path)} is empty; a line must have a sequence and a label or a signal")
     mark = next((mark for mark in ("\t", ",") if mark in lines[0]), None)
     rows = [line.split(mark) for line in lines]
     n_columns = len(rows[0])
     uneven = next((i for i, row in enumerate(rows) if len(row) != n_columns), None)
     if uneven is not None:
         raise ValueError(
-            f"{named(place)}, line {uneven + 1} has {len(rows[uneven])} columns, the first has {n_columns}; "
+            f"{named(path)}, line {uneven + 1} has {len(rows[uneven])} columns and line 1 has {n_columns}; "
             "put tabs between columns"
         )
     has_header = not any(_is_dna(cell) for cell in rows[0])
@@ -149,16 +152,13 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
     columns = [[cell.strip() for cell in column] for column in zip(*body, strict=True)]
     sequence = next((j for j, column in enumerate(columns) if all(map(_is_dna, column))), None)
     if sequence is None:
-        raise ValueError(f"{named(place)} has no column of DNA sequences; its first line is {shorten(lines[0])}")
-    numbers = {
-        j: values
-        for j, column in enumerate(columns)
-        if j != sequence and (values := _number_column(column)) is not None
-    }
+        raise ValueError(f"{named(path)} lacks a column of DNA sequences; its first line is {shorten(lines[0])}")
+    others = {j: _number_column(column) for j, column in enumerate(columns) if j != sequence}
+    numbers = {j: values for j, values in others.items() if values is not None}
     if not numbers:
         raise ValueError(
-            f"{named(place)} has no column of numbers beside the sequences: give labels (1 and 0) or signals; for "
-            "sequences alone use FASTA"
+            f"{named(path)} lacks a column of numbers beside the sequences; add labels (1 and 0) or signals, or use "
+            "FASTA for sequences alone"
         )
     wanted = [j for j, name in enumerate(header) if name in ("label", "signal", "y", "bound") and j in numbers]
     name = next((j for j, title in enumerate(header) if title in ("name", "id", "eventid")), None)
@@ -167,19 +167,17 @@ def read_sequence_table(path: Any, *, max_bytes: int = MAX_BYTES) -> SequenceTab
 
 
 def check_letters(path: Any, number: int, name: str, sequence: str) -> None:
-    """Refuse a record that is empty or no DNA, and say which."""
+    """Refuse a record that is empty or not DNA; the error names it."""
+    record = f"{named(path)}, record {number + 1} ({shorten(name)})"
     if not sequence:
-        raise ValueError(f"{named(path)}, record {number + 1} ({shorten(name)}) has no letters; drop it")
-    if _LETTERS.issuperset(sequence):
-        return
-    place, letter = next((i, c) for i, c in enumerate(sequence) if c not in _LETTERS)
-    what = (
-        "this looks like protein, and motifs are looked for in DNA" if letter in _PROTEIN_ONLY else "no letter of DNA"
-    )
-    raise ValueError(
-        f"{named(path)}, record {number + 1} ({shorten(name)}) has {letter!r} at position {place}: {what}; drop it, or "
-        "write N for unknown bases"
-    )
+        raise ValueError(f"{record} has 0 letters; drop it")
+    if not _LETTERS.issuperset(sequence):
+        position, letter = next((i, c) for i, c in enumerate(sequence) if c not in _LETTERS)
+        protein = " (this looks like protein)" * (letter in _PROTEIN_ONLY)
+        raise ValueError(
+            f"{record}: {letter!r} at position {position} is not a DNA letter{protein}; drop it, or write N for "
+            "unknown bases"
+        )
 
 
 def _is_dna(cell: str) -> bool:
@@ -214,11 +212,11 @@ def read_motifs(path: Any, *, max_bytes: int = MAX_BYTES) -> list[Matrix]:
     array([[0.9, 0. , 0.1, 0. ],
            [0.1, 0.1, 0.8, 0. ]])
     """
-    place = file_path("path", path)
-    text = read_text(place, max_bytes=max_bytes)
-    found = _read_meme(text, place) if re.search(r"^\s*MOTIF\b", text, re.M) else _read_jaspar(text, place)
+    path = file_path("path", path)
+    text = read_text(path, max_bytes=max_bytes)
+    found = _read_meme(text, path) if re.search(r"^\s*MOTIF\b", text, re.M) else _read_jaspar(text, path)
     if not found:
-        raise ValueError(f"{named(place)} holds no motif; known motifs come in the MEME or the JASPAR format")
+        raise ValueError(f"{named(path)} holds 0 motifs; known motifs must be in the MEME or the JASPAR format")
     return found
 
 
@@ -268,14 +266,14 @@ def clean_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.:+-]", "_", name)[:LONGEST_NAME] or "motif"
 
 
-def _read_meme(text: str, place: Path) -> list[Matrix]:
+def _read_meme(text: str, path: Path) -> list[Matrix]:
     found: list[Matrix] = []
     for part in re.split(r"^\s*MOTIF\b", text, flags=re.M)[1:]:
         lines = part.splitlines()
         name = " ".join(lines[0].split()) or f"motif {len(found) + 1}"
         start = next((i for i, line in enumerate(lines) if line.lstrip().startswith("letter-probability matrix")), None)
         if start is None:
-            raise ValueError(f"{named(place)}: the motif {shorten(name)} has no letter-probability matrix")
+            raise ValueError(f"{named(path)}: motif {shorten(name)} lacks a letter-probability matrix")
         rows: list[list[float]] = []
         for line in lines[start + 1 :]:
             numbers = _numbers(line)
@@ -284,11 +282,11 @@ def _read_meme(text: str, place: Path) -> list[Matrix]:
                     break
                 continue
             rows.append(numbers)
-        found.append(Matrix(name, _shares(np.array(rows), name, place)))
+        found.append(Matrix(name, _shares(np.array(rows), name, path)))
     return found
 
 
-def _read_jaspar(text: str, place: Path) -> list[Matrix]:
+def _read_jaspar(text: str, path: Path) -> list[Matrix]:
     found: list[Matrix] = []
     for part in re.split(r"^>", text, flags=re.M)[1:]:
         lines = part.splitlines()
@@ -300,10 +298,8 @@ def _read_jaspar(text: str, place: Path) -> list[Matrix]:
             if numbers:
                 rows.append(numbers)
         if len(rows) != 4 or len({len(row) for row in rows}) != 1:
-            raise ValueError(
-                f"{named(place)}: the motif {shorten(name)} does not have four rows of equal length, for A, C, G and T"
-            )
-        found.append(Matrix(name, _shares(np.array(rows).T, name, place)))
+            raise ValueError(f"{named(path)}: motif {shorten(name)} must have rows A, C, G and T of equal length")
+        found.append(Matrix(name, _shares(np.array(rows).T, name, path)))
     return found
 
 
@@ -314,8 +310,8 @@ def _numbers(line: str) -> list[float] | None:
         return None
 
 
-def _shares(table: Array, name: str, place: Path) -> Array:
+def _shares(table: Array, name: str, path: Path) -> Array:
     is_right = table.ndim == 2 and table.size and np.isfinite(table).all() and (table >= 0).all()
     if not is_right or not (table.sum(axis=1) > 0).all():
-        raise ValueError(f"{named(place)}: the motif {shorten(name)} has a position without letters, or below zero")
+        raise ValueError(f"{named(path)}: motif {shorten(name)} has a position whose counts are all 0, or below 0")
     return np.asarray(table / table.sum(axis=1, keepdims=True))

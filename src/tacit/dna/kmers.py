@@ -14,26 +14,26 @@ from tacit.data.ragged import Ragged
 from tacit.dna.sequences import SHARES
 
 _MAX_MIXTURE_ENTRIES = 1 << 20
-"""Numbers of a dense block while mixtures are written out."""
+"""Numbers of a dense block of mixtures."""
 
 LONGEST_PIECE = 5
 """Letters of a motif that one lookup scores: 4⁵ numbers, 8 kB, stay in a core's first cache."""
 
 LONGEST_KMER = 7
-"""Letters of a k-mer that is counted: 16,384 k-mers, so that a few hundred sequences still tell them apart."""
+"""Letters of an enriched k-mer: there are 16,384, which a few hundred sequences can still distinguish."""
 
 LEAST_DIFFERENCE = 2
-"""Letters in which a k-mer differs from all better ones, in every alignment, to be worth a start of its own."""
+"""Letters in which a k-mer must differ from all better ones, in every alignment, to become another start."""
 
 SEED_LENGTH = 6
-"""Letters of a k-mer: 2,080 of them, a k-mer and its reverse complement being one."""
+"""Letters of an unexplained k-mer: there are 2,080, with a k-mer and its reverse complement counted as one."""
 
 LEAST_HOLDERS = 5
 """Sequences that must hold a k-mer."""
 
 COMPOSITION_SCALE = 3.0
-"""Standard deviations of a share that count as 1. The penalty then holds composition back nine times as much as motifs,
-which was best on training arrays of protein binding."""
+"""Standard deviations of a share that count as 1. The penalty of composition is then nine times that of motifs, which
+was best on training arrays of protein binding."""
 
 _MAX_COUNTS = 1 << 22
 """Counts that are held at a time."""
@@ -43,10 +43,10 @@ _MAX_COUNTS = 1 << 22
 class Kmers:
     """``ids[p]``: the k-mer of ``length`` letters that starts at position p of all sequences together.
 
-    Plain k-mers have the numbers 0 to 4^length − 1, in alphabetical order. Every k-mer with ambiguous letters that
-    occurs has a number after those, its letters in ``spellings`` and a row of ``mixtures``: the probability of each
-    plain k-mer when every base that a letter stands for is equally likely. Where all letters are plain, both are None.
-    Numbers of k-mers that would reach past the end of their sequence have no meaning.
+    Plain k-mers have the numbers 0 to 4^length − 1, in alphabetical order. K-mers with ambiguous letters that occur
+    have the numbers after those, their letters in ``spellings`` and a row of ``mixtures`` each: the probability of each
+    plain k-mer when all bases that a letter stands for are equally likely. Both are None where all letters are plain.
+    Where a k-mer would reach past the end of its sequence, the number is meaningless.
     """
 
     ids: Array
@@ -56,7 +56,7 @@ class Kmers:
 
     @property
     def size(self) -> int:
-        """How many numbers there are: plain k-mers, then those with ambiguous letters."""
+        """The count of numbers: plain k-mers and those with ambiguous letters."""
         return int(4**self.length) + (0 if self.spellings is None else self.spellings.size)
 
     def extend(self, weights: Array) -> Array:
@@ -78,7 +78,7 @@ class Kmers:
 
 
 def find_kmers(codes: Array, offsets: Array, length: int) -> Kmers:
-    """The k-mers of sequences given as letter codes, none shorter than a k-mer; two bytes per position.
+    """The k-mers of sequences of letter codes, each at least ``length`` long; two bytes per position.
 
     >>> find_kmers(np.array([0, 1, 2, 3], np.uint8), np.array([0, 4]), 2).ids[:3]
     array([ 1,  6, 11], dtype=uint16)
@@ -95,19 +95,19 @@ def find_kmers(codes: Array, offsets: Array, length: int) -> Kmers:
         is_mixed[:last] |= codes[j : last + j] > 3
     for j in range(1, length):
         is_mixed[offsets[1:] - j] = False  # such k-mers reach into the next sequence
-    places = np.flatnonzero(is_mixed)
-    spelling = np.zeros(places.size, np.int64)
+    positions = np.flatnonzero(is_mixed)
+    spelling = np.zeros(positions.size, np.int64)
     for j in range(length):
-        spelling = spelling * len(SHARES) + codes[places + j]
+        spelling = spelling * len(SHARES) + codes[positions + j]
     spellings, which = np.unique(spelling, return_inverse=True)
     if 4**length + spellings.size > 1 << 16:
         ids = ids.astype(np.uint32)
-    ids[places] = 4**length + which
+    ids[positions] = 4**length + which
     return Kmers(ids, length, spellings, _mixtures(spellings, length))
 
 
 def _mixtures(spellings: Array, length: int) -> Any:
-    """(spellings, 4^length), sparse: the probability of every plain k-mer given the letters of a k-mer."""
+    """(spellings, 4^length), sparse: the probability of every plain k-mer, given ambiguous letters."""
     letters = spellings[:, None] // len(SHARES) ** np.arange(length - 1, -1, -1) % len(SHARES)
     blocks = []
     step = max(1, _MAX_MIXTURE_ENTRIES >> (2 * length))
@@ -129,7 +129,7 @@ class Pieces(NamedTuple):
 
     @classmethod
     def of(cls, width: int) -> Self:
-        """The least number of pieces of at most `LONGEST_PIECE` letters.
+        """As few pieces as possible, of at most `LONGEST_PIECE` letters.
 
         >>> Pieces.of(7).covers.tolist()
         [[0, 1, 2, 3], [-1, 4, 5, 6]]
@@ -160,10 +160,9 @@ class Pieces(NamedTuple):
 
 
 def find_kmer_holders(sequences: Ragged, length: int, strands: int) -> tuple[Array, Array]:
-    """Which sequences hold which k-mers: pairs of a sequence and a k-mer's number, each once.
+    """Which sequences hold which canonical k-mers: pairs of a sequence and a k-mer's number, each once.
 
-    With two strands a k-mer counts as its reverse complement where that comes first in the alphabet. K-mers with
-    ambiguous letters do not count.
+    K-mers with ambiguous letters do not count.
 
     >>> find_kmer_holders(Ragged(np.array([0, 1, 0, 1], np.uint8), np.array([0, 4])), 2, 1)
     (array([0, 0]), array([1, 4]))
@@ -175,17 +174,16 @@ def find_kmer_holders(sequences: Ragged, length: int, strands: int) -> tuple[Arr
     usable = inside & (ids < n_kmers)
     ids, owner = ids[usable], owner[usable]
     if strands == 2:
-        kept, place = canonical_kmers(length, strands)
-        ids = kept[place[ids]]
-    holder, kmer = np.divmod(np.unique(owner * n_kmers + ids), n_kmers)
-    return holder, kmer
+        kept, column = canonical_kmers(length, strands)
+        ids = kept[column[ids]]
+    return np.divmod(np.unique(owner * n_kmers + ids), n_kmers)
 
 
 def find_enriched_kmers(sequences: Ragged, is_positive: Array, width: int, strands: int, most: int) -> list[Array]:
-    """The letters of up to ``most`` k-mers, the most enriched first; none is another one shifted or nearly so.
+    """The letters of up to ``most`` k-mers, the most enriched first; none is nearly a shift of another one.
 
     A k-mer counts once per sequence, on either strand if there are two; k-mers with ambiguous letters do not count.
-    Enrichment is the difference of the two shares of sequences in standard deviations. O(letters · log letters).
+    Enrichment is the z-score of the difference of the two shares of sequences. O(letters · log letters).
 
     >>> from tacit.dna.sequences import read_sequences
     >>> sequences = read_sequences(["TTGACTCATT", "CCTGACTCAC", "TTTTTTTTTT", "CCCCCCCCCC"])
@@ -201,16 +199,16 @@ def find_enriched_kmers(sequences: Ragged, is_positive: Array, width: int, stran
     in_positive = np.bincount(kmer[is_positive[holder]], minlength=n_kmers)
     in_negative = np.bincount(kmer[~is_positive[holder]], minlength=n_kmers)
     share = (in_positive + in_negative + 1) / (is_positive.size + 2)
-    spread = np.sqrt(share * (1 - share) * (1 / n_positive + 1 / n_negative))
-    enrichment = (in_positive / n_positive - in_negative / n_negative) / spread
+    deviation = np.sqrt(share * (1 - share) * (1 / n_positive + 1 / n_negative))
+    enrichment = (in_positive / n_positive - in_negative / n_negative) / deviation
     return choose_distinct_kmers(enrichment, length, strands, most)
 
 
 def find_unexplained_kmers(sequences: Ragged, residual: Array, variance: Array, strands: int, most: int) -> list[Array]:
-    """The letters of up to ``most`` k-mers whose presence is most at odds with a fitted model, the strongest first.
+    """The letters of up to ``most`` k-mers that a fitted model explains least, the most significant first.
 
     The score test of every k-mer as one more feature: Σ residual over its holders, divided by the standard deviation
-    that this sum has if the model is right. K-mers that are nearly another one are left out. O(letters).
+    that this sum has if the model is right. None is nearly a shift of another one. O(letters).
 
     Parameters
     ----------
@@ -221,10 +219,10 @@ def find_unexplained_kmers(sequences: Ragged, residual: Array, variance: Array, 
     holder, kmer = find_kmer_holders(sequences, SEED_LENGTH, strands)
     n_kmers = 4**SEED_LENGTH
     score = np.bincount(kmer, residual[holder], n_kmers)
-    spread = np.bincount(kmer, variance[holder], n_kmers)
-    spread -= spread**2 / variance.sum()  # the intercept takes its part
+    of_sum = np.bincount(kmer, variance[holder], n_kmers)
+    of_sum -= of_sum**2 / variance.sum()  # the intercept takes its part
     count = np.bincount(kmer, minlength=n_kmers)
-    z = np.where(count >= LEAST_HOLDERS, score / np.sqrt(np.maximum(spread, 1e-12)), 0.0)
+    z = np.where(count >= LEAST_HOLDERS, score / np.sqrt(np.maximum(of_sum, 1e-12)), 0.0)
     return choose_distinct_kmers(z, SEED_LENGTH, strands, most)
 
 
@@ -243,16 +241,15 @@ def choose_distinct_kmers(value: Array, length: int, strands: int, most: int) ->
             break
         own = letters[candidate]
         rivals = [*chosen, *((3 - other[::-1]) for other in chosen if strands == 2)]
-        if all(_differ(own, other) >= LEAST_DIFFERENCE for other in rivals):
+        if all(_count_differences(own, other) >= LEAST_DIFFERENCE for other in rivals):
             chosen.append(own)
     return chosen
 
 
-def _differ(one: Array, other: Array) -> int:
+def _count_differences(one: Array, other: Array) -> int:
     """The least number of different letters over all alignments that overlap in all but two letters."""
-    length = one.size
     counts = [np.count_nonzero(one != other)]
-    for shift in range(1, min(3, length)):
+    for shift in range(1, min(3, one.size)):
         counts += [np.count_nonzero(one[shift:] != other[:-shift]), np.count_nonzero(other[shift:] != one[:-shift])]
     return int(min(counts))
 
@@ -260,8 +257,8 @@ def _differ(one: Array, other: Array) -> int:
 def kmer_shares(sequences: Ragged, longest: int, strands: int) -> Array:
     """(sequences, k-mers): the share of every k-mer among those of its length, for all lengths from 1 to ``longest``.
 
-    With two strands a k-mer and its reverse complement are one. A letter that stands for several bases counts as each
-    of them in part. A sequence that is shorter than a k-mer has the share 0. O(letters · longest).
+    With two strands a k-mer and its reverse complement are one. A letter that stands for several bases counts as a
+    part of each. In a sequence that is shorter than a k-mer its share is 0. O(letters · longest).
 
     >>> from tacit.dna.sequences import read_sequences
     >>> kmer_shares(read_sequences(["AAAC"]), 1, 1)
@@ -274,10 +271,10 @@ def kmer_shares(sequences: Ragged, longest: int, strands: int) -> Array:
 
 
 def standard_shares(sequences: Ragged, longest: int, strands: int) -> Array:
-    """`kmer_shares` less what chance gives, every base as likely, in units of `COMPOSITION_SCALE` standard deviations.
+    """`kmer_shares` less their expectation (equally likely bases), in `COMPOSITION_SCALE` standard deviations.
 
-    K-mers of all lengths, in sequences of all lengths, then weigh alike, and nothing has to be learned from the data. A
-    k-mer that is longer than a sequence counts 0.
+    K-mers and sequences of all lengths are then on one scale, which is not learned from data. A k-mer that is longer
+    than a sequence counts 0.
 
     >>> from tacit.dna.sequences import read_sequences
     >>> standard_shares(read_sequences(["AACC", "AAAA"]), 1, 2).round(2)  # A or T, C or G
@@ -287,8 +284,8 @@ def standard_shares(sequences: Ragged, longest: int, strands: int) -> Array:
     shares = kmer_shares(sequences, longest, strands)
     first = 0
     for length in range(1, longest + 1):
-        kept, place = canonical_kmers(length, strands)
-        chance = np.bincount(place) / 4**length
+        kept, column = canonical_kmers(length, strands)
+        chance = np.bincount(column) / 4**length
         columns = shares[:, first : first + kept.size]
         n_kmers = np.maximum(sequences.lengths - length + 1, 0)[:, None]
         columns -= chance
@@ -298,28 +295,30 @@ def standard_shares(sequences: Ragged, longest: int, strands: int) -> Array:
 
 
 def count_shares(longest: int, strands: int) -> int:
-    """How many k-mers there are: the columns of `kmer_shares`.
+    """The number of columns of `kmer_shares`.
 
     >>> count_shares(3, 2), count_shares(2, 1)
     (44, 20)
     """
-    return sum(int(canonical_kmers(length, strands)[1].max()) + 1 for length in range(1, longest + 1))
+    return sum(canonical_kmers(length, strands)[0].size for length in range(1, longest + 1))
 
 
 def canonical_kmers(length: int, strands: int) -> tuple[Array, Array]:
-    """The numbers of the k-mers that are counted, and for every k-mer the place of the one that it counts as."""
+    """The numbers of the k-mers that are counted, and for every k-mer the index of the one that it counts as.
+
+    With two strands a k-mer counts as its reverse complement where that comes first in the alphabet.
+    """
     numbers = np.arange(4**length)
     letters = numbers[:, None] // 4 ** np.arange(length - 1, -1, -1) % 4
     mirrored = (3 - letters[:, ::-1]) @ 4 ** np.arange(length - 1, -1, -1)
-    kept, place = np.unique(np.minimum(numbers, mirrored) if strands == 2 else numbers, return_inverse=True)
-    return kept, place
+    return np.unique(np.minimum(numbers, mirrored) if strands == 2 else numbers, return_inverse=True)
 
 
 def _shares_of_length(sequences: Ragged, length: int, strands: int) -> Array:
-    kept, place = canonical_kmers(length, strands)
+    kept, column = canonical_kmers(length, strands)
     kmers = find_kmers(sequences.values, sequences.offsets, length)
-    n, n_kept = len(sequences), kept.size
-    out = np.empty((n, n_kept))
+    n = len(sequences)
+    out = np.empty((n, kept.size))
     step = max(1, _MAX_COUNTS // kmers.size)
     for first in range(0, n, step):
         block = slice(int(sequences.offsets[first]), int(sequences.offsets[min(first + step, n)]))
@@ -330,7 +329,7 @@ def _shares_of_length(sequences: Ragged, length: int, strands: int) -> Array:
         cells = owner[inside] * kmers.size + kmers.ids[block][inside]
         counts = np.bincount(cells, minlength=lengths.size * kmers.size).reshape(lengths.size, kmers.size)
         plain = kmers.fold(counts.astype(np.float64))
-        folded = np.zeros((lengths.size, n_kept))
-        np.add.at(folded.T, place, plain.T)
+        folded = np.zeros((lengths.size, kept.size))
+        np.add.at(folded.T, column, plain.T)
         out[first : first + step] = folded / np.maximum(lengths - length + 1, 1)[:, None]
     return out

@@ -1,4 +1,4 @@
-"""``tacit scan``: where the motifs of a model are in other sequences, of any number and length, a block at a time."""
+"""``tacit scan``: find the sites of a model's motifs in other sequences, of any number and length, block by block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tacit.dna.kmers import Pieces, find_kmers
 from tacit.dna.sequences import read_sequences, shuffle_pairs
 
 EXAMPLE_RECORDS = 20_000
-"""Sequences at the beginning of the file, of which shuffles are made."""
+"""Sequences from the beginning of the file that are shuffled."""
 
 EXAMPLES = """\b
 Examples:
@@ -28,13 +28,13 @@ Examples:
 """
 
 BLOCK_LETTERS = 1 << 21
-"""Letters that are scanned at a time; a longer sequence is cut, with an overlap."""
+"""Letters that are scanned at a time; longer sequences are cut, with an overlap."""
 
 NULL_LETTERS = 1 << 20
-"""Letters of shuffled sequences that scores are compared with, so that p-values go down to 5e-7."""
+"""Letters of shuffled sequences that give p-values, so that these go down to 5e-7."""
 
 BINS = 4000
-"""Of scores above the threshold, for q-values."""
+"""Bins of the scores above the threshold, for q-values."""
 
 
 @click.command(epilog=EXAMPLES)
@@ -57,9 +57,9 @@ def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
 
     finder = tacit.load(model)
     if not isinstance(finder, MotifFinder):
-        raise ValueError(f"{model} holds a {type(finder).__name__}; tacit scan needs the model.tacit of tacit motif")
+        raise ValueError(f"{model} is a {type(finder).__name__}; tacit scan needs the model.tacit of tacit motif")
     with run.writing(model, sequences) as folder:
-        first = _example(iterate_sequences(sequences), NULL_LETTERS)
+        first = _read_first(iterate_sequences(sequences), NULL_LETTERS)
         scanner = Scanner(finder, read_sequences(first), p_value, run.seed)
         counts = _write_sites(folder, finder, scanner, sequences)
         folder.write_text("report.html", render(_page(finder, scanner, counts, str(sequences), p_value)))
@@ -67,8 +67,8 @@ def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
     run.say(f"{sum(counts)} sites in {scanner.n_windows:,} windows: {run.out / 'sites.tsv'}")
 
 
-def _example(records: Iterator[tuple[str, str]], most: int) -> list[str]:
-    """Letters from the beginning of the file."""
+def _read_first(records: Iterator[tuple[str, str]], most: int) -> list[str]:
+    """Sequences from the beginning of a file, of ``most`` letters together."""
     kept, size = [], 0
     for _, sequence in islice(records, EXAMPLE_RECORDS):
         kept.append(sequence[:most])
@@ -79,7 +79,7 @@ def _example(records: Iterator[tuple[str, str]], most: int) -> list[str]:
 
 
 def _write_sites(folder: Any, finder: Any, scanner: Any, path: Path) -> list[int]:
-    """Scan the file and write every site as it is found; then once more with q-values, which need all of them."""
+    """Scan the file and write every site when it is found; then again with q-values, which depend on all sites."""
     from tacit.data.lines import one_line
     from tacit.dna.files import check_letters, iterate_sequences
     from tacit.dna.finder import files
@@ -87,17 +87,16 @@ def _write_sites(folder: Any, finder: Any, scanner: Any, path: Path) -> list[int
     labels = files.motif_names(finder)
     counts = [0] * len(labels)
 
-    def checked() -> Iterator[tuple[str, str]]:
-        for place, (name, letters) in enumerate(iterate_sequences(path)):
-            check_letters(path, place, name, letters)
+    def read_records() -> Iterator[tuple[str, str]]:
+        for i, (name, letters) in enumerate(iterate_sequences(path)):
+            check_letters(path, i, name, letters)
             yield one_line(name, 200) or "unnamed", letters
 
     draft = folder.path("sites.part")
     with draft.open("w", encoding="utf-8") as sites, folder.path("sites.bed").open("w", encoding="utf-8") as bed:
-        for hit in scanner.scan(checked()):
+        for hit in scanner.scan(read_records()):
             counts[hit.motif - 1] += 1
-            place = scanner.bin_of(hit.motif - 1, hit.score)
-            cells = (*hit[:5], f"{hit.score:.4f}", f"{hit.p_value:.3g}", place)
+            cells = (*hit[:5], f"{hit.score:.4f}", f"{hit.p_value:.3g}", scanner.bin_of(hit.motif - 1, hit.score))
             sites.write("\t".join(map(str, cells)) + "\n")
             bed.write(files.sites_bed([(*hit[:6], "")], labels))
     tables = [scanner.q_table(number + 1) for number in range(len(labels))]
@@ -105,8 +104,8 @@ def _write_sites(folder: Any, finder: Any, scanner: Any, path: Path) -> list[int
     with draft.open(encoding="utf-8") as sites, folder.path("sites.tsv").open("w", encoding="utf-8") as out:
         out.write("\t".join(header) + "\n")
         for line in sites:
-            *cells, place = line.rstrip("\n").split("\t")
-            out.write("\t".join([*cells, f"{tables[int(cells[0]) - 1][int(place)]:.3g}"]) + "\n")
+            *cells, bin_ = line.rstrip("\n").split("\t")
+            out.write("\t".join([*cells, f"{tables[int(cells[0]) - 1][int(bin_)]:.3g}"]) + "\n")
     draft.unlink()
     return counts
 
@@ -115,9 +114,7 @@ def _page(finder: Any, scanner: Any, counts: list[int], name: str, p_value: floa
     from tacit.dna.logos import logo_svg
     from tacit.report import Column, Facts, Figure, Page, Section, Table
 
-    facts = Facts(
-        [("sequences", name), ("windows looked at, both strands", scanner.n_windows), ("p-value up to", p_value)]
-    )
+    facts = Facts([("sequences", name), ("windows, strands counted", scanner.n_windows), ("p-value up to", p_value)])
     expected = scanner.n_windows * p_value
     columns = [Column("motif", True), Column("consensus"), Column("sites", True), Column("expected by chance", True)]
     rows = [(n + 1, motif.consensus, counts[n], expected) for n, motif in enumerate(finder.motifs_)]
@@ -127,7 +124,7 @@ def _page(finder: Any, scanner: Any, counts: list[int], name: str, p_value: floa
 
 
 class Hit(NamedTuple):
-    """A site: motif (from 1), name of the sequence, place from 0, strand, score and p-value."""
+    """A site: motif (from 1), name of the sequence, start and end (from 0), strand, score and p-value."""
 
     motif: int
     name: str
@@ -139,24 +136,24 @@ class Hit(NamedTuple):
 
 
 class Scanner:
-    """The motifs of a fitted `tacit.apps.MotifFinder`, and what their scores are worth.
+    """Finds the motifs of a fitted `tacit.apps.MotifFinder` in sequences, with p-values and q-values.
 
     Parameters
     ----------
     finder : the fitted model
-    example : sequences like those to be scanned, of which shuffles are made: scores of shuffles give p-values
+    example : sequences like those to be scanned; the scores of their shuffles give p-values
     p_value : sites with a p-value up to this are reported
     seed : of the shuffles
 
     Attributes
     ----------
-    n_windows : windows looked at so far, strands counted
+    n_windows : windows scanned so far, strands counted
     """
 
     def __init__(self, finder: Any, example: Ragged, p_value: float = 1e-4, seed: int = 0) -> None:
         number("p_value", p_value, "a probability above 0", lambda p: 0 < p <= 0.1)
         if not finder.motifs_:
-            raise ValueError("the model has no significant motif to look for")
+            raise ValueError("the model is without a significant motif; fit it on more sequences, or with n_motifs=1")
         self.width = int(finder.width_)
         self.strands = 1 if finder.strands == "one" else 2
         motifs = finder.weights_["motif"][finder.motif_order_]
@@ -175,8 +172,8 @@ class Scanner:
             yield from self._scan_block(names, shifts, sequences)
 
     def q_table(self, motif: int) -> Array:
-        """For every bin of scores the share of false sites among those of a motif with at least such a score (Storey &
-        Tibshirani 2003), known when everything has been scanned."""
+        """The q-value of every bin of scores: the share of false sites among those of a motif with at least this score
+        (Storey & Tibshirani 2003). Call it when all sequences have been scanned."""
         tail = self._counts[motif - 1][::-1].cumsum()[::-1]
         edges = self._edges(motif - 1)[:-1]
         null = self._null[motif - 1]
@@ -190,22 +187,21 @@ class Scanner:
         for m in range(len(self._tables)):
             scores = self._score(sequences, m)
             for strand in range(self.strands):
-                places = np.flatnonzero(scores[strand] >= self._least[m])
-                found.append((np.full(places.size, m), places, np.full(places.size, strand), scores[strand][places]))
-        motif, place, side, score = (np.concatenate(part) for part in zip(*found, strict=True))
-        owner = np.searchsorted(sequences.offsets, place, side="right") - 1
-        start = place - sequences.offsets[owner]
+                at = np.flatnonzero(scores[strand] >= self._least[m])
+                found.append((np.full(at.size, m), at, np.full(at.size, strand), scores[strand][at]))
+        motif, position, side, score = (np.concatenate(part) for part in zip(*found, strict=True))
+        owner = np.searchsorted(sequences.offsets, position, side="right") - 1
+        start = position - sequences.offsets[owner]
         inside = start < n_starts[owner]
-        order = np.lexsort((motif, side, place))
+        order = np.lexsort((motif, side, position))
         for i in order[inside[order]]:
             m, value = int(motif[i]), float(score[i])
             self._counts[m, self.bin_of(m, value)] += 1
-            first = int(start[i]) + shifts[owner[i]]
-            written = "+-"[int(side[i])]
-            yield Hit(m + 1, names[owner[i]], first, first + self.width, written, value, self._p(m, value))
+            first, sign = int(start[i]) + shifts[owner[i]], "+-"[int(side[i])]
+            yield Hit(m + 1, names[owner[i]], first, first + self.width, sign, value, self._p_value(m, value))
 
     def _score(self, sequences: Ragged, m: int) -> Array:
-        """(strands, letters): the score of the window that starts at each letter; garbage at the ends of sequences."""
+        """(strands, letters): the score of the window that starts at each letter; meaningless near the ends."""
         kmers = find_kmers(sequences.values, sequences.offsets, self._pieces.length)
         tables = kmers.extend(self._tables[m])
         out = np.full((self.strands, sequences.values.size), -np.inf)
@@ -216,12 +212,12 @@ class Scanner:
         """The sorted scores of all windows of shuffled sequences, per motif."""
         long = np.flatnonzero(example.lengths >= self.width)
         if not long.size:
-            raise ValueError(f"no sequence has {self.width} letters, as the motifs have: there is nothing to scan")
+            raise ValueError(f"all sequences are shorter than the motifs ({self.width} letters); give longer ones")
         example = example[long]
         rounds = min(int(np.ceil(NULL_LETTERS / example.values.size)), 1000)
         scores: list[list[Array]] = [[] for _ in self._tables]
-        for turn in range(rounds):
-            shuffled = shuffle_pairs(example, seed + turn)
+        for k in range(rounds):
+            shuffled = shuffle_pairs(example, seed + k)
             ends = np.repeat(shuffled.offsets[1:], shuffled.lengths)
             inside = np.arange(ends.size) + self.width <= ends
             for m, kept in enumerate(scores):
@@ -234,7 +230,7 @@ class Scanner:
         rank = int(np.floor(p_value * (null.size + 1))) - 1
         return float(null[-max(rank, 1)]) if rank >= 1 else float(np.nextafter(null[-1], np.inf))
 
-    def _p(self, m: int, score: float) -> float:
+    def _p_value(self, m: int, score: float) -> float:
         null = self._null[m]
         return float((1 + null.size - np.searchsorted(null, score)) / (1 + null.size))
 
@@ -249,7 +245,7 @@ class Scanner:
 
 @kernel
 def score_starts(pieces: Array, tables: Array, places: Array, n_starts: int, out: Array) -> None:
-    """The score of the window at every start, for one motif on each strand: sums of look-ups, a piece at a time."""
+    """The score of the window at every start, for one motif on each strand: sums of look-ups, piece by piece."""
     for strand in range(tables.shape[0]):
         one, two = tables[strand, 0], tables[strand, 1]
         row = out[strand]
@@ -264,7 +260,7 @@ def score_starts(pieces: Array, tables: Array, places: Array, n_starts: int, out
 
 
 def _blocks(records: Iterable[tuple[str, str]], width: int) -> Iterator[tuple[list[str], list[int], Ragged]]:
-    """Names, where each part begins in its sequence, and letter codes, a block of letters at a time."""
+    """Blocks of letters: names, where each part starts in its sequence, and letter codes."""
     names: list[str] = []
     shifts: list[int] = []
     parts: list[str] = []

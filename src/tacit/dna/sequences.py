@@ -19,10 +19,10 @@ MEANING = {
     **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
     **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
 }
-"""What every letter of the IUPAC code stands for. A letter's code is its place here: A, C, G, T are 0 to 3."""
+"""What every letter of the IUPAC code stands for. A letter's code is its position here: A, C, G, T are 0 to 3."""
 
 UNKNOWN = 255
-"""The code of what is no letter of DNA."""
+"""The code of a byte that is not a DNA letter."""
 
 _CODE = np.full(256, UNKNOWN, np.uint8)
 
@@ -32,29 +32,24 @@ for _code, _letter in enumerate(MEANING):
 _CODE[[ord("U"), ord("u")]] = _CODE[ord("T")]
 
 SHARES = np.array([[(base in bases) / len(bases) for base in "ACGT"] for bases in MEANING.values()])
-"""``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is as likely."""
+"""``SHARES[code]``: the probability of A, C, G and T when every base that a letter stands for is equally likely."""
 
-COMPLEMENT = np.array(
-    [
-        next(code for code, other in enumerate(MEANING.values()) if set(other) == set(bases.translate(swap)))
-        for swap in [str.maketrans("ACGT", "TGCA")]
-        for bases in MEANING.values()
-    ],
-    dtype=np.uint8,
-)
+COMPLEMENT = np.array(["ACGTRYSWKMBDHVN".index(letter) for letter in "TGCAYRSWMKVHDBN"], dtype=np.uint8)
 """``COMPLEMENT[code]``: the letter on the other strand, for all letters of the IUPAC code."""
 
-_REMEDY = f"which is no letter of DNA; letters are {''.join(MEANING)} and U: drop the sequence or write N"
+_REMEDY = (
+    f"is not a DNA letter ({''.join(MEANING)} or U, in either case); drop the sequence or write N for unknown bases"
+)
 
 LETTERS_AT_A_TIME = 1 << 22
-"""Letters of a table that are read at a time where all sequences are looked at."""
+"""Letters of a table that are read at a time."""
 
 
 def read_sequences(X: Any) -> Ragged:
-    """Letter codes of all sequences, one byte a letter; the error names sequence, position and letter.
+    """Letter codes of all sequences, one byte per letter; the error names sequence, position and letter.
 
-    Takes a list, tuple, pandas or Arrow column of str or bytes, a NumPy array of fixed-width strings ('S' or 'U',
-    read through their buffer, without a Python object for any sequence), or a `Ragged` of ASCII bytes. Case does not
+    Takes a list, tuple, pandas or Arrow column of str or bytes, or a `Ragged` of ASCII bytes. A NumPy array of
+    fixed-width strings ('S' or 'U') is read through its buffer, without a Python object per sequence. Case does not
     matter, and U is T. What comes back can be read again.
 
     >>> read_sequences(["ACGT", b"nu"]).values
@@ -62,21 +57,21 @@ def read_sequences(X: Any) -> Ragged:
     """
     if isinstance(X, Ragged):
         if X.values.dtype != np.uint8 or X.values.ndim != 1:
-            raise ValueError(f"a Ragged of sequences holds one byte (uint8) a letter, this one holds {X!r}")
+            raise ValueError(f"a Ragged of sequences must hold one byte (uint8) per letter, got {X!r}")
         if X.values.size and X.values.max() < len(MEANING):
             return X
         letters, offsets = X.values, X.offsets
     else:
         X = _plain(X)
-        letters, lengths = _fixed(X) if isinstance(X, np.ndarray) else _joined(X)
+        letters, lengths = _read_buffer(X) if isinstance(X, np.ndarray) else _join_strings(X)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
     if offsets.size == 1:
-        raise ValueError("no sequences: X holds 0 samples, a minimum of 1 is required")
+        raise ValueError("X holds 0 samples; a minimum of 1 is required")
     return Ragged(known_codes(letters, offsets, X), offsets)
 
 
 def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
-    """The codes of ASCII letters; what is no letter of DNA is refused, as it is written in ``X``.
+    """The codes of ASCII letters; a byte that is not a DNA letter is refused, as it is written in ``X``.
 
     Parameters
     ----------
@@ -89,30 +84,15 @@ def known_codes(letters: Array, offsets: Array, X: Any) -> Array:
     """
     codes = _CODE[letters]
     if codes.max(initial=0) == UNKNOWN:
-        place = int(np.argmax(codes == UNKNOWN))
-        i, position = locate(offsets, place)
+        i, position = locate(offsets, int(np.argmax(codes == UNKNOWN)))
         letter = X[i][position]
         letter = letter if isinstance(letter, str) else chr(letter)
-        raise ValueError(
-            f"sequence {i} has {letter!r} at position {position}, which is no letter of DNA; "
-            f"letters are {''.join(MEANING)} and U, in either case: drop the sequence or write N for unknown bases"
-        )
+        raise ValueError(f"sequence {i}: {letter!r} at position {position} {_REMEDY}")
     return codes
 
 
-def letter_codes(letters: Array) -> Array:
-    """The codes of ASCII letters, all of which were checked."""
-    return _CODE[letters]
-
-
-def first_unknown(letters: Array) -> int | None:
-    """The place of the first byte that is no letter of DNA."""
-    wrong = np.flatnonzero(_CODE[letters.ravel()] == UNKNOWN)
-    return int(wrong[0]) if wrong.size else None
-
-
 def letters_of(codes: Array) -> Array:
-    """The ASCII letters of codes: the inverse of `letter_codes`, in upper case and with T for U."""
+    """The ASCII letters of codes, in upper case and with T for U."""
     return np.frombuffer("".join(MEANING).encode(), np.uint8)[codes]
 
 
@@ -123,17 +103,17 @@ def _plain(X: Any) -> Any:
     if type(X).__module__.split(".")[0] == "pyarrow":
         return X.to_pylist()
     if isinstance(X, dict | set) or not is_list(X):
-        raise TypeError(f"X is a list of sequences, got {shorten(X)}")
+        raise TypeError(f"X must be a list of sequences, got {shorten(X)}")
     if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     if isinstance(X, np.ndarray):
         if X.ndim != 1:
-            raise ValueError(f"X has shape {X.shape}; sequences are strings, one per sample: pass X[:, 0] for a column")
+            raise ValueError(f"X has shape {X.shape}; give one string per sequence: pass X[:, 0] for a column")
         return X if X.dtype.kind in "SU" else X.tolist()
     return list(X)
 
 
-def _fixed(X: Array) -> tuple[Array, Array]:
+def _read_buffer(X: Array) -> tuple[Array, Array]:
     """Bytes and lengths of fixed-width strings, through their buffer."""
     lengths = np.strings.str_len(X).astype(np.int64)
     width = X.dtype.itemsize // (4 if X.dtype.kind == "U" else 1)
@@ -150,11 +130,11 @@ def _fixed(X: Array) -> tuple[Array, Array]:
     return letters[np.arange(width) < lengths[:, None]], lengths
 
 
-def _joined(X: list[Any]) -> tuple[Array, Array]:
+def _join_strings(X: list[Any]) -> tuple[Array, Array]:
     """Bytes and lengths of a list of strings."""
     if not all(isinstance(sequence, (str, bytes)) for sequence in X):
         i = next(i for i, sequence in enumerate(X) if not isinstance(sequence, (str, bytes)))
-        raise ValueError(f"X[{i}] is {shorten(X[i])}, not a sequence; drop it or write it as a string of letters")
+        raise ValueError(f"X[{i}] must be a string of letters, got {shorten(X[i])}; drop it or write it as a string")
     lengths = np.fromiter(map(len, X), np.int64, len(X))
     if all(isinstance(sequence, str) for sequence in X):
         text = "".join(X).encode("latin-1", "replace")
@@ -164,39 +144,39 @@ def _joined(X: list[Any]) -> tuple[Array, Array]:
 
 
 def check_shard_letters(shards: Any) -> None:
-    """Refuse shards that hold what is no letter of DNA; the error names the shard."""
+    """Refuse shards with a byte that is not a DNA letter; the error names the shard."""
     found = _find_unknown(shards.values, shards.offsets)
     if found:
         i, where = found
-        raise ValueError(f"{shards.name_of(i)} has {where} of sequence {i}, {_REMEDY}, and write the shards again")
+        raise ValueError(f"{shards.name_of(i)}: {where} of sequence {i} {_REMEDY}, and write the shards again")
 
 
 def check_letters(table: Any, offsets: Array) -> None:
-    """Refuse empty sequences, and what is no letter of DNA, in a table of letters."""
+    """Refuse empty sequences, and bytes that are not DNA letters, in a table of letters."""
     empty = np.flatnonzero(np.diff(offsets) == 0)
     if empty.size:
         raise ValueError(f"has 0 letters in its sequence {empty[0]}; drop it ({empty.size} are empty)")
     found = _find_unknown(table, offsets)
     if found:
-        raise ValueError(f"has {found[1]} of its sequence {found[0]}, {_REMEDY}")
+        raise ValueError(f"has {found[1]} of its sequence {found[0]}, which {_REMEDY}")
 
 
 def _find_unknown(table: Any, offsets: Array) -> tuple[int, str] | None:
-    """The sequence of the first byte that is not a letter, and what stands where."""
+    """The sequence of the first byte that is not a letter, and its letter and position as text."""
     before = 0
     for rows in table.chunks():
-        place = first_unknown(rows)
-        if place is not None:
-            i, position = locate(offsets, before + place)
-            return i, f"{chr(rows.ravel()[place])!r} at position {position}"
+        wrong = np.flatnonzero(_CODE[rows.ravel()] == UNKNOWN)
+        if wrong.size:
+            i, position = locate(offsets, before + int(wrong[0]))
+            return i, f"{chr(rows.ravel()[wrong[0]])!r} at position {position}"
         before += len(rows)
     return None
 
 
 def load_letters(shards: Shards) -> Ragged:
-    """The letters of shards of sequences, which are compared with their checksums first."""
+    """The letters of shards of sequences; their checksums are verified first."""
     if shards.manifest.kind != "letters":
-        raise ValueError(f"motifs are found in sequences, and {shards!r} holds numbers; write shards of sequences")
+        raise ValueError(f"{shards!r} holds numbers; motifs need shards of sequences: Shards.write(folder, X)")
     shards.verify()
     letters: Ragged = shards.in_memory()
     return letters
@@ -213,7 +193,7 @@ def write_letters(sequences: Ragged) -> list[str]:
 
 
 def append_flank(sequences: Ragged, flank: str) -> Ragged:
-    """Every sequence with the flank behind it.
+    """Every sequence, followed by the flank.
 
     >>> write_letters(append_flank(read_sequences(["AC", "G"]), "TT"))
     ['ACTT', 'GTT']
@@ -231,20 +211,20 @@ def append_flank(sequences: Ragged, flank: str) -> Ragged:
 
 
 def orient(sequences: Ragged) -> tuple[Ragged, Array]:
-    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were turned around.
+    """Each sequence or its reverse complement, whichever comes first in the alphabet; and which were replaced.
 
-    A sequence and its reverse complement are then the same data, and whatever is computed of them has the same bits.
+    A sequence and its reverse complement are then the same data: all that is computed from them has the same bits.
     """
     values, offsets = sequences.values, sequences.offsets
-    places, mirrored = np.arange(values.size), _mirrored(sequences)
-    first = np.minimum.reduceat(np.where(values != mirrored, places, values.size), offsets[:-1])
+    positions, mirrored = np.arange(values.size), _mirror(sequences)
+    first = np.minimum.reduceat(np.where(values != mirrored, positions, values.size), offsets[:-1])
     at = np.minimum(first, values.size - 1)
     is_flipped = (first < offsets[1:]) & (mirrored[at] < values[at])
     return sequences.with_values(np.where(np.repeat(is_flipped, sequences.lengths), mirrored, values)), is_flipped
 
 
 def find_flipped(table: Table, offsets: Array) -> Array:
-    """Which sequences of a table of letters `orient` turns around, read some at a time."""
+    """Which sequences of a table `orient` replaces by their reverse complement; some letters are read at a time."""
     at_once = np.searchsorted(offsets, np.arange(0, int(offsets[-1]), LETTERS_AT_A_TIME))
     cuts = np.unique(np.append(at_once, [0, offsets.size - 1])).tolist()
     found = [np.zeros(0, dtype=bool)]
@@ -255,35 +235,28 @@ def find_flipped(table: Table, offsets: Array) -> Array:
 
 
 def lend_sequences(table: Table, letters: Any, offsets: Array) -> Ragged:
-    """The codes of some letters of a table, whose pages are released; offsets cut them into sequences."""
+    """The codes of some letters of a table, whose pages are then released; ``offsets`` cut them into sequences."""
     with table.lend(letters) as rows:
-        return Ragged(letter_codes(rows.ravel()), offsets)
+        return Ragged(_CODE[rows.ravel()], offsets)
 
 
-def turn(sequences: Ragged, which: Array) -> Ragged:
-    """These sequences with their reverse complements in the place of some."""
-    values = np.where(np.repeat(which, sequences.lengths), _mirrored(sequences), sequences.values)
-    return sequences.with_values(values)
+def reverse_complement(sequences: Ragged, which: Array) -> Ragged:
+    """These sequences, some of them replaced by their reverse complements."""
+    return sequences.with_values(np.where(np.repeat(which, sequences.lengths), _mirror(sequences), sequences.values))
 
 
-def _mirrored(sequences: Ragged) -> Array:
+def _mirror(sequences: Ragged) -> Array:
     """The letters of the reverse complement of every sequence."""
     values, offsets = sequences.values, sequences.offsets
-    places = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
-    mirrored: Array = COMPLEMENT[values[places]]
-    return mirrored
+    positions = np.repeat(offsets[:-1] + offsets[1:] - 1, sequences.lengths) - np.arange(values.size)
+    return np.asarray(COMPLEMENT[values[positions]])
 
 
 def shuffle_pairs(sequences: Ragged, seed: int = 0) -> Ragged:
-    """Every sequence in a random order of its letters with the same first and last letter and the same pairs.
+    """Every sequence in a random order of its letters, with the same first and last letter and the same dinucleotides.
 
-    All such orders are as likely (Altschul & Erickson 1985): a random spanning tree into the last letter, by the walk
-    of Wilson (1996), then a random Eulerian path that leaves every letter by its tree edge last. O(letters).
-
-    Parameters
-    ----------
-    sequences : letter codes, from `tacit.dna.sequences.read_sequences`
-    seed : of the random numbers
+    All such orders are equally likely (Altschul & Erickson 1985). A random spanning tree into the last letter is drawn
+    by the walk of Wilson (1996), then a random Eulerian path that leaves each letter by its tree edge last. O(letters).
 
     >>> codes = np.array([0, 0, 1, 1, 0, 2, 0, 1, 3], np.uint8)
     >>> shuffled = shuffle_pairs(Ragged(codes, np.array([0, 9])), seed=1).values

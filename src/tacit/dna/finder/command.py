@@ -83,10 +83,10 @@ def motif(
     from tacit.data.shard_folder import listed
     from tacit.dna.files import read_motifs
     from tacit.dna.finder import files
-    from tacit.dna.finder.evidence import LIKENESS, match_known, tell_lengths
+    from tacit.dna.finder.evidence import LIKENESS, length_warning, match_known
     from tacit.dna.finder.files import read_motif_input
     from tacit.dna.finder.finder import MotifFinder
-    from tacit.dna.finder.shapes import tell_overlap
+    from tacit.dna.finder.shapes import describe_overlap
 
     options["C"] = "auto" if options["C"] is None else options["C"]
     finder = MotifFinder(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
@@ -94,14 +94,14 @@ def motif(
     with run.writing(*(listed(path) for path in (positives, negatives) if path is not None), known) as folder:
         data = read_motif_input(positives, negatives, top=top, seed=run.seed)
         library = [] if known is None else read_motifs(known)
-        run.note(f"{data.told}: looking for motifs")
+        run.note(f"{data.summary}: looking for motifs")
         finder.fit(data.letters, data.labels)
         run.note_status(finder.status_)
         matches = [match_known(one.probabilities, library, run.seed) for one in finder.motifs_] if library else []
         sites = files.list_sites(finder, data)
         _write(folder, finder, data, sites, matches, run.command_line)
         facts = [_facts(one, number, matches) for number, one in enumerate(finder.motifs_)]
-        run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, told=data.told)
+        run.record(motifs=facts, auroc={name: area[0] for name, area in finder.evidence_.items()}, summary=data.summary)
     for number, one in enumerate(finder.motifs_):
         like = ""
         if matches:
@@ -109,17 +109,17 @@ def motif(
             like = f", like {best.name}" if best.p_value < LIKENESS else ", like no known motif"
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
         if one.overlap is not None:
-            run.say(f"  it {tell_overlap(one)}")
+            run.say(f"  it {describe_overlap(one)}")
     if not finder.motifs_:
         run.say("no motif is significant")
-    if tell_lengths(finder.length_area_):
-        run.say(tell_lengths(finder.length_area_))
+    if length_warning(finder.length_area_):
+        run.say(length_warning(finder.length_area_))
     run.say(f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}")
     run.say(f"open {run.out / 'report.html'}")
 
 
 def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, command: list[str]) -> None:
-    """All files but the record."""
+    """Write all files but run.json."""
     from tacit.dna.finder import files
     from tacit.dna.finder.page import motif_page
     from tacit.dna.logos import logo_svg
@@ -149,7 +149,7 @@ def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, comman
 
 
 def _write_png(path: Path, one: Any) -> None:
-    """The logo as a picture, if matplotlib is there."""
+    """Write the logo as a picture."""
     from tacit import plot
 
     ax = plot.logo(one.probabilities)
@@ -165,20 +165,20 @@ def _predictions(finder: Any, data: Any) -> str:
     scores = [name for name in ("motifs and k-mers", "motifs", "k-mers", "composition") if name in held]
     n = len(data.names)
     rows = []
-    for place, i in enumerate(held["rows"].tolist()):
+    for row, i in enumerate(held["rows"].tolist()):
         name = data.names[i] if i < n else f"shuffle of {data.names[i - n]}"
-        label = finder.classes_[int(held["is_positive"][place])]
-        rows.append((name, label, *(float(held[kind][place]) for kind in scores)))
+        label = finder.classes_[int(held["is_positive"][row])]
+        rows.append((name, label, *(float(held[kind][row]) for kind in scores)))
     return files.tsv(("sequence", "label", *(name.replace(" ", "_") for name in scores)), rows)
 
 
 def _facts(one: Any, number: int, matches: Any) -> dict[str, Any]:
-    """What run.json says of a motif."""
-    told = ("consensus", "width", "p_value", "is_significant", "sites", "in_positives", "in_negatives", "bits")
-    facts: dict[str, Any] = {name: getattr(one, name) for name in told} | {"agreement_of_starts": one.agreement}
+    """What run.json says about a motif."""
+    names = ("consensus", "width", "p_value", "is_significant", "sites", "in_positives", "in_negatives", "bits")
+    facts: dict[str, Any] = {name: getattr(one, name) for name in names} | {"agreement_of_starts": one.agreement}
     if one.overlap is not None:
         found = one.overlap
-        strand = "-" if found.is_turned else "+"
+        strand = "-" if found.on_other_strand else "+"
         facts["overlap"] = {"motif": found.motif, "offset": found.offset, "strand": strand, "share": found.share}
     if matches:
         best = matches[number][0]

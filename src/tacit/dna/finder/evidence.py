@@ -1,4 +1,4 @@
-"""Is it real, and is it known? Tests and intervals on sequences held out, and the best alignment with known motifs."""
+"""Significance tests and AUROC intervals on held-out sequences, and the best alignment with known motifs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from tacit.dna.files import Matrix
 from tacit.dna.kmers import count_shares, kmer_shares
 
 LONGEST_SHARE = 3
-"""Letters of the longest k-mers of the composition that a motif is tested given."""
+"""Letters of the longest k-mers of the composition given which a motif is tested."""
 
 ROWS_PER_COVARIATE = 10
-"""Held-out sequences of the smaller class per covariate of the test, at least; longest k-mers are left out first."""
+"""Held-out sequences of the smaller class that a test needs per covariate; the longest k-mers are left out first."""
 
-TOO_TELLING = 0.9
-"""Area under the ROC curve of the lengths from which on a reader is warned."""
+SEPARATING_LENGTHS = 0.9
+"""AUROC of the lengths above which a warning is given."""
 
 _RIDGE = 1e-3
 
 _STEPS = 50
 
 LEAST_OVERLAP = 5
-"""Positions that two motifs share in an alignment; fewer where one of them is shorter."""
+"""Positions in which aligned motifs must overlap; fewer where one of them is shorter."""
 
 SHUFFLES = 4999
 """Shuffles of the columns of a found motif that its matches are compared with."""
 
 LIKENESS = 0.05
-"""Matches with a p-value below this are called alike."""
+"""A match with a p-value below this is reported as similar."""
 
 
 class Auroc(NamedTuple):
@@ -46,7 +46,7 @@ class Auroc(NamedTuple):
 
 
 def auroc(score: Array, is_positive: Array) -> Auroc:
-    """How often a positive has a higher score than a negative, ties counting half.
+    """How often a positive has a higher score than a negative; ties count half.
 
     >>> auroc(np.array([3.0, 2.0, 1.0, 0.0]), np.array([True, False, True, False])).value
     0.75
@@ -56,18 +56,18 @@ def auroc(score: Array, is_positive: Array) -> Auroc:
     up = (ranks[is_positive] - rankdata(positive)) / negative.size
     down = 1 - (ranks[~is_positive] - rankdata(negative)) / positive.size
     value = float(up.mean())
-    spread = np.sqrt(sum(part.var(ddof=1) / part.size for part in (up, down) if part.size > 1))
-    reach = norm.ppf(0.975) * float(spread)
+    deviation = np.sqrt(sum(part.var(ddof=1) / part.size for part in (up, down) if part.size > 1))
+    reach = norm.ppf(0.975) * float(deviation)
     return Auroc(value, max(value - reach, 0.0), min(value + reach, 1.0))
 
 
 def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: Array, strands: int) -> float:
-    """The p-value of a motif on sequences that it was not learned from, given other motifs, composition and lengths.
+    """The p-value of a motif on held-out sequences, given other motifs, composition and lengths.
 
     Parameters
     ----------
     score : (sequences,) of its best site
-    others : (sequences, motifs) the same of the motifs that it must add to
+    others : (sequences, motifs) the same for the other motifs
     sequences, is_positive : held out
     strands : 1 or 2
     """
@@ -81,31 +81,31 @@ def motif_p_value(score: Array, others: Array, sequences: Ragged, is_positive: A
     return given_p_value(score, np.hstack([shares, squares, lengths, others]), is_positive)
 
 
-def tell_lengths(area: float) -> str:
-    """What a reader should know where lengths tell the classes apart; nothing where they do not.
+def length_warning(area: float) -> str:
+    """A warning where the lengths of sequences alone separate the classes; else an empty string.
 
-    >>> tell_lengths(0.5)
+    >>> length_warning(0.5)
     ''
     """
-    apart = max(area, 1 - area)
-    if apart < TOO_TELLING:
+    area = max(area, 1 - area)
+    if area < SEPARATING_LENGTHS:
         return ""
     return (
-        f"the lengths of the sequences alone tell positive from negative ones (AUROC {apart:.2f}); motifs are tested "
-        "given the length, so that hardly any can be significant: cut all sequences to one length"
+        f"the lengths of the sequences alone separate the classes (AUROC {area:.2f}); motifs are tested given the "
+        "length, so hardly any can be significant: cut all sequences to one length"
     )
 
 
 def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     """The p-value of a motif: do sequences with a better site have higher odds of being positive, given covariates?
 
-    The score test of one more feature in a logistic regression on the covariates, one-sided. It equals the Wald test
-    for weak motifs and many sequences, and unlike that it holds where a motif tells the classes apart without error.
+    The one-sided score test of one more feature in a logistic regression on the covariates. For weak motifs and many
+    sequences it equals the Wald test; unlike that, it is valid where a motif separates the classes without error.
 
     Parameters
     ----------
     score : (n,) the score of the best site, learned from other sequences
-    covariates : (n, d) composition, and the scores of motifs before this one
+    covariates : (n, d) composition, and the scores of earlier motifs
     is_positive : (n,)
 
     >>> rng = np.random.default_rng(0)
@@ -116,8 +116,8 @@ def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     """
     if np.ptp(score) == 0 or is_positive.all() or not is_positive.any():
         return 1.0
-    spread = covariates.std(axis=0)
-    table = (covariates - covariates.mean(axis=0)) / np.where(spread > 1e-12, spread, 1.0)
+    scale = covariates.std(axis=0)
+    table = (covariates - covariates.mean(axis=0)) / np.where(scale > 1e-12, scale, 1.0)
     table = np.column_stack([np.ones(score.size), table])
     probability = _fit_logistic(table, is_positive.astype(np.float64))
     variance = probability * (1 - probability)
@@ -125,15 +125,15 @@ def given_p_value(score: Array, covariates: Array, is_positive: Array) -> float:
     weighted = table * variance[:, None]
     inside = np.linalg.lstsq(weighted.T @ table + _RIDGE * np.eye(table.shape[1]), weighted.T @ x, rcond=None)[0]
     rest = x - table @ inside
-    spread_of_sum = np.sqrt(float(variance @ rest**2))
-    if not spread_of_sum > 0:
+    deviation = np.sqrt(float(variance @ rest**2))
+    if not deviation > 0:
         return 1.0
-    p = float(norm.sf(float((is_positive - probability) @ rest) / spread_of_sum))
+    p = float(norm.sf(float((is_positive - probability) @ rest) / deviation))
     return max(p, float(np.finfo(np.float64).tiny))
 
 
 def _fit_logistic(table: Array, y: Array) -> Array:
-    """Probabilities of a logistic regression with next to no penalty, by Newton's method."""
+    """Probabilities of a logistic regression with a tiny penalty, by Newton's method."""
     w = np.zeros(table.shape[1])
     penalty = np.full(w.size, _RIDGE)
     penalty[0] = 0.0
@@ -148,7 +148,7 @@ def _fit_logistic(table: Array, y: Array) -> Array:
     return np.asarray(expit(table @ w))
 
 
-def split_in_halves(letters: list[str] | Array, is_positive: Array, held_out: float, seed: int) -> Array:
+def choose_held_out(letters: list[str] | Array, is_positive: Array, held_out: float, seed: int) -> Array:
     """Which sequences are held out: a share of each class; copies of a sequence, on either strand, stay together."""
     swap = str.maketrans("ACGTacgt", "TGCAtgca")
     keys = [min(str(s).upper(), str(s)[::-1].translate(swap).upper()) for s in letters]
@@ -162,7 +162,7 @@ def split_in_halves(letters: list[str] | Array, is_positive: Array, held_out: fl
         cut = round(held_out * rows.size)
         chosen = set(group[order[:cut]].tolist())
         is_held[rows] = [g in chosen for g in group[rows].tolist()]
-    held_groups = set(group[is_held].tolist())  # a group with both labels stays together too
+    held_groups = set(group[is_held].tolist())  # also a group with both labels stays together
     return np.array([g in held_groups for g in group.tolist()])
 
 
@@ -173,9 +173,9 @@ class Match(NamedTuple):
     ----------
     name : of the known motif
     correlation : of all letters in the positions that overlap, at the best alignment
-    p_value : how often the found motif with its columns shuffled has as good a match, times the number of known motifs
-    offset : where the known motif begins in the found one
-    strand : 1 if the known motif is turned around
+    p_value : how often the found motif with shuffled columns matches as well, times the number of known motifs
+    offset : position in the found motif where the known one starts
+    strand : 1 if the reverse complement of the known motif matches
     overlap : positions in common
     """
 
@@ -198,20 +198,20 @@ def match_known(shares: Array, known: Sequence[Matrix], seed: int = 0, shuffles:
 
     >>> one = np.eye(4)[[3, 2, 0, 1, 3, 1, 0]] * 0.9 + 0.025
     >>> other = np.eye(4)[[0, 0, 0, 0, 0, 0, 0]] * 0.9 + 0.025
-    >>> best = match_known(one, [Matrix("other", other), Matrix("turned", one[::-1, ::-1])])[0]
+    >>> best = match_known(one, [Matrix("other", other), Matrix("reverse", one[::-1, ::-1])])[0]
     >>> best.name, round(best.correlation, 3), best.strand
-    ('turned', 1.0, 1)
+    ('reverse', 1.0, 1)
     """
     rng = np.random.default_rng(seed)
     shuffled = np.stack([shares[rng.permutation(len(shares))] for _ in range(shuffles)] or [shares])
     matches = []
     for motif in known:
-        correlation, *place = _best_alignment(shares[None], motif.shares)
+        correlation, *alignment = _best_alignment(shares[None], motif.shares)
         p = 1.0
         if shuffles:
             rivals = _best_alignment(shuffled, motif.shares)[0]
             p = (1 + int((rivals >= correlation[0] - 1e-12).sum())) / (shuffles + 1)
-        offset, strand, overlap = (int(part[0]) for part in place)
+        offset, strand, overlap = (int(part[0]) for part in alignment)
         matches.append(Match(motif.name, float(correlation[0]), min(1.0, p * len(known)), offset, strand, overlap))
     return sorted(matches, key=lambda match: (match.p_value, -match.correlation))
 
@@ -222,15 +222,15 @@ def _best_alignment(many: Array, other: Array) -> tuple[Array, Array, Array, Arr
     least = min(LEAST_OVERLAP, width, len(other))
     best = np.full(n, -np.inf)
     offset, strand, overlap = (np.zeros(n, np.int64) for _ in range(3))
-    for turn, known in enumerate((other, other[::-1, ::-1])):
+    for side, known in enumerate((other, other[::-1, ::-1])):
         for shift in range(least - len(known), width - least + 1):
             low, high = max(shift, 0), min(shift + len(known), width)
             a = many[:, low:high].reshape(n, -1) - 0.25
             b = known[low - shift : high - shift].ravel() - 0.25
             scale = np.sqrt((a**2).sum(axis=1) * (b**2).sum())
             value = np.divide(a @ b, scale, out=np.zeros(n), where=scale > 1e-12)
-            value = value * np.sqrt((high - low) / min(width, len(other)))  # short overlaps are easy to match
+            value = value * np.sqrt((high - low) / min(width, len(other)))  # short overlaps match easily
             is_better = value > best
             best[is_better] = value[is_better]
-            offset[is_better], strand[is_better], overlap[is_better] = shift, turn, high - low
+            offset[is_better], strand[is_better], overlap[is_better] = shift, side, high - low
     return best, offset, strand, overlap

@@ -1,4 +1,4 @@
-"""Files of ``tacit motif``: sequences in, with or without labels; motifs, sites and tables out."""
+"""Files of ``tacit motif``: it reads sequences, with or without labels, and writes motifs, sites and tables."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class MotifInput:
     Parameters
     ----------
     names, letters : of every sequence
-    labels : 1 and −1; None where all are positive and shuffles are to be the negatives
-    told : how they came about, in a sentence
-    n_duplicates : sequences with the name of another one in their file
+    labels : 1 and −1; None where all are positive and shuffles become the negatives
+    summary : what was read, in a sentence
+    n_duplicates : sequences whose name occurs before in their file
     """
 
     names: list[str]
     letters: list[str]
     labels: Array | None
-    told: str
+    summary: str
     n_duplicates: int
 
 
@@ -57,26 +57,26 @@ def read_motif_input(positives: Path, negatives: Path | None, *, top: int, seed:
     ----------
     positives : FASTA, FASTQ, a folder of shards (`tacit.Shards.write`), or a table of sequences with labels or signals
     negatives : FASTA, FASTQ, or a folder of shards; None for shuffles, or where the first file has both
-    top : sequences with the strongest signal that are positive; as many of the others are drawn as negatives
+    top : number of positives, those with the strongest signal; as many of the others are drawn as negatives
     seed : of that draw
     """
     if not os.path.isdir(positives) and is_table(positives):
         if negatives is not None:
-            raise ValueError(f"{named(positives)} is a table with both classes: leave out {named(negatives)}")
+            raise ValueError(f"{named(positives)} is a table with both classes; leave out {named(negatives)}")
         return _from_table(positives, top, seed)
     first = _read_file_or_shards(positives)
     if negatives is None:
         return _finish(first.names, first.letters, None, f"{len(first.names)} sequences, and a shuffle of each")
     second = _read_file_or_shards(negatives)
     labels = np.repeat([1, -1], [len(first.names), len(second.names)])
-    told = f"{len(first.names)} positive and {len(second.names)} negative sequences"
-    both = _finish(first.names + second.names, first.letters + second.letters, labels, told)
+    summary = f"{len(first.names)} positive and {len(second.names)} negative sequences"
+    both = _finish(first.names + second.names, first.letters + second.letters, labels, summary)
     twice = sum(len(names) - len(set(names)) for names in (first.names, second.names))
     return replace(both, n_duplicates=twice)
 
 
 def _read_file_or_shards(path: Path) -> Sequences:
-    """Sequences of a file; those of a folder of shards have numbers for names."""
+    """Sequences of a file, or of a folder of shards, whose names are numbers."""
     if not os.path.isdir(path):
         return read_sequences_file(path)
     letters = write_letters(read_sequences(load_letters(Shards.open(path))))
@@ -88,31 +88,31 @@ def _from_table(path: Path, top: int, seed: int) -> MotifInput:
     if table.has_labels:
         values = np.unique(table.values)
         if values.size < 2:
-            raise ValueError(f"{named(path)} has one label only, {values[0]:g}; give sequences of two classes")
+            raise ValueError(f"{named(path)} has only the label {values[0]:g}; give sequences of two classes")
         labels = np.where(table.values == values[1], 1, -1)
         n = int((labels == 1).sum())
-        told = f"{n} sequences of label {values[1]:g} and {labels.size - n} of label {values[0]:g}"
-        return _finish(table.names, table.letters, labels, told)
+        summary = f"{n} sequences of label {values[1]:g} and {labels.size - n} of label {values[0]:g}"
+        return _finish(table.names, table.letters, labels, summary)
     order = np.argsort(-table.values, kind="stable")
     if order.size < 2 * top:
         raise ValueError(
-            f"{named(path)} has {order.size} sequences, and --top {top} takes {top} as positives and as many of the "
-            f"others as negatives; lower --top to {order.size // 2} or less"
+            f"{named(path)} has {order.size} sequences, but --top {top} needs {top} positives and {top} negatives; "
+            f"lower --top to {order.size // 2} or less"
         )
     drawn = np.random.default_rng(seed).choice(order[top:], top, replace=False)
     rows = np.concatenate([order[:top], np.sort(drawn)])
-    told = f"the {top} sequences of the strongest signal, and {top} drawn from the {order.size - top} others"
+    summary = f"the {top} sequences of the strongest signal, and {top} drawn from the {order.size - top} others"
     names, letters = [table.names[i] for i in rows], [table.letters[i] for i in rows]
-    return _finish(names, letters, np.repeat([1, -1], top), told)
+    return _finish(names, letters, np.repeat([1, -1], top), summary)
 
 
-def _finish(names: list[str], letters: list[str], labels: Array | None, told: str) -> MotifInput:
+def _finish(names: list[str], letters: list[str], labels: Array | None, summary: str) -> MotifInput:
     plain = [one_line(name, 200) or "unnamed" for name in names]
-    return MotifInput(plain, letters, labels, told, len(plain) - len(set(plain)))
+    return MotifInput(plain, letters, labels, summary, len(plain) - len(set(plain)))
 
 
 def motif_names(finder: Any) -> list[str]:
-    """What the motifs are called in files: their place and their consensus."""
+    """The names of the motifs in files: their number and consensus."""
     return [f"tacit-{number + 1}-{motif.consensus}" for number, motif in enumerate(finder.motifs_)]
 
 
@@ -125,7 +125,7 @@ def meme_text(finder: Any) -> str:
 
 
 def jaspar_text(finder: Any) -> str:
-    """All motifs as counts in the format of JASPAR."""
+    """All motifs as counts in the JASPAR format."""
     pairs = zip(motif_names(finder), finder.motifs_, strict=True)
     return write_jaspar([Matrix(name, motif.counts) for name, motif in pairs])
 
@@ -133,7 +133,7 @@ def jaspar_text(finder: Any) -> str:
 def list_sites(finder: Any, data: MotifInput) -> list[tuple[Any, ...]]:
     """(motif, name, start, end, strand, score, letters) of every site in the positive sequences, the best first.
 
-    Starts count from 0, at the first letter of the sequence as it came; a site may reach over its ends.
+    Starts count from 0, at the first letter of the sequence as given; a site may reach over its ends.
     """
     sites, names, letters = finder.sites_, data.names, data.letters
     is_positive = np.ones(len(names), bool) if data.labels is None else data.labels == 1
@@ -146,14 +146,13 @@ def list_sites(finder: Any, data: MotifInput) -> list[tuple[Any, ...]]:
             if not is_positive[i]:
                 continue
             start, strand = int(sites.start[i, m]), int(sites.strand[i, m])
-            place = start, start + motif.width, "+-"[strand]
             site = cut_site(letters[i] + finder.flank, start, motif.width, strand)
-            rows.append((number + 1, names[i], *place, float(value[i]), site))
+            rows.append((number + 1, names[i], start, start + motif.width, "+-"[strand], float(value[i]), site))
     return rows
 
 
 def cut_site(sequence: str, start: int, width: int, strand: int) -> str:
-    """The letters of a site along its strand; a dot for each that lies outside.
+    """The letters of a site along its strand, with a dot for each outside the sequence.
 
     >>> cut_site("AACGT", 3, 3, 0), cut_site("AACGT", 0, 3, 1)
     ('GT.', 'GTT')
@@ -164,7 +163,7 @@ def cut_site(sequence: str, start: int, width: int, strand: int) -> str:
 
 
 def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> str:
-    """Sites in the BED format. Where a sequence is called ``chr1:100-200``, places are those of the chromosome.
+    """Sites in the BED format. Where a sequence is named ``chr1:100-200``, positions are those in the chromosome.
 
     >>> row = (1, "chr7:100-200 peak", 5, 15, "+", 3.2, "ACGTACGTAC")
     >>> sites_bed([row], ["tacit-1"]).split("\\t")[:3]
@@ -182,7 +181,7 @@ def sites_bed(rows: Iterable[tuple[Any, ...]], motif_labels: Sequence[str]) -> s
 
 
 def tsv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table with tabs: text without tabs and line ends, numbers with six digits.
+    """A table with tabs between columns. Text has tabs and line ends replaced, numbers have six digits.
 
     >>> tsv(("name", "score"), [("a\\tb", 0.5)])
     'name\\tscore\\na b\\t0.5\\n'

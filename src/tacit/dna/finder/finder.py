@@ -1,4 +1,4 @@
-"""`MotifFinder`: motifs that tell positive sequences from negative ones, and how sure that is."""
+"""`MotifFinder`: motif discovery. It finds motifs that distinguish positive from negative sequences, and tests them."""
 
 from __future__ import annotations
 
@@ -47,60 +47,59 @@ from tacit.runtime import Progress, Status
 from tacit.runtime.loop import Deadline
 
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
-"""Letters of the k-mers of the composition. Shuffles have the same pairs: longer k-mers would tell how they were made,
-and not how negatives look."""
+"""Letters of the k-mers of the composition. Shuffles preserve dinucleotides: longer k-mers would only reveal which
+sequences are shuffles."""
 
 LEAST_SEQUENCES = 10
-"""Sequences of each class without which nothing can be learned and tested."""
+"""Sequences of each class that are needed to learn and to test."""
 
 
 def _check_flank(name: str, flank: Any) -> None:
     if not isinstance(flank, str):
-        raise ValueError(f"{name} must be letters of DNA, got {name}={shorten(flank)}")
+        raise ValueError(f"{name} must be DNA letters, got {name}={shorten(flank)}")
     if flank:
         try:
             read_sequences([flank])
         except ValueError as error:
-            raise ValueError(f"{name} must be letters of DNA, got {name}={shorten(flank)}: {error}") from error
+            raise ValueError(f"{name} must be DNA letters, got {name}={shorten(flank)}: {error}") from error
 
 
 @estimator
 class MotifFinder(Application):
-    """Find the motifs that tell positive sequences from negative ones, and test them on sequences held out.
+    """Find the motifs that distinguish positive from negative sequences, and test them on held-out sequences.
 
-    The model is ``F(x) = composition + Σ over motifs of the best site, if that speaks for the positive class``
-    (`tacit.problems.MotifSites`). A motif is begun from the k-mers that explain best what is left
-    to explain, and all motifs are then refitted together. Each is tested on the held-out part: do sequences with a
-    better site have higher odds of being positive, *given* their composition and the motifs before it? At the end the
-    model is refitted to all sequences. Predictions also use a logistic regression on k-mers of 3 to 6 letters, unless
-    ``motif_only`` is set.
+    The model is ``F(x) = composition + Σ over motifs of the score of the best site, where that is above 0``
+    (`tacit.problems.MotifSites`). Each motif starts from the k-mers that the model so far explains least, and all
+    motifs are then refitted together. Each is tested on the held-out part: do sequences with a better site have higher
+    odds of being positive, *given* their composition and the motifs before it? At the end the model is refitted to all
+    sequences. Predictions also use a logistic regression on k-mers of 3 to 6 letters, unless ``motif_only`` is set.
 
     Parameters
     ----------
     width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation
     n_motifs : how many, or "auto" for as many as are significant, at most 5
     learner : "logistic", or "latent svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
-    C : weight of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
+    C : factor of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
     strands : "both", or "one" for sequences that are read in one direction, such as RNA
-    overhang : letters of a site that may lie outside of its sequence
+    overhang : letters of a site that may lie outside its sequence
     flank : letters that follow every sequence, such as the linker of a binding array
     motif_only : predict from motifs and composition alone
-    held_out : the share of sequences that is held out for tests
+    held_out : share of sequences that are held out for tests
     alpha : a motif is significant if its p-value, times the number of motifs tested, is below this
     time_budget : seconds after which the best so far is kept; None for as long as it takes
-    checkpoint, resume : a file that holds the motifs found so far, and whether to go on from it
-    random_state : of the split, the shuffles, cross-validation
-    n_jobs : threads; the result is the same for any
+    checkpoint, resume : file with the motifs found so far, and whether to continue from it
+    random_state : seed of the split, the shuffles and cross-validation
+    n_jobs : number of threads; the result does not depend on it
     verbose : 1 shows progress on a terminal
 
     Attributes
     ----------
-    motifs_ : one `tacit.dna.finder.shapes.FoundMotif` each, the most significant first; with "auto" only those that are
-    coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its parts by name
+    motifs_ : list of `tacit.dna.finder.shapes.FoundMotif`, the most significant first; with "auto" all are significant
+    coef_, schema_, width_, C_ : the model of sites; ``weights_`` has its blocks by name
     composition_ : letters of the longest k-mers of the composition: 3, and 2 where shuffles are the negatives
-    evidence_ : areas under the ROC curve on the held-out part, of motifs, k-mers, both, and composition alone
-    length_area_ : the same area of the lengths; near 0 or 1 no motif can be found to add to them
-    status_ : why it stopped
+    evidence_ : areas under the ROC curve (AUROC) on the held-out part: of motifs, k-mers, both, and composition alone
+    length_area_ : AUROC of the lengths alone; near 0 or 1 hardly any motif can be significant
+    status_ : why the search stopped
     history_ : the objective of every step of the best start, one list per motif
 
     >>> from tacit.datasets import planted_motif
@@ -150,10 +149,10 @@ class MotifFinder(Application):
     # fit
 
     def fit(self, X: Any, y: Any = None) -> MotifFinder:
-        """Learn from sequences and labels of two classes, of which the second, in their order, is positive.
+        """Learn from sequences and labels of two classes; the second in sorted order is positive.
 
-        Sequences are strings, or `tacit.Shards` of them, whose letters, a byte each, are read into memory. Without
-        labels all sequences are positive, and their shuffles, pairs of letters preserved, are the negatives.
+        Sequences are strings, or `tacit.Shards` of them, which are read into memory, one byte per letter. Without
+        labels all sequences are positive, and their shuffles, dinucleotides preserved, are the negatives.
         """
         self.check_parameters()
         deadline = Deadline(self.time_budget)
@@ -162,8 +161,8 @@ class MotifFinder(Application):
         sequences, is_positive, self.classes_ = read_classes(X, y, seed)
         with_flank = append_flank(sequences, self.flank)
         given = with_flank if y is not None else with_flank[: len(with_flank) // 2]
-        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # none is too short
-        held = evidence.split_in_halves(write_letters(sequences), is_positive, float(self.held_out), seed)
+        make_problem(self, 1, read_widths(self.width)[1]).read(given)  # refuses short sequences
+        held = evidence.choose_held_out(write_letters(sequences), is_positive, float(self.held_out), seed)
         check_enough(is_positive, held)
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
         progress = Progress(int(self.verbose), None)
@@ -171,12 +170,12 @@ class MotifFinder(Application):
         search.run()
         self._take_model(search)
         shuffles = SHUFFLES if y is None else 1
-        kmers = self._learn_kmers(search, sequences, shuffles)
+        C = self._learn_kmers(search, sequences, shuffles)
         if search.ended_early is None:
             search.refit()
             self._take_model(search)
         if search.ended_early is None and not self.motif_only:
-            self._refit_kmers(search, sequences, kmers.C, shuffles)
+            self._refit_kmers(search, sequences, C, shuffles)
         self._describe(search)
         self.status_ = search.ended_early or Status.CONVERGED
         progress.close()
@@ -188,10 +187,11 @@ class MotifFinder(Application):
         self.schema_, self.coef_ = search.schema, search.w
         self.history_ = search.history
 
-    def _learn_kmers(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> KmerModel:
-        """Learn the k-mer model and the blend, and measure all scores on the held-out part.
+    def _learn_kmers(self, search: MotifSearch, sequences: Ragged, shuffles: int) -> float:
+        """Learn the k-mer model and the blend, and measure all scores on the held-out part; returns the C of k-mers.
 
-        After Ctrl-C, and when the time is over, there are no k-mers."""
+        After Ctrl-C, and when the time is over, all weights of k-mers are 0.
+        """
         strands, test, labels = count_strands(self), search.test, search.is_positive[search.test]
         bound = self.problem_.bind(search.sequences[test], None, self.schema_)
         scores = {"motifs": bound.label_scores(self.coef_)[:, 1]}
@@ -210,7 +210,7 @@ class MotifFinder(Application):
         areas = {name: evidence.auroc(score, labels) for name, score in scores.items()}
         self.evidence_ = {name: list(map(float, area)) for name, area in areas.items()}
         self.held_out_ = {"rows": test, "is_positive": labels, **scores}
-        return kmers
+        return kmers.C
 
     def _refit_kmers(self, search: MotifSearch, sequences: Ragged, C: float, shuffles: int) -> None:
         """Learn the k-mer model from all sequences."""
@@ -221,10 +221,9 @@ class MotifFinder(Application):
             search.ended_early = Status.INTERRUPTED
 
     def _describe(self, search: MotifSearch) -> None:
-        """Shapes, sites and p-values of the motifs, the most significant first.
+        """Set the shapes, sites and p-values of the motifs, the most significant first.
 
-        With "auto" a single motif that is not significant stays in the model, which must have one, and out of
-        `motifs_`.
+        With "auto" a single motif that is not significant stays in the model, which needs one, but not in `motifs_`.
         """
         self.sites_ = find_best_sites(self.problem_, self.schema_, self.coef_, search.sequences)
         corrected = np.minimum(1.0, np.array(search.p_values) * search.n_tested)
@@ -249,7 +248,7 @@ class MotifFinder(Application):
 
     @property
     def weights_(self) -> dict[str, Array]:
-        """The named parts of `coef_`."""
+        """The named blocks of `coef_`."""
         return self.schema_.views(self.coef_)
 
     @property
@@ -258,7 +257,7 @@ class MotifFinder(Application):
         return make_problem(self, int(self.schema_.blocks["motif"][0]), self.width_)
 
     def decision_function(self, X: Any) -> Array:
-        """The log-odds of the positive class: above 0 where it is more likely, both classes as likely before."""
+        """The log-odds of the positive class, for a prior of one half; above 0 where it is more likely."""
         check_is_fitted(self, "coef_")
         sequences = read_sequences(X)
         oracle = self.problem_.bind(append_flank(sequences, self.flank), None, self.schema_)
@@ -273,21 +272,21 @@ class MotifFinder(Application):
         return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.int64)])
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of labels that are right."""
+        """Accuracy: the share of correct labels."""
         return float(np.mean(self.predict(X) == np.asarray(y)))
 
     # files
 
     def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file: not the sites in the training sequences, and not the scores of those held out."""
-        left_out = ("sites_", "held_out_")
-        return {name: value for name, value in super().learned_attributes().items() if name not in left_out}
+        """What goes into a file: all but the sites in the training sequences and the held-out scores."""
+        learned = super().learned_attributes()
+        return {name: value for name, value in learned.items() if name not in ("sites_", "held_out_")}
 
     def check_parameters(self) -> None:
         super().check_parameters()
         whole_number("overhang", self.overhang, 0, read_widths(self.width)[1] - 1)
         if self.resume and self.checkpoint is None:
-            raise ValueError("resume=True needs checkpoint=path: there is no file to resume from")
+            raise ValueError("resume=True needs checkpoint=path, the file to resume from")
 
     def check_learned(self) -> None:
         super().check_learned()
@@ -296,18 +295,18 @@ class MotifFinder(Application):
         table(self.schema_.n_params)("coef_", self.coef_)
         table(count_kmer_columns(count_strands(self)))("kmer_weights_", self.kmer_weights_)
         if self.classes_.shape != (2,):
-            raise ValueError(f"classes_ is {shorten(self.classes_)}, not two labels")
+            raise ValueError(f"classes_ must be two labels, got {shorten(self.classes_)}")
         for motif in self.motifs_:
             instance(FoundMotif, "a list of motifs")("motifs_", motif)
         order = self.motif_order_
         if order.size != len(self.motifs_) or not ((order >= 0) & (order < n)).all():
-            raise ValueError(f"motif_order_ is {shorten(order)}, not the places of {len(self.motifs_)} motifs")
+            raise ValueError(f"motif_order_ must be the indices of {len(self.motifs_)} motifs, got {shorten(order)}")
 
 
 def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
-    """Letter codes, which sequences are positive, and the two labels. Shards are read into memory, a byte per letter.
+    """Letter codes, which sequences are positive, and the two labels. Shards are read into memory.
 
-    Without labels all are positive, and a shuffle of each, pairs of letters preserved, follows them as a negative.
+    Without labels all are positive, and shuffles with the same dinucleotides follow as negatives.
 
     >>> sequences, is_positive, classes = read_classes(["ACGTTG", "CCAGTA"], None, seed=0)
     >>> len(sequences), is_positive.tolist(), classes.tolist()
@@ -324,11 +323,10 @@ def read_classes(X: Any, y: Any, seed: int) -> tuple[Ragged, Array, Array]:
 
 
 def check_enough(is_positive: Array, is_held_out: Array) -> None:
-    """Refuse classes that are too small to learn from one part and to test on the other."""
+    """Refuse classes that are too small to learn and test."""
     for kind, name in ((True, "positive"), (False, "negative")):
         n = int((is_positive == kind).sum())
         if n < LEAST_SEQUENCES:
-            raise ValueError(f"there are {n} {name} sequences; {LEAST_SEQUENCES} or more are needed to learn and test")
-        both = {bool(held) for held in is_held_out[is_positive == kind]}
-        if len(both) < 2:
-            raise ValueError(f"the {name} sequences are copies of one another; nothing is left to test on")
+            raise ValueError(f"X has {n} {name} sequences; {LEAST_SEQUENCES} or more are needed to learn and test")
+        if np.unique(is_held_out[is_positive == kind]).size < 2:
+            raise ValueError(f"the {name} sequences are copies of each other; give others to learn and test")

@@ -28,47 +28,47 @@ from tacit.runtime import Status
 from tacit.runtime.loop import Deadline
 
 STRENGTHS = (300.0, 1000.0, 3000.0)
-"""C that are tried."""
+"""Values of C that are tried."""
 
 FOLDS, STARTS, STEPS = 3, 1, 40
-"""Of cross-validation: folds, k-mers that a motif is begun from, and steps of a descent."""
+"""Of cross-validation: folds, k-mers that a motif starts from, and steps of a descent."""
 
 MAX_LEARNED_FROM = 2000
-"""Sequences that cross-validation uses."""
+"""Sequences that cross-validation uses, at most."""
 
 MAX_STEPS = 80
 """Steps per start of a descent."""
 
 TOLERANCE = 1e-9
-"""A start ends when ten steps gained less than this share of C."""
+"""A start ends when ten steps lower the objective by less than this share of C."""
 
 WIDTH_STEP = 2
-"""Letters between widths of a range that are tried."""
+"""Letters between two widths of a range that are tried."""
 
 KMER_LENGTHS = (3, 4, 5, 6)
 
 KMER_STRENGTHS = (1e-3, 1e-2, 1e-1)
-"""C of the logistic regression that are tried."""
+"""Values of C of the logistic regression on k-mers that are tried."""
 
 MAX_KMER_SEQUENCES = 20_000
-"""Sequences that it learns from: more change nothing but the time and memory."""
+"""Sequences that the regression learns from, at most: more cost time and memory and gain nothing."""
 
 SHUFFLES = 4
-"""Shuffles of every positive that it learns from, where shuffles are the negatives: they cost nothing. Four in place of
-one raised its area under the curve by .007 to .009 on peaks that it had not seen."""
+"""Shuffles of every positive that the regression learns from, where shuffles are the negatives. Four instead of one
+raised its AUROC by .007 to .009 on held-out peaks."""
 
 _BLOCK_LETTERS = 1 << 18
 """Letters whose k-mers are counted at a time."""
 
 
 def make_problem(finder: Any, n_motifs: int, width: int) -> MotifSites:
-    """What a finder learns: a model of so many motifs."""
+    """The problem that a finder learns."""
     overhang = min(int(finder.overhang), width - 1)
     return MotifSites(width, int(finder.composition_), finder.strands, n_motifs, overhang)
 
 
 def count_strands(finder: Any) -> int:
-    """Strands that a finder reads: 1 or 2."""
+    """The number of strands that a finder reads: 1 or 2."""
     return 1 if finder.strands == "one" else 2
 
 
@@ -82,15 +82,15 @@ def read_widths(width: Any) -> tuple[int, int]:
         low = whole_number("width", width[0], 3, LONGEST_MOTIF)
         high = whole_number("width", width[1], 3, LONGEST_MOTIF)
         if low > high:
-            raise ValueError(f"a range of widths goes from the shortest to the longest, got {shorten(width)}")
+            raise ValueError(f"width must go from the shortest to the longest, got width={shorten(width)}")
         return low, high
     one = whole_number("width", width, 3, LONGEST_MOTIF, remedy="or a pair such as (6, 14)")
     return one, one
 
 
-class Descended(NamedTuple):
-    """Where the best start of a descent ended: weights, objective ½‖w‖² + C · mean loss, its history, why the descent
-    ended, and the objectives of all starts."""
+class Descent(NamedTuple):
+    """The best start of a descent: weights, objective ½‖w‖² + C · mean loss and its history; why the descent ended; the
+    objectives of all starts."""
 
     w: Array
     objective: float
@@ -103,31 +103,31 @@ def descend(
     problem: MotifSites,
     sequences: Ragged,
     is_positive: Array,
-    begins: Sequence[Array],
+    init: Sequence[Array],
     C: float,
     *,
     max_iter: int = MAX_STEPS,
     n_jobs: int | None = None,
     callbacks: Iterable[Callable[[Any], Any]] = (),
-) -> Descended:
-    """Learn from these weights, a start each, by `tacit.LatentLogistic`; both classes have half of the weight.
+) -> Descent:
+    """Learn from these weights, one start each, by `tacit.LatentLogistic`; the classes count equally.
 
-    After Ctrl-C, and when a callback says stop, the best so far is returned; `KeyboardInterrupt` where there is none.
+    After Ctrl-C, or when a callback asks to stop, the best so far is returned; `KeyboardInterrupt` without one.
 
     >>> from tacit.datasets import planted_motif
     >>> from tacit.dna.sequences import read_sequences
     >>> X, y, _ = planted_motif(200, 30, "TGACTCA", seed=0)
     >>> problem, sequences = MotifSites(7), read_sequences(X)
     >>> schema = problem.schema(sequences, y == 1)
-    >>> begin = start_from_kmer(schema, np.array(["ACGT".index(c) for c in "TGACTCA"]), 0)
-    >>> descend(problem, sequences, y == 1, [begin], C=100.0).objective < 50
+    >>> w = start_from_kmer(schema, np.array(["ACGT".index(c) for c in "TGACTCA"]), 0)
+    >>> descend(problem, sequences, y == 1, [w], C=100.0).objective < 50
     True
     """
     views = problem.schema(sequences, is_positive).views
     learner = LatentLogistic(
         problem,
         C=C,
-        init=[views(w) for w in begins],
+        init=[views(w) for w in init],
         tol=TOLERANCE,
         max_iter=max_iter,
         class_weight="balanced",
@@ -140,26 +140,26 @@ def descend(
         learner.fit(sequences, is_positive)
     history = [line.objective for line in learner.history_]
     objectives = [run.objective for run in learner.runs_]
-    return Descended(learner.coef_, learner.objective_, history, learner.status_, objectives)
+    return Descent(learner.coef_, learner.objective_, history, learner.status_, objectives)
 
 
 def polish(
-    problem: MotifSites, sequences: Ragged, is_positive: Array, found: Descended, C: float, n_jobs: int | None
-) -> Descended:
-    """The same motifs by a latent SVM that begins at their sites."""
+    problem: MotifSites, sequences: Ragged, is_positive: Array, found: Descent, C: float, n_jobs: int | None
+) -> Descent:
+    """The same motifs, refitted by a latent SVM that starts from their sites."""
     y = np.where(is_positive, 1, -1)
     oracle = problem.bind(sequences, y, problem.schema(sequences, y))
     hidden = oracle.decode(oracle.impute(found.w).code)[1]
     learner = LatentSVM(problem, C=C, init=hidden, tol=1e-2, n_jobs=n_jobs, verbose=0)
     learner.fit(sequences, y)
     history = [line.objective for line in learner.history_]
-    return Descended(learner.coef_, learner.objective_, history, learner.status_, [learner.objective_])
+    return Descent(learner.coef_, learner.objective_, history, learner.status_, [learner.objective_])
 
 
 def start_from_kmer(schema: Schema, letters: Array, motif: int, w: Array | None = None, height: float = 0.5) -> Array:
-    """Weights with a k-mer in the middle of a motif: its letters speak for a site, all others against.
+    """Weights with a k-mer in the middle of a motif: its letters have the weight ``height``, all others −``height``.
 
-    ``w`` are the weights of the motifs before it, and of composition and intercept; zeros where there are none.
+    ``w`` has the weights of the earlier motifs, of composition and intercept; None for zeros.
     """
     grown = np.zeros(schema.n_params)
     motifs = schema.views(grown)["motif"]
@@ -168,14 +168,14 @@ def start_from_kmer(schema: Schema, letters: Array, motif: int, w: Array | None 
         motifs[:-1] = w[:size].reshape(motifs[:-1].shape)
         grown[motifs.size :] = w[size:]
     table = motifs[motif]
-    places = (len(table) - letters.size) // 2 + np.arange(letters.size)
-    table[places] = -height
-    table[places, letters] = height
+    positions = (len(table) - letters.size) // 2 + np.arange(letters.size)
+    table[positions] = -height
+    table[positions, letters] = height
     return grown
 
 
 def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, deadline: Deadline) -> tuple[int, float]:
-    """C at the middle width, then the width, by the loss of one motif on sequences that it was not learned from."""
+    """Choose C at the middle width, then the width, by the held-out loss of a model of one motif."""
     widths, strengths = _choices(finder)
     if len(widths) == len(strengths) == 1:
         return widths[0], strengths[0]
@@ -198,7 +198,7 @@ def choose_settings(finder: Any, sequences: Ragged, labels: Array, seed: int, de
 
 
 def middle_settings(finder: Any) -> tuple[int, float]:
-    """Width and C in the middle of what is allowed."""
+    """The middle of the widths and of the C that are allowed."""
     widths, strengths = _choices(finder)
     return widths[len(widths) // 2], strengths[len(strengths) // 2]
 
@@ -212,7 +212,7 @@ def _choices(finder: Any) -> tuple[list[int], tuple[float, ...]]:
 def _fold_loss(
     finder: Any, width: int, C: float, sequences: Ragged, labels: Array, is_out: Array, deadline: Deadline
 ) -> float:
-    """The mean loss on a fold of a motif learned from the others; infinite if there was no time."""
+    """The mean loss on one fold of a motif learned from the others; infinite when the time is over."""
     train, test = np.flatnonzero(~is_out), np.flatnonzero(is_out)
     problem = make_problem(finder, 1, width)
     own, own_labels = sequences[train], labels[train]
@@ -220,9 +220,8 @@ def _fold_loss(
     kmers = find_enriched_kmers(own, own_labels, width, count_strands(finder), STARTS)
     if not kmers:
         return np.inf
-    begins = [start_from_kmer(schema, letters, 0) for letters in kmers]
-    limits = {"max_iter": STEPS, "n_jobs": finder.n_jobs, "callbacks": [deadline]}
-    found = descend(problem, own, own_labels, begins, C, **limits)
+    init = [start_from_kmer(schema, letters, 0) for letters in kmers]
+    found = descend(problem, own, own_labels, init, C, max_iter=STEPS, n_jobs=finder.n_jobs, callbacks=[deadline])
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     if found.status is Status.STOPPED:
@@ -234,14 +233,14 @@ def _fold_loss(
 
 
 class KmerModel(NamedTuple):
-    """Weights of all k-mers, the intercept, and the C that it was learned with."""
+    """A logistic regression on counts of k-mers: weights, intercept, and the C of the fit."""
 
     weights: Array
     intercept: float
     C: float = KMER_STRENGTHS[1]
 
     def score(self, sequences: Ragged, strands: int) -> Array:
-        """The log-odds of the positive class, block by block."""
+        """The log-odds of the positive class."""
         scores = np.empty(len(sequences))
         for rows in _blocks(sequences):
             scores[rows] = count_kmers(sequences[rows], strands) @ self.weights + self.intercept
@@ -256,9 +255,9 @@ def learn_kmers(
     strengths: Sequence[float] = KMER_STRENGTHS,
     shuffles: int = 1,
 ) -> KmerModel:
-    """A logistic regression with C by three-fold cross-validation; both classes have half of the weight.
+    """A logistic regression with C by three-fold cross-validation; the classes count equally.
 
-    Where the negatives are shuffles of the positives, ``shuffles`` is how many of each the last fit is to learn from.
+    Where the negatives are shuffles of the positives, the last fit learns from ``shuffles`` of each.
     """
     rng = np.random.default_rng(seed)
     if len(sequences) > MAX_KMER_SEQUENCES:
@@ -302,17 +301,16 @@ def _count_block(sequences: Ragged, strands: int) -> sparse.csr_array:
     owner = np.repeat(np.arange(n), sequences.lengths)
     ends = np.repeat(sequences.offsets[1:], sequences.lengths)
     for length in KMER_LENGTHS:
-        kept, place = canonical_kmers(length, strands)
+        kept, column = canonical_kmers(length, strands)
         ids = find_kmers(sequences.values, sequences.offsets, length).ids.astype(np.int64)
         usable = (np.arange(ids.size) + length <= ends) & (ids < 4**length)
-        places = (owner[usable].astype(np.int32), place[ids[usable]].astype(np.int32))
-        cells = (np.ones(int(usable.sum())), places)
-        parts.append(sparse.coo_array(cells, shape=(n, kept.size)))
+        cells = (owner[usable].astype(np.int32), column[ids[usable]].astype(np.int32))
+        parts.append(sparse.coo_array((np.ones(int(usable.sum())), cells), shape=(n, kept.size)))
     return sparse.csr_array(sparse.hstack(parts))
 
 
 def count_kmer_columns(strands: int) -> int:
-    """How many k-mers there are: the columns of `count_kmers`."""
+    """The number of columns of `count_kmers`."""
     return sum(canonical_kmers(length, strands)[0].size for length in KMER_LENGTHS)
 
 
@@ -329,9 +327,9 @@ def _blocks(sequences: Ragged) -> list[slice]:
 
 
 def blend(motifs: Array, kmers: Array, labels: Array, seed: int) -> tuple[Array, Array]:
-    """Scores of both, weighted so that they predict the held-out labels best: each fold with weights from the others.
+    """The sum of both scores that predicts the held-out labels best, each fold with coefficients from the others.
 
-    Returns these scores, and the weights from all: intercept, motifs, k-mers. None is negative.
+    Returns these scores, and the coefficients from all folds: intercept, motifs, k-mers. None is negative.
     """
     fold = np.random.default_rng(seed).permutation(labels.size) % 5
     scores = np.empty(labels.size)
@@ -355,7 +353,7 @@ def _blend_weights(motifs: Array, kmers: Array, labels: Array) -> Array:
 
 
 def score_composition(sequences: Ragged, is_positive: Array, train: Array, test: Array, strands: int) -> Array:
-    """The score of held-out sequences by what they are made of, learned from the others."""
+    """The score of held-out sequences by their composition alone, learned from the others."""
     shares = kmer_shares(sequences, 3, strands)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, class_weight="balanced", max_iter=500))
     return np.asarray(model.fit(shares[train], is_positive[train]).decision_function(shares[test]))

@@ -16,7 +16,7 @@ from tacit.dna.finder.evidence import motif_p_value
 from tacit.dna.finder.models import (
     MAX_STEPS,
     STRENGTHS,
-    Descended,
+    Descent,
     choose_settings,
     count_strands,
     descend,
@@ -38,18 +38,16 @@ FIRST_STARTS, NEXT_STARTS = 6, 3
 """K-mers that the first motif, and each later one, is started from."""
 
 STEPS_AFTER_INTERRUPT = 5
-"""Of a descent where nothing was learned yet when Ctrl-C came."""
+"""Steps of a descent after Ctrl-C, where nothing was learned before."""
 
 MAX_SHIFT = 3
-"""Letters that a motif is moved by, one after the other, if each step is better."""
+"""Letters by which a motif is shifted, one at a time, while the objective falls."""
 
 SAME_OBJECTIVE = 0.01
 """Starts within this share of the best objective ended at the same motif."""
 
-
 MOST_MOTIFS = 5
 """Motifs that ``n_motifs="auto"`` looks for."""
-
 
 COMPARED = ("width", "n_motifs", "learner", "C", "strands", "overhang", "flank", "held_out", "alpha")
 """Settings of a finder that must be the same for a search to be resumed."""
@@ -60,20 +58,20 @@ class MotifSearch:
 
     Parameters
     ----------
-    finder : its settings, checked
+    finder : has the settings, already checked
     sequences : letter codes, flank included
     is_positive, is_held_out : per sequence
     seed : of cross-validation
     deadline : when to stop
-    progress : where to show what is going on
+    progress : shows the objective on a terminal
 
     Attributes
     ----------
-    width, C : as asked for, or chosen by cross-validation
+    width, C : as given, or chosen by cross-validation
     schema, w : the model so far
     before : the weights without its last motif, as they were when it was added; None if it is the first
     p_values, agreement, history : per motif, in the order in which they were found
-    n_tested : motifs that were tested, those included that were dropped afterwards
+    n_tested : motifs that were tested, including those that were dropped later
     ended_early : INTERRUPTED or STOPPED, None if neither happened
     """
 
@@ -105,7 +103,7 @@ class MotifSearch:
         self.ended_early: Status | None = None
 
     def run(self) -> None:
-        """Add motif after motif on the training part, each tested on the other, until one is not significant."""
+        """Add motifs, learned from the training part and tested on the other, while they are significant."""
         own, labels = self.sequences[self.train], self.is_positive[self.train]
         keeper = open_checkpoint(self)
         if keeper is None or not restore_motifs(keeper, self, own, labels):
@@ -120,13 +118,13 @@ class MotifSearch:
                 break
             if not self._add_motif(own, labels):
                 break
-            if self._is_held_back(own, labels):
-                self._begin_again()
+            if self._needs_larger_C(own, labels):
+                self._restart()
                 continue
             if keeper is not None:
                 keep_motifs(keeper, self)
         if self.finder.n_motifs == "auto":
-            self._drop_the_superfluous(own, labels)
+            self._drop_redundant(own, labels)
 
     def refit(self) -> None:
         """Learn the same motifs from all sequences."""
@@ -140,14 +138,14 @@ class MotifSearch:
         self.w = again.w
 
     def _add_motif(self, own: Ragged, labels: Array) -> bool:
-        """One more motif, and its p-value; False if there is no k-mer to begin from."""
+        """Add one motif and its p-value; False without a k-mer to start from."""
         m = len(self.p_values) + 1
         problem = make_problem(self.finder, m, self.width)
         schema = problem.schema(own, labels)
-        begins = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._kmers(own, labels, m)]
-        if not begins:
+        init = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(own, labels, m)]
+        if not init:
             return False
-        best = self._learn(problem, own, labels, begins, f"motif {m}")
+        best = self._learn(problem, own, labels, init, f"motif {m}")
         near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
             best = self._try_shifts(problem, schema, own, labels, best, m - 1)
@@ -164,8 +162,8 @@ class MotifSearch:
     def _test_last(self, problem: MotifSites, schema: Schema, w: Array) -> float:
         """The p-value of the last motif on the held-out part.
 
-        Given are the motifs before it, as they are beside it and as they were without it: learned together, two
-        motifs may share the letters of one, and each would then be found to add to the other.
+        It is tested given the earlier motifs, both as they are now and as they were without it. Learned together, two
+        motifs may share the letters of one, and each would then seem to add to the other.
         """
         held_out, labels = self.sequences[self.test], self.is_positive[self.test]
         value = find_best_sites(problem, schema, w, held_out).value
@@ -175,8 +173,8 @@ class MotifSearch:
             given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
         return motif_p_value(value[:, -1], given, held_out, labels, count_strands(self.finder))
 
-    def _kmers(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
-        """K-mers to begin the m-th motif from."""
+    def _find_kmers(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
+        """K-mers from which the m-th motif starts."""
         strands = count_strands(self.finder)
         if m == 1 or self.w is None:
             kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS)
@@ -184,15 +182,15 @@ class MotifSearch:
         before = make_problem(self.finder, m - 1, self.width)
         score = before.bind(sequences, None, before.schema(sequences, labels)).label_scores(self.w)[:, 1]
         p = expit(score)
-        weight = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
-        return find_unexplained_kmers(sequences, weight * (labels - p), weight * p * (1 - p), strands, NEXT_STARTS)
+        factor = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
+        return find_unexplained_kmers(sequences, factor * (labels - p), factor * p * (1 - p), strands, NEXT_STARTS)
 
     def _try_shifts(
-        self, problem: MotifSites, schema: Schema, own: Ragged, labels: Array, found: Descended, motif: int
-    ) -> Descended:
-        """The same model with the motif moved towards its weaker end, by a letter or two, where that is better.
+        self, problem: MotifSites, schema: Schema, own: Ragged, labels: Array, found: Descent, motif: int
+    ) -> Descent:
+        """The same model with the motif shifted by a few letters where that lowers the objective.
 
-        A motif that was found a letter beside its place is a local optimum: letters outside of it have no weights.
+        A motif that is off by a letter is a local optimum, because the weights of letters outside it are 0.
         """
         best = found
         for _ in range(MAX_SHIFT):
@@ -202,24 +200,24 @@ class MotifSearch:
             step = -1 if strength[0] < strength[-1] else 1
             table[:] = np.roll(table, step, axis=0)
             table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
-            moved = self._learn(problem, own, labels, [w], f"motif {motif + 1}, moved", MAX_STEPS // 2)
-            if self.ended_early is not None or moved.objective >= best.objective:
+            shifted = self._learn(problem, own, labels, [w], f"motif {motif + 1}, shifted", MAX_STEPS // 2)
+            if self.ended_early is not None or shifted.objective >= best.objective:
                 return best
-            best = moved._replace(history=[*best.history, *moved.history])
+            best = shifted._replace(history=[*best.history, *shifted.history])
         return best
 
-    def _is_held_back(self, own: Ragged, labels: Array) -> bool:
-        """Whether the penalty keeps a motif too weak, as a significant copy of it shows, and could be less.
+    def _needs_larger_C(self, own: Ragged, labels: Array) -> bool:
+        """Whether the penalty keeps a motif too weak, which shows as a significant copy of it.
 
-        Two copies of w / 2 have half of the penalty of w: they do what a larger C would do.
+        Two copies of w / 2 have half the penalty of w, so they do what a larger C would do.
         """
         is_free = self.finder.n_motifs == self.finder.C == "auto" and self.ended_early is None
         if not is_free or STRENGTHS[-1] <= self.C or not self._is_last_significant():
             return False
         return bool(self._find_copies(own, labels))
 
-    def _begin_again(self) -> None:
-        """Forget all motifs and look for them with the next larger C."""
+    def _restart(self) -> None:
+        """Drop all motifs and start again with the next larger C."""
         self.C = min(C for C in STRENGTHS if C > self.C)
         self.w = self.before = None
         self.p_values, self.agreement, self.history = [], [], []
@@ -230,8 +228,8 @@ class MotifSearch:
         sites = find_best_sites(make_problem(self.finder, n, self.width), self.schema, self.w, own)
         return find_copies([describe_motif(own, sites, m, labels) for m in range(n)], sites, labels)
 
-    def _drop_the_superfluous(self, own: Ragged, labels: Array) -> None:
-        """Go back by a motif that was tried in vain; leave out copies of others, and learn the rest again."""
+    def _drop_redundant(self, own: Ragged, labels: Array) -> None:
+        """Drop the last motif if it is not significant, and copies of others; then learn the rest again."""
         if self.before is not None and not self._is_last_significant():
             self._keep(range(len(self.p_values) - 1), own, labels)
             self.w = self.before
@@ -240,13 +238,13 @@ class MotifSearch:
             assert self.w is not None
             blocks = self.schema.views(self.w)
             kept = [m for m in range(len(self.p_values)) if m not in copies]
-            parts = [blocks["motif"][kept], *(part for name, part in blocks.items() if name != "motif")]
+            blocks["motif"] = blocks["motif"][kept]
             problem = self._keep(kept, own, labels)
-            begin = np.concatenate([part.ravel() for part in parts])
-            self.w = self._learn(problem, own, labels, [begin], "without copies").w
+            w = np.concatenate([block.ravel() for block in blocks.values()])
+            self.w = self._learn(problem, own, labels, [w], "without copies").w
 
     def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> MotifSites:
-        """Forget all but these motifs; returns the problem of those that are left, to which weights are to be given."""
+        """Drop all but these motifs; returns the problem of the rest, for which the caller sets `w`."""
         problem = make_problem(self.finder, len(kept), self.width)
         self.schema = problem.schema(own, labels)
         self.p_values = [self.p_values[m] for m in kept]
@@ -255,7 +253,7 @@ class MotifSearch:
         return problem
 
     def _is_last_significant(self) -> bool:
-        """Whether the last motif is, given how many were tested."""
+        """Whether the last motif is significant, given how many were tested."""
         return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
     def _learn(
@@ -263,41 +261,41 @@ class MotifSearch:
         problem: MotifSites,
         sequences: Ragged,
         labels: Array,
-        begins: list[Array],
+        init: list[Array],
         what: str,
         steps: int = MAX_STEPS,
-    ) -> Descended:
-        """Learn from these weights; after Ctrl-C only a few steps from the first, where nothing was learned before."""
-        limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._teller(what, len(begins)), self.deadline]}
+    ) -> Descent:
+        """Learn from these weights, one start each; after Ctrl-C only a few steps from the first."""
+        limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._show_progress(what, len(init)), self.deadline]}
         if self.ended_early is None:
             try:
-                found = descend(problem, sequences, labels, begins, self.C, max_iter=steps, **limits)
+                found = descend(problem, sequences, labels, init, self.C, max_iter=steps, **limits)
                 self._note_end(found)
                 return found
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
-        return descend(problem, sequences, labels, begins[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
+        return descend(problem, sequences, labels, init[:1], self.C, max_iter=STEPS_AFTER_INTERRUPT, **limits)
 
-    def _note_end(self, found: Descended) -> None:
+    def _note_end(self, found: Descent) -> None:
         if found.status in (Status.INTERRUPTED, Status.STOPPED):
             self.ended_early = found.status
 
-    def _teller(self, what: str, n_starts: int) -> Callable[[Any], None]:
-        """A callback that shows on the terminal what is going on, and its objective."""
+    def _show_progress(self, what: str, n_starts: int) -> Callable[[Any], None]:
+        """A callback that shows the start and its objective on the terminal."""
         start = 0
 
-        def tell(line: Any) -> None:
+        def show(line: Any) -> None:
             nonlocal start
             start += line.iteration == 1
-            place = f", start {start} of {n_starts}" if n_starts > 1 else ""
-            text = f"{what}{place}: objective {line.objective:.5g}"
+            of_starts = f", start {start} of {n_starts}" if n_starts > 1 else ""
+            text = f"{what}{of_starts}: objective {line.objective:.5g}"
             self.progress.show(time.perf_counter() - self.began, line.iteration, text)
 
-        return tell
+        return show
 
 
 def open_checkpoint(search: Any) -> Checkpoint | None:
-    """The file that the finder of a search asks for, if it does."""
+    """The checkpoint of a search; None if the finder has none."""
     finder = search.finder
     if finder.checkpoint is None:
         return None
@@ -310,7 +308,7 @@ def open_checkpoint(search: Any) -> Checkpoint | None:
 
 
 def keep_motifs(keeper: Checkpoint, search: Any) -> None:
-    """Write the motifs of a search."""
+    """Write the motifs of a search to its checkpoint."""
     keeper.write(
         {
             "width": search.width,
@@ -325,7 +323,7 @@ def keep_motifs(keeper: Checkpoint, search: Any) -> None:
 
 
 def restore_motifs(keeper: Checkpoint, search: Any, own: Ragged, labels: Any) -> bool:
-    """Give a search the motifs of the file; False if there are none to resume from."""
+    """Restore the motifs of a search from its checkpoint; False without one to resume from."""
     saved = keeper.read()
     if saved is None:
         return False
@@ -337,7 +335,7 @@ def restore_motifs(keeper: Checkpoint, search: Any, own: Ragged, labels: Any) ->
         search.width = int(stored_number(saved, "width", low))
         search.C = stored_number(saved, "C", 0.0)
         if not (search.width <= high and is_positive(search.C)):
-            raise ValueError(f"width {search.width} and C {search.C} are none that were asked for")
+            raise ValueError(f"width={search.width} and C={search.C} do not match the settings of the finder")
         search.schema = make_problem(search.finder, n, search.width).schema(own, labels)
         search.w = stored(saved, "w", (search.schema.n_params,))
         if n > 1:

@@ -1,4 +1,4 @@
-"""The shape of a motif: letters at its sites, consensus, its sites, and whether these lie on those of another."""
+"""Motifs as position weight matrices (PWM): letters at their sites, consensus, and overlaps with other motifs."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ LONGEST_MOTIF = 40
 __all__ = ["FoundMotif", "Overlap"]
 
 PSEUDOCOUNT = 1.0
-"""Letters that are added to each position, shared by the four bases as they are in the sequences."""
+"""Pseudocounts that are added to each position, in the proportions of the background."""
 
 NEGATIVES_WITH_SITE = 0.1
 """The share of negative sequences whose best site counts as a site."""
 
 LONGEST_OFFSET = 100
-"""Letters between two sites that overlap, at the most: motifs are shorter."""
+"""Largest distance, in letters, of two sites that overlap: motifs are shorter."""
 
 LEAST_SHARE = 0.5
-"""The share of a motif's sites that must lie at one distance from those of another to be called an overlap."""
+"""An overlap: at least this share of a motif's sites lies at one distance from those of another motif."""
 
 COPY_CORRELATION, MOST_BITS_OUTSIDE = 0.75, 0.25
-"""A motif is a copy of another one if their letters are as alike as this where they overlap, and if it has less than
-this share of its information elsewhere."""
+"""A motif is a copy of another one if their letters correlate by at least the first number where they overlap, and if
+less than the second share of its information lies outside the overlap."""
 
 
 class Sites(NamedTuple):
     """The best site of every motif in every sequence: (sequences, motifs) each. ``start`` counts from the first letter
-    of the sequence, and may lie before it; where ``value`` is 0, there is none."""
+    of the sequence, and may be negative; ``value`` is 0 without a site."""
 
     start: Array
     strand: Array
@@ -53,44 +53,47 @@ class Overlap:
 
     Parameters
     ----------
-    motif : the number of the other one, from 1
-    offset : letters from the beginning of its site to that of ours, along its strand, as it is most often
-    is_turned : whether ours is then on the other strand
-    share : of our sites at this distance, on whichever side
+    motif : the number of the other motif, from 1
+    offset : letters from the start of its site to the start of ours, along its strand, where it is most frequent
+    on_other_strand : whether our site is then on the other strand
+    share : of our sites at this distance, on either side
     """
 
     motif: int = parameter(whole())
     offset: int = parameter(whole(-LONGEST_OFFSET, LONGEST_OFFSET))
-    is_turned: bool = parameter(switch)
+    on_other_strand: bool = parameter(switch)
     share: float = parameter(share)
 
-    def check(self) -> None:
-        """Refuse what no fit could have made."""
-        check_parameters(self)
+    @classmethod
+    def from_old_parts(cls, is_turned: bool = False, **parts: Any) -> Overlap:
+        """An overlap of a model file, also of one where ``on_other_strand`` is called ``is_turned``."""
+        return cls(**{"on_other_strand": is_turned, **parts})
+
+    check = check_parameters
 
 
 @storable
 @dataclass(frozen=True)
 class FoundMotif:
-    """What was found.
+    """A motif that was found.
 
     Parameters
     ----------
-    counts : (width, 4) how often A, C, G, T stand at each position of the sites in positive sequences
-    background : (4,) shares of the letters in all sequences
+    counts : (width, 4) how often A, C, G, T occur at each position of the sites in positive sequences
+    background : (4,) shares of A, C, G, T in all sequences
     consensus : one letter of the IUPAC code per position
-    least_score : that a site must exceed: nine of ten negative sequences have none
+    least_score : that a site must exceed: nine of ten negative sequences are without one
     p_value : on held-out sequences, given composition, times the number of motifs tested
-    is_significant : whether that is below alpha
-    sites : positive sequences with a site
+    is_significant : whether ``p_value`` is below alpha
+    sites : number of positive sequences with a site
     in_positives, in_negatives : shares of sequences with a site
     agreement : the share of starts that ended at this motif
-    overlap : the motif before it whose sites most of its own lie on; None if there is none
+    overlap : with an earlier motif; None without one
     """
 
     counts: Array = parameter(table(None, 4))
     background: Array = parameter(table(4))
-    consensus: str = parameter(instance(str, "a letter per position"))
+    consensus: str = parameter(instance(str, "one letter per position"))
     least_score: float = parameter(not_negative)
     p_value: float = parameter(share)
     is_significant: bool = parameter(switch)
@@ -106,7 +109,7 @@ class FoundMotif:
 
     @property
     def probabilities(self) -> Array:
-        """(width, 4): shares of the letters, none of them 0."""
+        """(width, 4): shares of the letters, all above 0."""
         counts = self.counts + PSEUDOCOUNT * self.background
         return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
@@ -118,39 +121,39 @@ class FoundMotif:
 
     @property
     def bits(self) -> float:
-        """Information in all positions together."""
+        """Information of all positions together."""
         return float(self.bits_by_position.sum())
 
     def check(self) -> None:
         """Refuse what no fit could have made."""
         check_parameters(self)
         if (self.counts < 0).any():
-            raise ValueError(f"counts are {shorten(self.counts)}, and none may be below 0")
+            raise ValueError(f"counts must not be below 0, got {shorten(self.counts)}")
         if not (self.background > 0).all():
-            raise ValueError(f"background is {shorten(self.background)}, not four shares")
+            raise ValueError(f"background must be four shares above 0, got {shorten(self.background)}")
         if len(self.consensus) != len(self.counts) or not set(self.consensus) <= set(MEANING):
-            raise ValueError(f"consensus is {shorten(self.consensus)}, not a letter of DNA per position")
+            raise ValueError(f"consensus must be one DNA letter per position, got {shorten(self.consensus)}")
 
 
 def find_best_sites(problem: Any, schema: Any, w: Array, sequences: Ragged) -> Sites:
-    """The best site of every motif in every sequence, whatever its label."""
+    """The best site of every motif in every sequence, positive or negative."""
     oracle = problem.bind(sequences, None, schema)
     code = oracle.best_under(w, np.ones(len(sequences), np.int64)).code
     hidden = oracle.decode(code)[1].reshape(len(sequences), schema.blocks["motif"][0], -1)
     start = hidden[..., 0]
     strand = hidden[..., 1] if hidden.shape[-1] == 2 else np.zeros_like(start)
-    letters = site_letters(sequences, np.where(start >= 0, start - problem.overhang, 0), strand, problem.width)
-    value = np.einsum("nmwc,mwc->nm", SHARES[letters], schema.views(w)["motif"])
     has_site = start >= 0
     start = np.where(has_site, start - problem.overhang, 0)
+    letters = site_letters(sequences, start, strand, problem.width)
+    value = np.einsum("nmwc,mwc->nm", SHARES[letters], schema.views(w)["motif"])
     return Sites(start, strand * has_site, np.where(has_site, value, 0.0), int(problem.width))
 
 
 def site_letters(sequences: Ragged, start: Array, strand: Array, width: int) -> Array:
-    """(sequences, motifs, width) letter codes of windows, N outside of the sequence, read along their strand."""
-    places = start[..., None] + np.arange(width)
-    inside = (places >= 0) & (places < sequences.lengths[:, None, None])
-    flat = sequences.offsets[:-1][:, None, None] + np.where(inside, places, 0)
+    """(sequences, motifs, width) letter codes of windows, N outside the sequence, read along their strand."""
+    positions = start[..., None] + np.arange(width)
+    inside = (positions >= 0) & (positions < sequences.lengths[:, None, None])
+    flat = sequences.offsets[:-1][:, None, None] + np.where(inside, positions, 0)
     codes = np.where(inside, sequences.values[flat], list(MEANING).index("N"))
     return np.where(strand[..., None] == 1, COMPLEMENT[codes[..., ::-1]], codes)
 
@@ -165,7 +168,7 @@ def describe_motif(
     agreement: float = 0.0,
     alpha: float = 0.0,
 ) -> FoundMotif:
-    """A motif from its sites in the positive sequences; without p-value and agreement where nobody asks for them."""
+    """Describe a motif by its sites in the positive sequences."""
     least = max(0.0, float(np.quantile(sites.value[~is_positive, m], 1 - NEGATIVES_WITH_SITE)))
     has_site = sites.value[:, m] > least
     rows = np.flatnonzero(has_site & is_positive)
@@ -191,8 +194,8 @@ def describe_motif(
 
 
 def write_consensus(shares: Array) -> str:
-    """A letter per position (Cavener 1987): one base if it has half of the sites and twice the second's, two bases if
-    they have three quarters, else N.
+    """One letter per position (Cavener 1987): a base that has half of the sites and twice as many as the second, two
+    bases that have three quarters, else N.
 
     >>> write_consensus(np.array([[0.9, 0.1, 0, 0], [0.4, 0, 0.4, 0.2], [0.25, 0.25, 0.25, 0.25]]))
     'ARN'
@@ -213,27 +216,20 @@ def write_consensus(shares: Array) -> str:
 def mark_overlaps(
     motifs: Sequence[FoundMotif], order: Sequence[int], sites: Sites, is_positive: Array
 ) -> list[FoundMotif]:
-    """The motifs, each with the one before it that its sites lie on, if there is such a one.
-
-    Parameters
-    ----------
-    motifs : in the order in which they are shown
-    order : the column of ``sites`` of each
-    sites, is_positive : of all sequences
-    """
+    """The motifs, each with its largest overlap with an earlier one; ``order`` has their columns in ``sites``."""
     has_site = [(sites.value[:, m] > motif.least_score) & is_positive for m, motif in zip(order, motifs, strict=True)]
     marked = []
-    for place, (m, motif) in enumerate(zip(order, motifs, strict=True)):
-        found = [find_overlap(sites, has_site[k], has_site[place], m, order[k], number=k + 1) for k in range(place)]
+    for i, (m, motif) in enumerate(zip(order, motifs, strict=True)):
+        found = [find_overlap(sites, has_site[k], has_site[i], m, order[k], number=k + 1) for k in range(i)]
         best = max((one for one in found if one is not None), key=lambda one: one.share, default=None)
         marked.append(replace(motif, overlap=best))
     return marked
 
 
 def find_copies(motifs: Sequence[FoundMotif], sites: Sites, is_positive: Array) -> set[int]:
-    """Motifs, counted from 0, that only repeat one before them: the same sites and letters, hardly any beyond.
+    """Motifs, counted from 0, that only repeat an earlier one: the same sites and letters, hardly any beyond.
 
-    A penalised motif is weaker than the best one, so that a second copy of it predicts better; it tells nothing new.
+    The penalty weakens a motif, so a second copy of it predicts better without adding a motif.
     """
     marked = mark_overlaps(motifs, range(len(motifs)), sites, is_positive)
     return {
@@ -244,13 +240,13 @@ def find_copies(motifs: Sequence[FoundMotif], sites: Sites, is_positive: Array) 
 
 
 def _repeats(motif: FoundMotif, found: Overlap, other: FoundMotif) -> bool:
-    """Whether a motif that overlaps another one has the same letters, and hardly any outside of it."""
+    """Whether a motif that overlaps another one has the same letters there, and hardly any others."""
     shares, bits = motif.probabilities, motif.bits_by_position
-    if found.is_turned:
+    if found.on_other_strand:
         shares, bits = shares[::-1, ::-1], bits[::-1]
-    place = np.arange(motif.width) + found.offset
-    inside = (place >= 0) & (place < other.width)
-    ours, theirs = shares[inside].ravel(), other.probabilities[place[inside]].ravel()
+    position = np.arange(motif.width) + found.offset
+    inside = (position >= 0) & (position < other.width)
+    ours, theirs = shares[inside].ravel(), other.probabilities[position[inside]].ravel()
     alike = float(np.corrcoef(ours, theirs)[0, 1]) >= COPY_CORRELATION
     return alike and float(bits[~inside].sum()) < MOST_BITS_OUTSIDE * motif.bits
 
@@ -258,46 +254,45 @@ def _repeats(motif: FoundMotif, found: Overlap, other: FoundMotif) -> bool:
 def find_overlap(sites: Sites, earlier: Array, later: Array, m: int, other: int, number: int) -> Overlap | None:
     """Whether most sites of motif ``m`` lie on those of the motif ``other``, at one distance.
 
-    Both sides count, because a palindrome is found on either strand; the side and strand that are told are the usual
-    ones.
+    Both sides count, because a palindrome is found on either strand; the most frequent side and strand are returned.
 
     Parameters
     ----------
     sites : of all motifs in all sequences
     earlier, later : which sequences hold a site of ``other``, and one of ``m``
     m, other : columns of ``sites``
-    number : of the other motif, as it is shown
+    number : of the other motif, from 1
 
     >>> start = np.array([[10, 14], [20, 24], [33, 29], [5, 40]])
     >>> strand = np.array([[0, 0], [0, 0], [1, 1], [0, 0]])
     >>> sites, everywhere = Sites(start, strand, np.ones((4, 2)), 8), np.ones(4, dtype=bool)
     >>> find_overlap(sites, everywhere, everywhere, 1, 0, number=1)
-    Overlap(motif=1, offset=4, is_turned=False, share=0.75)
+    Overlap(motif=1, offset=4, on_other_strand=False, share=0.75)
     """
     rows = np.flatnonzero(earlier & later)
     if not rows.size:
         return None
     shift = sites.start[rows, m] - sites.start[rows, other]
     shift = np.where(sites.strand[rows, other] == 1, -shift, shift)
-    is_turned = sites.strand[rows, m] != sites.strand[rows, other]
+    on_other_strand = sites.strand[rows, m] != sites.strand[rows, other]
     distance = np.abs(shift)
     counts = np.bincount(distance[distance < sites.width], minlength=1)
     if counts.max() < LEAST_SHARE * later.sum():
         return None
     usual = distance == counts.argmax()
-    kinds, times = np.unique(np.column_stack([shift, is_turned])[usual], axis=0, return_counts=True)
-    offset, turned = kinds[times.argmax()].tolist()
-    return Overlap(number, int(offset), bool(turned), float(counts.max() / later.sum()))
+    kinds, times = np.unique(np.column_stack([shift, on_other_strand])[usual], axis=0, return_counts=True)
+    offset, is_other = kinds[times.argmax()].tolist()
+    return Overlap(number, int(offset), bool(is_other), float(counts.max() / later.sum()))
 
 
-def tell_overlap(motif: FoundMotif) -> str:
-    """What a reader should know about an overlap; nothing if there is none."""
+def describe_overlap(motif: FoundMotif) -> str:
+    """A sentence about the overlap of a motif; empty without one."""
     found = motif.overlap
     if found is None:
         return ""
-    turned = ", on the other strand" if found.is_turned else ""
-    told = f"overlaps motif {found.motif} at offset {found.offset:+d}{turned} in {found.share:.0%} of its sites"
+    strand = ", on the other strand" if found.on_other_strand else ""
+    text = f"overlaps motif {found.motif} at offset {found.offset:+d}{strand} in {found.share:.0%} of its sites"
     whole = motif.width + abs(found.offset)
     if not found.offset:
-        return f"{told}: another form of the same site"
-    return f"{told}: probably one longer site" + (f", try width {whole}" if whole <= LONGEST_MOTIF else "")
+        return f"{text}: probably a variant of the same site"
+    return f"{text}: probably one longer site" + (f"; try --width {whole}" if whole <= LONGEST_MOTIF else "")

@@ -21,7 +21,7 @@ from tacit.dna.kmers import find_enriched_kmers as enriched_words
 from tacit.dna.kmers import find_kmers as find_words
 from tacit.dna.motif import kernels
 from tacit.dna.motif.hidden import read_windows
-from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, turn
+from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, reverse_complement
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each, take_rows
 from tacit.oracle.known_hidden import KnownHidden
@@ -343,7 +343,7 @@ class MotifOracle(EnumerableOracle):
             return checksum(self._letters, self.row_offsets, *self._settings(), *self.digest_arrays())
         sequences = self._sequences
         if self._flipped.any():  # turning twice gives the sequences as they came
-            sequences = turn(sequences, self._flipped)
+            sequences = reverse_complement(sequences, self._flipped)
         letters = letters_of(sequences.values)[:, None]
         return checksum(letters, sequences.offsets, *self._settings(), *self.digest_arrays())
 

@@ -256,6 +256,7 @@ def test_many_sequences_bind_without_an_object_each():
             [0, 1],
             "features='old'",
         ),
+        (Motif(4, features="sites"), ["ACGTACGT"] * 2, [0, 1], "MotifSites"),
         (Motif(4), ["ACGTACGT", ""], [0, 1], "sequence 1 has 0"),
         (Motif(4), np.array(["", ""]), [0, 1], "sequence 0 has 0"),
         (Motif(4), [], [], "0 samples"),

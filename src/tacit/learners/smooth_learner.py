@@ -158,10 +158,11 @@ class SmoothLearner(Learner, ABC):
             if drawer is None:
                 return np.asarray(rng.standard_normal(zero.size) / np.sqrt(zero.size))
             code = drawer.draw(rng)
-        view = oracle.with_hidden(
-            code if has_long_codes(oracle) else KnownHidden(cast(SplitsCodes, oracle).split(code)[1])
-        )
-        return _descend(objective.of(view, weights), zero)
+        hidden: Any = code
+        if not has_long_codes(oracle):
+            splitter = capability(oracle, SplitsCodes)
+            hidden = oracle.decode(code)[1] if splitter is None else KnownHidden(splitter.split(code)[1])
+        return _descend(objective.of(oracle.with_hidden(hidden), weights), zero)
 
     def _learn_known(self, objective: Any, oracle: Oracle, weights: Array, unknown: Array) -> Array:
         """Zero, or where some hidden values are known the weights that those samples lead to."""

@@ -1,4 +1,4 @@
-"""What a user knows of the windows and sites of motifs: starts, pairs of a start and a strand, sets of them, masks."""
+"""Known windows and sites of motifs as users write them: starts, pairs of start and strand, sets of them, masks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tacit.data.parameters import is_list, shorten
 from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
 
 NO_SITE = -2
-"""The start of a motif that a sequence is known not to have; −1 means that nothing is known of it."""
+"""The start of a motif without a site in the sequence; −1 means that the start is unknown."""
 
 
 def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None, classes: Array) -> KnownHidden:
-    """The states of starts (and strands) as users write them; negatives have state 0.
+    """The states of starts (and strands) that a user knows; negatives have state 0.
 
     Parameters
     ----------
     hidden : per sample a start, or with two strands a pair of start and strand (−1: either); −1, None or NaN where it
-        is unknown, and for negatives. Where it is known to be one of several: a list of starts (or pairs), an `AnyOf`,
-        or a mask with one boolean per start (or per start and strand)
-    starts : (n,) how many each sample has
+        is unknown, and for negatives. If it is one of several: a list of starts (or pairs), an `AnyOf`, or a mask with
+        one boolean per start (or per start and strand)
+    starts : (n,) number of starts per sample
     labels : positions among the classes; None if they are unknown
 
     >>> read_windows([-1, 3, -1], np.array([5, 5, 5]), 1, np.array([0, 1, 1]), np.array(["free", "bound"])).states
@@ -42,19 +42,18 @@ def read_windows(hidden: Any, starts: Array, strands: int, labels: Array | None,
     if known.allowed is not None:
         firsts = strands * (np.cumsum(starts) - starts)
         is_open &= np.logical_and.reduceat(known.allowed, firsts)
-    moved = np.flatnonzero((labels == 0) & ~is_open)
-    if moved.size:
-        i = int(moved[0])
+    wrong = np.flatnonzero((labels == 0) & ~is_open)
+    if wrong.size:
+        i = int(wrong[0])
         raise ValueError(
-            f"hidden[{i}] is {shorten(list(hidden)[i])}, but sample {i} is {shorten(classes[0].item())}, the negative "
-            "class, which has no motif: give -1; if it is the positive class, list it second: "
-            f"classes={classes[::-1].tolist()}"
+            f"hidden[{i}] must be -1, got {shorten(list(hidden)[i])}: sample {i} is {shorten(classes[0].item())}, the "
+            f"negative class, which is without a motif; if it is positive, set classes={classes[::-1].tolist()}"
         )
     return known._replace(states=np.where(labels == 0, 0, known.states))
 
 
 def _as_pairs(hidden: Any) -> Any:
-    """Pairs as an array where every sample has one; something else otherwise."""
+    """Pairs as an array where every sample has one; else an array of another shape, or None."""
     try:
         table = np.asarray(hidden)
         if table.dtype == object:
@@ -72,8 +71,8 @@ def _read_pairs(given: Array, starts: Array) -> KnownHidden:
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"hidden[{i}] is {given[i].tolist()}, sample {i} has starts 0 to {starts[i] - 1} and 0 or 1 as strand "
-            "(-1 for unknown)"
+            f"hidden[{i}] is {given[i].tolist()}; sample {i} has starts 0 to {starts[i] - 1} and strands 0 and 1 "
+            "(-1 if unknown)"
         )
     is_known = (start >= 0) & (strand >= 0)
     half = np.flatnonzero(~is_known & ((start >= 0) | (strand >= 0)))
@@ -84,8 +83,8 @@ def _read_pairs(given: Array, starts: Array) -> KnownHidden:
     for i in np.flatnonzero(is_known).tolist():
         masks[i] = np.arange(2 * starts[i]) == states[i]
     for i in half.tolist():
-        places = np.arange(2 * starts[i])
-        masks[i] = places // 2 == start[i] if start[i] >= 0 else places % 2 == strand[i]
+        states_of = np.arange(2 * starts[i])
+        masks[i] = states_of // 2 == start[i] if start[i] >= 0 else states_of % 2 == strand[i]
     return from_masks(masks, 2 * starts)
 
 
@@ -96,8 +95,8 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
     entries = [] if is_numbers or not is_list(hidden) else list(hidden)
     if len(entries) != n or not any(is_list(entry) for entry in entries):
         raise ValueError(
-            f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and "
-            "a strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
+            f"hidden has shape {hidden.shape if is_numbers else (len(entries),)} for {n} samples; give a start and a "
+            "strand (0 or 1) each, shape (n, 2), -1 for unknown and negatives"
         )
     masks: list[Array | None] = []
     for i, entry in enumerate(entries):
@@ -111,14 +110,14 @@ def _read_pair_sets(hidden: Any, starts: Array) -> KnownHidden:
             masks.append(np.logical_or.reduce([_mask_of(one, 2 * int(starts[i])) for one in known]))
         else:
             raise ValueError(
-                f"hidden[{i}] is {shorten(entry)}; give a start and a strand (0 or 1), -1 if unknown, a list of such "
-                f"pairs, or a mask of {starts[i]} starts"
+                f"hidden[{i}] is {shorten(entry)}; give a start and a strand (0 or 1), -1 if unknown, a list of pairs, "
+                f"or a mask of {starts[i]} starts"
             )
     return from_masks(masks, 2 * starts)
 
 
 def _as_positions(entry: Any) -> Array:
-    """An entry as an array, −1 where it is missing; an empty one where it is no array."""
+    """An entry as an array, −1 where it is missing; an empty array where that fails."""
     try:
         return np.asarray(-1 if is_missing(entry) else list(entry) if is_list(entry) else entry)
     except ValueError:
@@ -126,15 +125,15 @@ def _as_positions(entry: Any) -> Array:
 
 
 def _mask_of(known: KnownHidden, size: int) -> Array:
-    """Which states of the one sample are possible."""
+    """Which states of a single sample are possible."""
     if known.states[0] >= 0:
         return np.asarray(np.arange(size) == known.states[0])
     return np.ones(size, dtype=bool) if known.allowed is None else known.allowed
 
 
 class SiteLayout(NamedTuple):
-    """What a model of sites looks at: motifs of ``width`` letters, k-mers of up to ``longest`` letters, 1 or 2 strands,
-    and how many letters of a site may lie outside of its sequence."""
+    """The sizes of a model of sites: letters of a motif (``width``) and of the longest k-mer, strands (1 or 2), motifs,
+    and letters of a site that may lie outside its sequence (``overhang``)."""
 
     width: int
     longest: int
@@ -147,16 +146,16 @@ class SiteLayout(NamedTuple):
 
 
 def read_sites(hidden: Any, sizes: Array, layout: SiteLayout, labels: Array | None, classes: Array) -> Array:
-    """(n, motifs) states, from starts (and strands) as users write them; −1 where unknown, 0 for negatives.
+    """(n, motifs) states of starts (and strands) that a user knows; −1 where unknown, 0 for negatives.
 
     Parameters
     ----------
     hidden : (n,) starts, with two strands (n, 2) starts and strands; with several motifs one more axis after the first.
-        A start is −1 where it is unknown, and `NO_SITE` where the sequence has no site of the motif
+        A start is −1 where it is unknown, and `NO_SITE` in a sequence without a site of the motif
     sizes : (n,) states per sequence
     labels : positions among the classes; None if they are unknown
     """
-    shape = (sizes.size, *_site_shape(layout))
+    shape = (sizes.size, *site_shape(layout))
     given = read_positions(hidden, shape).reshape(sizes.size, layout.n_motifs, -1)
     start = given[..., 0]
     strand = given[..., 1] if layout.strands == 2 else np.zeros_like(start)
@@ -167,17 +166,17 @@ def read_sites(hidden: Any, sizes: Array, layout: SiteLayout, labels: Array | No
         i = int(np.argwhere(wrong)[0, 0])
         raise ValueError(
             f"hidden[{i}] is {shorten(given[i].tolist())}; sample {i} has starts 0 to {int(last[i, 0])}"
-            f"{', each with 0 or 1 as strand' if layout.strands == 2 else ''}, -1 if unknown, {NO_SITE} for no site"
+            f"{' and strands 0 and 1' if layout.strands == 2 else ''} (-1 if unknown, {NO_SITE} without a site)"
         )
     states = np.where(is_site, 1 + start * layout.strands + strand, np.where(start == NO_SITE, 0, -1))
     if labels is None:
         return states
-    moved = np.flatnonzero((labels == 0) & (states >= 0).any(axis=1))
-    if moved.size:
-        i = int(moved[0])
+    has_sites = (labels == 0) & (states >= 0).any(axis=1)
+    if has_sites.any():
+        i = int(np.argmax(has_sites))
         raise ValueError(
-            f"hidden[{i}] is {shorten(given[i].tolist())}, but sample {i} is {shorten(classes[0].item())}, the "
-            "negative class, which has no sites: give -1"
+            f"hidden[{i}] must be -1, got {shorten(given[i].tolist())}: sample {i} is {shorten(classes[0].item())}, "
+            "the negative class, which is without sites"
         )
     return np.where((labels == 0)[:, None], 0, states)
 
@@ -187,9 +186,10 @@ def write_sites(states: Array, layout: SiteLayout) -> Array:
     start, strand = np.divmod(states - 1, layout.strands)
     pairs = np.stack([start, strand], axis=-1) if layout.strands == 2 else start[..., None]
     pairs = np.where((states == 0)[..., None], NO_SITE, pairs)
-    return pairs.reshape(len(states), *_site_shape(layout))
+    return pairs.reshape(len(states), *site_shape(layout))
 
 
-def _site_shape(layout: SiteLayout) -> tuple[int, ...]:
+def site_shape(layout: SiteLayout) -> tuple[int, ...]:
+    """The shape of the hidden value of one sequence."""
     motifs = (layout.n_motifs,) if layout.n_motifs > 1 else ()
     return (*motifs, 2) if layout.strands == 2 else motifs

@@ -25,7 +25,7 @@ LONGEST_KMER = 8
 
 
 class SequenceProblem(Problem):
-    """Sequences of two classes, the second positive: what `Motif` and `MotifSites` have in common."""
+    """Sequences of two classes, the second of them positive: what `Motif` and `MotifSites` share."""
 
     width: Any
     strands: str
@@ -34,15 +34,15 @@ class SequenceProblem(Problem):
 
     reads_once = True
     longest_kmer: str
-    """The parameter that has the letters of the longest k-mer."""
+    """The name of the parameter with the length of the longest k-mer."""
 
     @abstractmethod
     def blocks(self) -> dict[str, tuple[int, ...]]:
-        """The parts of w."""
+        """The named blocks of w."""
 
     @abstractmethod
     def shortest(self) -> tuple[int, str]:
-        """Letters that a sequence must have, and the parameter that this depends on beside the width."""
+        """The length of the shortest sequence, and the parameter beside width on which it depends."""
 
     @abstractmethod
     def check_loss(self, classes: Array) -> None:
@@ -57,8 +57,8 @@ class SequenceProblem(Problem):
         super().check_schema(schema)
         if schema.blocks != self.blocks() or len(schema.classes) != 2:
             raise ValueError(
-                f"{self._shown(self.longest_kmer)} are not those of the fit, whose {len(schema.classes)} "
-                f"classes have weights of the shapes {shorten(schema.blocks)}: fit again"
+                f"{self._show(self.longest_kmer)} do not match the fit: it has {len(schema.classes)} classes and "
+                f"weights of the shapes {shorten(schema.blocks)}; fit again"
             )
         self.check_loss(schema.classes)
 
@@ -70,15 +70,15 @@ class SequenceProblem(Problem):
         if short.size:
             i = int(short[0])
             raise ValueError(
-                f"sequence {i} has {sequences.lengths[i]} letters; {self._shown(other)} "
-                f"need {shortest} or more: drop it ({short.size} are too short) or lower width"
+                f"sequence {i} has {sequences.lengths[i]} letters; {self._show(other)} need {shortest} or more: drop "
+                f"it ({short.size} are too short) or lower width"
             )
         return sequences
 
     def _read_letters(self, X: Any) -> Any:
         return read_sequences(X)
 
-    def _shown(self, other: str) -> str:
+    def _show(self, other: str) -> str:
         return f"width={self.width} and {other}={getattr(self, other)}"
 
     def schema(self, X: Any, y: Any) -> Schema:
@@ -86,20 +86,20 @@ class SequenceProblem(Problem):
         classes = read_classes(self.classes, y, len(sequences))
         if len(classes) != 2:
             raise ValueError(
-                f"{type(self).__name__} tells two classes apart, positive and negative, and there are {len(classes)}: "
-                f"{classes.tolist()}; merge some, or use one model per class"
+                f"{type(self).__name__} needs two classes, negative and positive, got {len(classes)}: "
+                f"{classes.tolist()}; merge some, or fit one model per class"
             )
         if self.classes is None:
-            classes = _ascending(classes)
+            classes = _sort_as_numbers(classes)
         self.check_loss(classes)
         return Schema(classes, 1, self.blocks())
 
     def read_supervision(self, y: Any, schema: Schema, n: int) -> dict[str, Any]:
-        """Positions of the labels among the classes, 2 for one that training never saw, and their losses if the label
-        alone decides them."""
+        """Positions of the labels among the classes (2 for a label unseen in training), and the losses of labels where
+        these do not depend on hidden values."""
         found = find_labels(schema.classes, read_labels(y, n))
         labels = np.where(found < 0, 2, found)
-        if isinstance(self.loss, str) and self.loss == "start":
+        if _is_start_loss(self.loss):
             return {"labels": labels}
         return {"labels": labels, "losses": class_losses(self.loss, schema.classes, labels)}
 
@@ -117,9 +117,17 @@ class SequenceProblem(Problem):
         return tags
 
 
+def _check_features(name: str, features: Any) -> None:
+    if isinstance(features, str) and features == "sites":
+        raise ValueError("features='sites' is a problem of its own: use tacit.problems.MotifSites")
+    choice("full", "literature")(name, features)
+
+
 @estimator
 class Motif(SequenceProblem):
-    """Positive sequences hold a motif at a hidden start; negatives are background (Yu & Joachims 2009).
+    """Motif discovery: positive sequences hold a motif at a hidden start; negatives are background.
+
+    This is the model of Yu & Joachims (2009).
 
     ``Ψ(x, positive, h)`` has the letters of the window ``x[h : h + width]``, one of four at each position (4·width
     numbers), and the counts of all k-mers of ``background`` letters, k for short (4^k numbers), except those that
@@ -131,16 +139,16 @@ class Motif(SequenceProblem):
     reverse complement are the same to the model, to the last bit.
 
     With ``features="literature"`` windows and k-mers are those of the code of Kumar, Packer & Koller (2010), so that
-    objectives compare with the papers': k-mers start at 0 … L−k−1, h runs over 0 … L−width−k−1. The end of a sequence
-    is never looked at, and with both strands k-mers are counted on the strand as written.
+    objectives can be compared with those of the papers. K-mers start at 0 … L−k−1, and h runs over 0 … L−width−k−1: the
+    end of a sequence is left out. With both strands k-mers are counted on the strand as written.
 
     The hidden value is the start; with both strands an array (n, 2) of start and strand (0 as written, 1 reverse
-    complement). It is −1 for negatives, which have nothing hidden, and where it is unknown. `MotifSites` has several
-    motifs, each in some of the positives.
+    complement). It is −1 for negatives, and where it is unknown. `MotifSites` has several motifs, each in some of the
+    positives.
 
-    Sequences come as a list, array or column of strings; fixed-width arrays ('S', 'U') need no Python object for any
-    of them. Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases:
-    Ψ is its mean over all plain sequences that are meant, every base as likely. O(letters · ⌈width / 5⌉) per pass.
+    Sequences are a list, array or column of strings; fixed-width arrays ('S', 'U') are read without Python objects.
+    Case does not matter, and U is T. Other letters of the IUPAC code (N, R, Y, ...) stand for several bases: Ψ is then
+    its mean over all sequences that they stand for, every base equally likely. O(letters · ⌈width / 5⌉) per pass.
 
     Parameters
     ----------
@@ -148,10 +156,10 @@ class Motif(SequenceProblem):
     background : length k of the background k-mers, 1 to 8
     strands : "one" or "both"
     features : "full", or "literature" for the windows and k-mers of the papers
-    loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or one that looks at the start
-        too: "start" costs 1 under a wrong label, and under the right one the distance of the starts as a share of the
-        width, 1 at the most and on different strands. Where the true start is unknown it counts the label alone
-    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+    loss : "0/1", a cost matrix ``loss[true, predicted]`` in the order of the classes, or "start". The last costs 1 for
+        a wrong label; for the right one it costs the distance of the starts divided by the width, at most 1, and 1 on
+        different strands. Where the true start is unknown, only the label counts
+    classes : [negative, positive]; None takes those of y, sorted (as numbers where possible), the second is positive
 
     >>> from tacit import StructuredSVM
     >>> from tacit.datasets import planted_motif
@@ -169,13 +177,13 @@ class Motif(SequenceProblem):
     width: int = parameter(whole())
     background: int = parameter(whole(1, LONGEST_KMER, remedy="w has 4^background weights"), default=3)
     strands: str = parameter(choice("one", "both"), default="one")
-    features: str = parameter(choice("full", "literature"), default="full")
+    features: str = parameter(_check_features, default="full")
     loss: Any = "0/1"
     classes: Any = None
 
     @classmethod
     def from_old_parts(cls, n_motifs: int = 1, overhang: int = 0, **parts: Any) -> Problem:
-        """The problem of a model file, also of one from the time when `MotifSites` was ``Motif(features="sites")``."""
+        """The problem of a model file, also of one where `MotifSites` is called ``Motif(features="sites")``."""
         if parts.get("features") != "sites":
             return cls(**parts)
         from tacit.problems import MotifSites
@@ -195,14 +203,14 @@ class Motif(SequenceProblem):
     def _read_shards(self, shards: Shards) -> Shards:
         if shards.manifest.kind != "letters":
             held = "a table" if shards.is_table else shards.manifest.kind
-            raise ValueError(f"these shards hold {held}, and sequences are needed: Shards.write(folder, X)")
+            raise ValueError(f"these shards hold {held}; Motif needs sequences: Shards.write(folder, X)")
         shards.verify()
         if shards.is_here:
             check_shard_letters(shards)
         return shards
 
     def describe_rows(self, table: Any, offsets: Array) -> Array | None:
-        """Which sequences come after their reverse complement in the alphabet, where both strands count."""
+        """With both strands: which sequences come after their reverse complement in the alphabet."""
         if table.dtype != np.uint8:  # not letters: `read` refuses the shards
             return None
         check_letters(table, offsets)
@@ -214,19 +222,15 @@ class Motif(SequenceProblem):
         layout = self._layout()
         starts = layout.count_starts(sequences.lengths)
         supervision = {} if y is None else self.read_supervision(y, schema, len(sequences))
-        if y is not None and self._sees_start:
+        if y is not None and _is_start_loss(self.loss):
             supervision["hidden_loss"] = start_loss(starts, layout)
         if hidden is not None:
             labels = supervision.get("labels")
             supervision["hidden"] = read_windows(hidden, starts, layout.strands, labels, schema.classes)
         return MotifOracle(sequences, schema, layout, **supervision)
 
-    @property
-    def _sees_start(self) -> bool:
-        return isinstance(self.loss, str) and self.loss == "start"
-
     def check_loss(self, classes: Array) -> None:
-        if not self._sees_start:
+        if not _is_start_loss(self.loss):
             read_costs(self.loss, classes, ("start",))
 
     def _layout(self) -> Layout:
@@ -253,11 +257,11 @@ class Motif(SequenceProblem):
             start, strand = (h, 0) if self.strands == "one" else h
             return mean_feature(x, lambda letters: self._feature(letters, int(start), int(strand)))
 
-        loss = label_loss("0/1" if self._sees_start else self.loss, classes)
+        loss = label_loss("0/1" if _is_start_loss(self.loss) else self.loss, classes)
         return Example(X, y, hidden, outputs, joint_feature, loss)
 
     def _feature(self, x: str, start: int, strand: int) -> Array:
-        """Ψ of a sequence of plain letters, by its definition; a start of −1 for background alone."""
+        """Ψ of a sequence of A, C, G and T, by its definition; a start of −1 means background alone."""
         motif, background = np.zeros((self.width, 4)), np.zeros((4,) * self.background)
         window = range(start, start + self.width) if start >= 0 else range(0)
         letters = ["ACGT".index(x[p]) for p in window]
@@ -285,34 +289,38 @@ class Motif(SequenceProblem):
         ]
 
 
+def _is_start_loss(loss: Any) -> bool:
+    return isinstance(loss, str) and loss == "start"
+
+
 def mean_feature(x: Any, feature: Callable[[str], Array]) -> Array:
-    """The mean of Ψ over all plain sequences that the letters of ``x`` stand for."""
+    """The mean of Ψ over all sequences of A, C, G and T that ``x`` stands for."""
     plain = itertools.product(*(MEANING[letter] for letter in str(x).upper().replace("U", "T")))
     return np.asarray(np.mean([feature("".join(letters)) for letters in plain], axis=0))
 
 
 def label_loss(loss: Any, classes: Array) -> Callable[[Any, Any, Any], float]:
-    """The cost of a label under a true one, as examples of problems give it."""
-    costs, places = read_costs(loss, classes), {label: place for place, label in enumerate(classes.tolist())}
-    return lambda true, label, h: float(costs[places[true], places[label]])
+    """The loss of a predicted label, in the form that an `Example` needs."""
+    costs, order = read_costs(loss, classes), classes.tolist()
+    return lambda true, label, h: float(costs[order.index(true), order.index(label)])
 
 
 def start_loss(starts: Array, layout: Layout) -> HiddenLoss:
-    """The distance of two starts as a share of the width, 1 at the most and on different strands; as many starts as a
-    sequence has decide its kind."""
+    """The distance of two starts divided by the width, at most 1, and 1 on different strands. Sequences with as many
+    starts share a table."""
 
     def table(i: int) -> Array:
-        place, strand = np.divmod(np.arange(int(starts[i]) * layout.strands), layout.strands)
-        away = np.minimum(np.abs(place[:, None] - place[None]) / layout.width, 1.0)
-        return np.where(strand[:, None] == strand[None], away, 1.0)
+        start, strand = np.divmod(np.arange(int(starts[i]) * layout.strands), layout.strands)
+        distance = np.minimum(np.abs(start[:, None] - start[None]) / layout.width, 1.0)
+        return np.where(strand[:, None] == strand[None], distance, 1.0)
 
     return by_kind((b"%d" % size for size in starts), table, lambda i: int(starts[i]) * layout.strands)
 
 
-def _ascending(classes: Array) -> Array:
-    """Sorted as numbers where the labels read as such: as text "+1" comes before "-1".
+def _sort_as_numbers(classes: Array) -> Array:
+    """Labels sorted as numbers where they can be read as such: as text "+1" comes before "-1".
 
-    >>> _ascending(np.array(["+1", "-1"]))
+    >>> _sort_as_numbers(np.array(["+1", "-1"]))
     array(['-1', '+1'], dtype='<U2')
     """
     if classes.dtype.kind not in "US":

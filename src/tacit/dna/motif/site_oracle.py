@@ -1,4 +1,4 @@
-"""The oracle of `MotifSites`: composition of the whole sequence, and sites of several motifs."""
+"""The oracle of `MotifSites`: the composition of a sequence, and sites of several motifs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from tacit.oracle.known_hidden import KnownHidden
 from tacit.oracle.losses import checked_losses
 
 MAX_STATES = 2**62
-"""Combinations of sites per sequence: they are numbered by one integer."""
+"""Combinations of sites per sequence, which are numbered by one integer, at most."""
 
 
 class SiteOracle:
     """F(x, negative) = 0; F(x, positive, h) = composition + Σ over motifs of the score of its site, 0 without one.
 
-    Motifs are independent given the label, so the best combination has the best site of each: no pair of sites is ever
-    looked at. A code is 0 for negatives; for positives it is one more than the number whose digits are the states of
-    the motifs, the first the lowest, to the base of the number of states of the sequence.
+    Motifs are independent given the label, so the best combination has the best site of each. A code is 0 for
+    negatives. For positives it is one more than a number whose digits are the states of the motifs, the first the
+    lowest; its base is the number of states of the sequence.
     O(letters · n_motifs · strands · ⌈width / 5⌉) per pass.
 
     Parameters
@@ -39,7 +39,7 @@ class SiteOracle:
     sequences : letter codes, from `read_sequences`
     schema : classes (negative, positive) and the blocks of w
     layout : sizes
-    labels : (n,) positions among the classes, 2 for a label that training never saw; None when predicting
+    labels : (n,) positions among the classes, 2 for a label unseen in training; None when predicting
     losses : one table for all sequences
     hidden : (n, motifs) known states, −1 where unknown
     """
@@ -73,12 +73,12 @@ class SiteOracle:
         self._sizes = 1 + layout.strands * layout.count_starts(sequences.lengths)
         if float(self._sizes.max()) ** layout.n_motifs >= MAX_STATES:
             raise ValueError(
-                f"a sequence of {int(sequences.lengths.max())} letters has too many combinations of "
-                f"{layout.n_motifs} sites; cut it into parts, or lower n_motifs"
+                f"a sequence of {int(sequences.lengths.max())} letters has too many combinations of {layout.n_motifs} "
+                "sites; cut it into shorter sequences, or lower n_motifs"
             )
         self._labels = labels
         self._losses = None if losses is None else checked_losses(losses, 2, self.n_samples, 0)
-        self._hidden = np.full((self.n_samples, layout.n_motifs), -1) if hidden is None else self._turned(hidden)
+        self._hidden = np.full((self.n_samples, layout.n_motifs), -1) if hidden is None else self._flip(hidden)
 
     # search
 
@@ -89,9 +89,9 @@ class SiteOracle:
 
     def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
         labels = self.known_labels(rows)
-        wished = None if prefer is None else self._wished(prefer, labels, rows)
+        preferred = None if prefer is None else self._preferred_states(prefer, labels, rows)
         given = np.where((labels == 1)[:, None], take_rows(self._hidden, rows), 0)  # without sites nothing is searched
-        score, states = self._positive(w, rows, given, wished)
+        score, states = self._positive(w, rows, given, preferred)
         return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
 
     def predict_augmented(
@@ -108,7 +108,7 @@ class SiteOracle:
         if rescaling == "margin":
             positive = positive + score
         elif target is None:
-            raise ValueError("slack rescaling compares with a target: pass target=")
+            raise ValueError("slack rescaling needs a target: pass target=")
         else:
             anchor = self.score(w, target, rows)
             negative, positive = negative * (1 - anchor), positive * (1 + score - anchor)
@@ -116,7 +116,7 @@ class SiteOracle:
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, positive, negative))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        is_positive, states = self.split(code, rows)
+        is_positive, states = self.split_sites(code, rows)
         return np.where(is_positive, self._positive(w, rows, states)[0], 0.0)
 
     def label_scores(self, w: Array, rows: Rows = None, power: float = np.inf) -> Array:
@@ -135,22 +135,22 @@ class SiteOracle:
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         negative, positive = self._losses_of(rows)
-        return np.where(self.split(code, rows)[0], positive, negative)
+        return np.where(self.split_sites(code, rows)[0], positive, negative)
 
     # sums
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
-        is_positive, states = self.split(code, rows)
+        is_positive, states = self.split_sites(code, rows)
         coef = one_coef_each(coef, is_positive.size) * is_positive
         sums = self._zeros()
         kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, coef, sums)
         return self._fold(sums, coef, rows)
 
     def difference(self, code: Array, target: Array, coef: Array, rows: Rows = None) -> Array:
-        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)), added up before letters are looked at."""
+        """Σ_i coef_i (Ψ(x_i, code_i) − Ψ(x_i, target_i)), summed by piece before letters."""
         sums, total = self._zeros(), np.zeros(take_rows(self._starts, rows).size)
         for output, sign in ((code, 1.0), (target, -1.0)):
-            is_positive, states = self.split(output, rows)
+            is_positive, states = self.split_sites(output, rows)
             signed = sign * one_coef_each(coef, is_positive.size) * is_positive
             kernels.add_sites(self._parts.ids, take_rows(self._starts, rows), self._pieces.places, states, signed, sums)
             total += signed
@@ -189,14 +189,14 @@ class SiteOracle:
     # starts
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The true labels, and every motif somewhere in every positive; known sites stay."""
+        """The true labels, and a random site of every motif in every positive; known sites stay."""
         states = rng.integers(1, self._sizes[:, None], self._hidden.shape)
         states = np.where(self._hidden >= 0, self._hidden, states)
         return self._join(self.known_labels() == 1, states, None)
 
     def proposals(self, most: int) -> list[Array]:
-        """Sites that look most like k-mers which positives hold more often than negatives: start s takes the s-th k-mer
-        for its first motif, and the next k-mers for the others."""
+        """Sites that match k-mers enriched in positives best: start s takes the s-th k-mer for its first motif, and the
+        next k-mers for the others."""
         layout = self._layout
         is_positive = self.known_labels() == 1
         n_kmers = most + layout.n_motifs - 1
@@ -210,8 +210,8 @@ class SiteOracle:
         return codes[:most]
 
     def joint_moves(self, code: Array) -> Iterator[Array]:
-        """All sites of one motif up to three letters further on, or back, as far as their sequences reach."""
-        is_positive, states = self.split(code)
+        """All sites of one motif shifted by up to three letters, within their sequences."""
+        is_positive, states = self.split_sites(code)
         strands = self._layout.strands
         last = (self._sizes - 1) // strands - 1
         for m in range(states.shape[1]):
@@ -225,18 +225,18 @@ class SiteOracle:
 
     # codes
 
-    def split(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
+    def split_sites(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
         """Whether each output is positive, and the (n, motifs) states of its sites."""
         sizes = take_rows(self._sizes, rows)
         code = np.asarray(code)
         if code.shape != sizes.shape or code.dtype.kind not in "iu":
-            raise ValueError(f"a code of shape {code.shape} for {sizes.size} samples; it has one integer per sample")
+            raise ValueError(f"code must be one integer for each of {sizes.size} samples, got shape {code.shape}")
         if code.size and code.min() < 0:
-            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}: replace TARGET by the target's own code")
+            raise ValueError(f"code[{np.argmin(code)}] is {code.min()}; replace TARGET by the code of the target")
         outside = code > sizes**self._layout.n_motifs
         if outside.any():
             i = int(np.argmax(outside))
-            raise ValueError(f"code[{i}] is {code[i]}, which stands for no output of this sample")
+            raise ValueError(f"code[{i}] must be at most {sizes[i] ** self._layout.n_motifs}, got {code[i]}")
         rest = np.maximum(code.astype(np.int64) - 1, 0)
         states = np.empty((rest.size, self._layout.n_motifs), np.int64)
         for m in range(self._layout.n_motifs):
@@ -263,21 +263,18 @@ class SiteOracle:
         sizes = take_rows(self._sizes, rows)
         shape = (found.size, self._layout.n_motifs)
         states = np.full(shape, -1) if hidden is None else read_sites(hidden, sizes, self._layout, found, self.classes)
-        flipped = take_rows(self._flipped, rows)[:, None] & (states > 0)
-        states = np.where(flipped, sizes[:, None] - states, states)
+        states = self._flip(states, rows)
         unknown = np.flatnonzero(((states < 0) & (found == 1)[:, None]).any(axis=1))
         if unknown.size:
             raise ValueError(
-                f"sample {unknown[0]} is {shorten(labels[unknown[0]].item())}, and where its sites are is unknown "
-                "(-1): only complete outputs have a code"
+                f"the sites of sample {unknown[0]} ({shorten(labels[unknown[0]].item())}) are unknown (-1); a code "
+                "needs complete outputs"
             )
         return self._join(found == 1, states, rows)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array]:
-        is_positive, states = self.split(code, rows)
-        sizes, flipped = take_rows(self._sizes, rows), take_rows(self._flipped, rows)
-        states = np.where(flipped[:, None] & (states > 0), sizes[:, None] - states, states)
-        hidden = write_sites(states, self._layout)
+        is_positive, states = self.split_sites(code, rows)
+        hidden = write_sites(self._flip(states, rows), self._layout)
         return self.classes[is_positive.astype(np.int64)], np.where(is_positive, hidden.T, -1).T
 
     # views
@@ -286,16 +283,16 @@ class SiteOracle:
         twin = copy.copy(self)
         if hidden is None:
             twin._hidden = self._free(None)
-        elif isinstance(hidden, KnownHidden):  # states, as `split` gives them
+        elif isinstance(hidden, KnownHidden):  # states, as in `split_sites`
             states = np.asarray(hidden.states)
             if states.size != self._hidden.size or states.dtype.kind not in "iu":
-                raise ValueError(f"known sites of shape {states.shape} for {self.n_samples} sequences")
+                raise ValueError(f"known sites have shape {states.shape} for {self.n_samples} sequences")
             states = states.reshape(self._hidden.shape)
             if not ((states >= -1) & (states < self._sizes[:, None])).all():
-                raise ValueError(f"known sites do not fit {self.n_samples} sequences of these lengths")
+                raise ValueError("known sites lie outside their sequences; give the sequences that they belong to")
             twin._hidden = states
         else:
-            twin._hidden = self._turned(read_sites(hidden, self._sizes, self._layout, self._labels, self.classes))
+            twin._hidden = self._flip(read_sites(hidden, self._sizes, self._layout, self._labels, self.classes))
         return twin
 
     def with_loss(self, losses: Any) -> SiteOracle:
@@ -327,7 +324,7 @@ class SiteOracle:
     def _positive(
         self, w: Array, rows: Rows, given: Array | None = None, preferred: Array | None = None
     ) -> tuple[Array, Array]:
-        """The score of the positive class with the best sites, and their states."""
+        """The score of the positive class with the best sites, and the states of these."""
         free = self._free(rows)
         value, state = np.empty(free.shape), np.empty(free.shape, np.int64)
         given = free if given is None else np.ascontiguousarray(given)
@@ -345,7 +342,7 @@ class SiteOracle:
         return power * self._common(w, rows) + logs.sum(axis=1), features
 
     def _common(self, w: Array, rows: Rows) -> Array:
-        """What composition and the intercept add."""
+        """The score of composition and intercept."""
         blocks = self._views(w)
         return np.asarray(take_rows(self._composition, rows) @ blocks["composition"] + blocks["intercept"][0])
 
@@ -379,29 +376,29 @@ class SiteOracle:
 
     def known_labels(self, rows: Rows = None) -> Array:
         if self._labels is None:
-            raise ValueError("these samples have no labels: bind them with y")
+            raise ValueError("labels are unknown; pass y to bind")
         return take_rows(self._labels, rows)
 
     def _losses_of(self, rows: Rows) -> tuple[Array, Array]:
         """The loss of predicting negative and positive."""
         if self._losses is None or self._losses.column is None:
-            raise ValueError("these samples have no labels, so that nothing can be lost: bind them with y")
+            raise ValueError("a loss needs labels; pass y to bind")
         column = take_rows(self._losses.column, rows)
         return self._losses.table[0].take(column), self._losses.table[1].take(column)
 
-    def _wished(self, prefer: Array, labels: Array, rows: Rows) -> Array:
-        """States that win ties; none where the output has another label, or is the target whatever that is."""
-        is_positive, states = self.split(np.maximum(prefer, 0), rows)
+    def _preferred_states(self, prefer: Array, labels: Array, rows: Rows) -> Array:
+        """States that win ties; −1 where the preferred output has another label, or is `TARGET`."""
+        is_positive, states = self.split_sites(np.maximum(prefer, 0), rows)
         return np.where((is_positive & (labels == 1))[:, None], states, -1)
 
-    def _turned(self, states: Array) -> Array:
-        """States as the user counts them as states of the strand that is kept, or back: their order is reversed."""
-        is_flipped = self._flipped[:, None] & (states > 0)
-        return np.where(is_flipped, self._sizes[:, None] - states, states)
+    def _flip(self, states: Array, rows: Rows = None) -> Array:
+        """Convert states between the strand as given and the strand that is kept: their order is reversed."""
+        sizes, flipped = take_rows(self._sizes, rows), take_rows(self._flipped, rows)
+        return np.where(flipped[:, None] & (states > 0), sizes[:, None] - states, states)
 
 
 def pad(sequences: Ragged, overhang: int) -> Ragged:
-    """The same sequences with so many unknown letters at both ends.
+    """The same sequences with ``overhang`` letters N at both ends.
 
     >>> pad(Ragged(np.array([0, 1], np.uint8), np.array([0, 2])), 1).values
     array([14,  0,  1, 14], dtype=uint8)

@@ -1,4 +1,4 @@
-"""DNA motifs beside the composition of sequences: several of them, each at most once per sequence."""
+"""Several DNA motifs, each at most once per sequence, beside the composition of sequences."""
 
 from __future__ import annotations
 
@@ -11,45 +11,44 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import whole_number
 from tacit.data.specs import choice, estimator, parameter, whole
 from tacit.dna.kmers import COMPOSITION_SCALE, count_shares
-from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites
+from tacit.dna.motif.hidden import NO_SITE, SiteLayout, read_sites, site_shape
 from tacit.dna.motif.problem import SequenceProblem, label_loss, mean_feature
 from tacit.dna.motif.site_oracle import SiteOracle
 from tacit.oracle import Example, Schema
 from tacit.oracle.losses import read_costs
 
 LONGEST_SHARE = 5
-"""Letters of a k-mer of the composition: there are 4⁵ and more shares per sequence."""
+"""Letters of the longest k-mer of the composition, at most: there are then 4⁵ and more shares per sequence."""
 
 MOST_MOTIFS = 8
-"""Motifs in one model."""
+"""Motifs in one model, at most."""
 
 
 @estimator
 class MotifSites(SequenceProblem):
-    """Positive sequences may hold sites of several motifs; what they are made of counts beside them.
+    """Positive sequences may hold sites of several motifs; the composition of sequences counts beside them.
 
     A model has ``n_motifs`` motifs, each with at most one site per sequence. ``Ψ(x, positive, h)`` has the letters of
-    every site (nothing for a motif without one), the shares of all k-mers of 1 to ``composition`` letters among the
-    k-mers of their length, in standard deviations from what chance gives (`tacit.dna.kmers.standard_shares`), and a 1
-    for the intercept; ``Ψ(x, negative)`` is zero. With both strands a k-mer and its reverse complement are one. What a
-    sequence is made of then need not be disguised as a motif, as it is in `Motif`, and a motif need not be in every
-    positive. This is what `tacit.apps.MotifFinder` learns.
+    every site (zeros for a motif without one), the composition, and a 1 for the intercept; ``Ψ(x, negative)`` is zero.
+    The composition has the share of every k-mer of 1 to ``composition`` letters, standardised
+    (`tacit.dna.kmers.standard_shares`); with both strands a k-mer and its reverse complement are one. So, unlike in
+    `Motif`, composition does not have to be explained by motifs, and positives may lack a motif. This is what
+    `tacit.apps.MotifFinder` learns.
 
     The hidden value is the start of the site, with both strands an array (n, 2) of start and strand (0 as written, 1
-    reverse complement). It is −1 for negatives, which have nothing hidden, and where it is unknown; −2 says that a
-    motif has no site. With several motifs there is one for each, (n, n_motifs) or (n, n_motifs, 2). With an overhang
-    starts are counted from ``overhang`` letters before the sequence. Sequences come as in `Motif`.
-    O(letters · n_motifs · strands · ⌈width / 5⌉) per pass.
+    reverse complement). It is −1 for negatives and where it is unknown, and −2 for a motif without a site. With several
+    motifs the shape is (n, n_motifs) or (n, n_motifs, 2). Starts count from ``overhang`` letters before the sequence.
+    Sequences are given as in `Motif`. O(letters · n_motifs · strands · ⌈width / 5⌉) per pass.
 
     Parameters
     ----------
     width : length of a motif
     composition : letters of the longest k-mer of the composition, 1 to 5
     strands : "one" or "both"
-    n_motifs : how many motifs, up to 8
-    overhang : letters of a site that may lie outside of its sequence, at either end; they are unknown
+    n_motifs : number of motifs, 1 to 8
+    overhang : letters of a site that may lie outside its sequence, at either end; they count as N
     loss : "0/1", or a cost matrix ``loss[true, predicted]`` in the order of the classes
-    classes : [negative, positive]; None takes those of y, sorted (as numbers if they are such), the second is positive
+    classes : [negative, positive]; None takes those of y, sorted (as numbers where possible), the second is positive
 
     >>> from tacit import StructuredSVM
     >>> from tacit.datasets import planted_motif
@@ -97,7 +96,6 @@ class MotifSites(SequenceProblem):
         return SiteOracle(sequences, schema, layout, **supervision)
 
     def _layout(self) -> SiteLayout:
-        """Sizes, as Python integers."""
         sizes = self.width, self.composition, self.n_strands, self.n_motifs, self.overhang
         return SiteLayout(*map(int, sizes))
 
@@ -110,7 +108,7 @@ class MotifSites(SequenceProblem):
         y = np.concatenate([classes, rng.choice(classes, len(X))])[: len(X)]
         schema = self.schema(X, y)
 
-        def sites(x: Any) -> list[Any]:
+        def list_sites(x: Any) -> list[Any]:
             starts = range(layout.count_starts(len(x)))
             if layout.strands == 1:
                 return [NO_SITE, *starts]
@@ -119,19 +117,18 @@ class MotifSites(SequenceProblem):
         def outputs(x: Any) -> list[tuple[Any, Any]]:
             one = -1 if layout.strands == 1 else (-1, -1)
             if layout.n_motifs == 1:
-                return [(classes[0], one), *((classes[1], site) for site in sites(x))]
-            several = itertools.product(sites(x), repeat=layout.n_motifs)
+                return [(classes[0], one), *((classes[1], site) for site in list_sites(x))]
+            several = itertools.product(list_sites(x), repeat=layout.n_motifs)
             return [(classes[0], (one,) * layout.n_motifs), *((classes[1], combination) for combination in several)]
 
         def joint_feature(x: Any, label: Any, h: Any) -> Array:
             if label == classes[0]:
                 return np.zeros(schema.n_params)
-            places = np.asarray(h).reshape(layout.n_motifs, layout.strands)
-            return mean_feature(x, lambda letters: _feature(letters, places, layout, schema))
+            sites = np.asarray(h).reshape(layout.n_motifs, layout.strands)
+            return mean_feature(x, lambda letters: _feature(letters, sites, layout, schema))
 
-        chosen = [sites(x)[int(rng.integers(len(sites(x))))] for x in X for _ in range(layout.n_motifs)]
-        shape = (len(X), *((layout.n_motifs,) if layout.n_motifs > 1 else ()), *((2,) if layout.strands == 2 else ()))
-        hidden = np.array(chosen).reshape(shape)
+        chosen = [list_sites(x)[int(rng.integers(len(list_sites(x))))] for x in X for _ in range(layout.n_motifs)]
+        hidden = np.array(chosen).reshape(len(X), *site_shape(layout))
         hidden[y == classes[0]] = -1
         return Example(X, y, hidden, outputs, joint_feature, label_loss(self.loss, classes))
 
@@ -143,13 +140,13 @@ class MotifSites(SequenceProblem):
         ]
 
 
-def _feature(x: str, places: Array, layout: SiteLayout, schema: Schema) -> Array:
-    """Ψ of a positive sequence of plain letters; a letter outside of it is a quarter of each base."""
+def _feature(x: str, sites: Array, layout: SiteLayout, schema: Schema) -> Array:
+    """Ψ of a positive sequence of A, C, G and T; a letter outside it is a quarter of each base."""
     psi = np.zeros(schema.n_params)
     blocks = schema.views(psi)
     letters = np.full((len(x) + 2 * layout.overhang, 4), 0.25)
     letters[layout.overhang : layout.overhang + len(x)] = np.eye(4)[["ACGT".index(letter) for letter in x]]
-    for motif, (start, *strand) in zip(blocks["motif"], places.tolist(), strict=True):
+    for motif, (start, *strand) in zip(blocks["motif"], sites.tolist(), strict=True):
         if start != NO_SITE:
             window = letters[start : start + layout.width]
             motif += window[::-1, ::-1] if strand == [1] else window

@@ -14,6 +14,8 @@ from tacit.data.parameters import shorten
 Array: TypeAlias = npt.NDArray[Any]
 Rows: TypeAlias = "slice | Array | None"
 """Which samples: None for all, a slice (never copies), or a sorted array of indices."""
+Codes: TypeAlias = "Array | None"
+"""The codes of one output per sample, or None."""
 
 
 def span(rows: slice, n: int) -> tuple[int, int]:

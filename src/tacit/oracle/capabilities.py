@@ -54,14 +54,7 @@ class SumsOutputs(Oracle, Protocol):
 
     @batch(join_expectations, per_row=("free", "label", "truth"))
     def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
+        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
         """``log Σ exp(power·s)`` of every row, and ``Σ_i coef_i E_i[Ψ]`` under ``p ∝ exp(power·s)``, in one pass.
 

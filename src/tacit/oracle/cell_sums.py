@@ -75,14 +75,7 @@ class CellSums(ABC):
         return total
 
     def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
+        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`."""
         n = self._count(rows)

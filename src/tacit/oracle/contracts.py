@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, Self, TypeVar, cast, ove
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from tacit.data.arrays import Array, Rows, places_of
+from tacit.data.arrays import Array, Codes, Rows, places_of
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
@@ -123,18 +123,12 @@ class Oracle(Protocol):
         """argmax over (y, h) of the score."""
 
     @batch(join_tuples, codes=("prefer",))
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         """argmax over h of the score, the label fixed to y_i and h too where it is given; ties go to `prefer`."""
 
     @batch(join_tuples, codes=("target",))
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         """argmax of score plus loss (margin), or of loss × (1 + score − score of the target) (slack).
 

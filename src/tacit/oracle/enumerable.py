@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, places_of, smallest_integers, span, states_of
+from tacit.data.arrays import Array, Codes, Rows, places_of, smallest_integers, span, states_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.oracle import cells
@@ -136,13 +136,7 @@ class EnumerableOracle(CellSums):
         return self._argmax(w, rows, nothing)
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         if rescaling not in ("margin", "slack"):
             raise ValueError(f"rescaling must be 'margin' or 'slack', got {shorten(rescaling)}")
@@ -153,7 +147,7 @@ class EnumerableOracle(CellSums):
             anchor = self.score(w, target, rows)
         return self._argmax(w, rows, self._loss_table(), anchor=anchor, rivals=rivals)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         labels = self._known_labels(rows)
         n = labels.size
         known = take_rows(self._hidden, rows)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate, places_of, smallest_integers, starts_of
+from tacit.data.arrays import Array, Codes, Rows, locate, places_of, smallest_integers, starts_of
 from tacit.oracle.contracts import TARGET, Assignment, Schema
 
 
@@ -67,13 +67,7 @@ class PartsOracle(ABC):
         self._precision = np.dtype(precision)
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         if rescaling != "margin" or rivals:
             asked = "rivals" if rivals else f"{rescaling} rescaling"

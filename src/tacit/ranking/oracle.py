@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, smallest_integers, span
+from tacit.data.arrays import Array, Codes, Rows, smallest_integers, span
 from tacit.oracle import TARGET, Assignment, Oracle, Task, checksum
 from tacit.penalties import Quadratic
 from tacit.ranking.counting import (
@@ -75,13 +75,7 @@ class RankingOracle:
         self._parts: dict[tuple[int, int], RankingOracle] = {}
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         """The violated triplets of every query, and their hinge losses summed."""
         own = self.part(rows)

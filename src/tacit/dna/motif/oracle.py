@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum, places_of, starts_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, starts_of
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
@@ -267,7 +267,7 @@ class MotifOracle(EnumerableOracle):
             codes.append(self._join(labels, np.where(free, moved, states)))
         return codes
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         if self._allowed is not None:
             return super().impute(w, rows, prefer)
         labels = self._known_labels(rows)

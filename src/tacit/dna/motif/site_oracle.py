@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum
+from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels, reject_unknown
 from tacit.data.parameters import shorten
 from tacit.data.ragged import Ragged
@@ -87,7 +87,7 @@ class SiteOracle:
         is_positive = score > 0
         return Assignment(self._join(is_positive, states, rows), np.where(is_positive, score, 0.0))
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         labels = self.known_labels(rows)
         preferred = None if prefer is None else self._preferred_states(prefer, labels, rows)
         given = np.where((labels == 1)[:, None], take_rows(self._hidden, rows), 0)  # without sites nothing is searched
@@ -95,13 +95,7 @@ class SiteOracle:
         return Assignment(self._join(labels == 1, states, rows), np.where(labels == 1, score, 0.0))
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         score, states = self._positive(w, rows)
         negative, positive = self._losses_of(rows)
@@ -157,14 +151,7 @@ class SiteOracle:
         return self._fold(sums, total, rows)
 
     def expectations(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        free: Any = None,
-        label: Any = None,
-        truth: Any = None,
-        power: float = 1.0,
+        self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
         n = take_rows(self._starts, rows).size
         asked = {"free": free, "label": label, "truth": truth}

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum
+from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.data.table import Table, lend
@@ -65,7 +65,7 @@ class ChainOracle(PackedChains):
     def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         return self._viterbi(w, rows, losses=self._loss_table())
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         given = self._evidence(rows)
         best = self._viterbi(w, rows, given=given)
         if prefer is None:

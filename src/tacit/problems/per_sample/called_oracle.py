@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, span
+from tacit.data.arrays import Array, Codes, Rows, span
 from tacit.data.parameters import shorten
 from tacit.oracle import TARGET, Assignment, CapabilityError, Oracle
 from tacit.oracle.cells import one_coef_each
@@ -160,7 +160,7 @@ class FunctionCalls:
         code = [self._code("augmented", i, output) for i, output in answers]
         return self._check_answer("augmented", w, np.array(code, np.int32), rows, augmented=True)
 
-    def _call_impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def _call_impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         functions, samples, first, w = self._bound.functions, self._bound.samples, self._bound.first, self._read_only(w)
         truth = self._known_truth()
         rows_ = self._indices(rows)
@@ -286,7 +286,7 @@ class CalledOracle(FunctionCalls):
         lacks: list[Callable[..., Any]] = [] if "augmented" in functions else [Oracle.predict_augmented]
         return [*lacks, Oracle.impute] if is_open and "impute" not in functions else lacks
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         if Oracle.impute in self.lacks:
             raise CapabilityError("PerSample cannot impute hidden values: give impute=, outputs=, or all hidden values")
         return self._call_impute(w, rows, prefer)
@@ -295,13 +295,7 @@ class CalledOracle(FunctionCalls):
         return self._call_argmax(w, rows)
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         if "augmented" not in self._bound.functions:
             raise CapabilityError("PerSample lacks loss-augmented inference: give augmented= or outputs=")

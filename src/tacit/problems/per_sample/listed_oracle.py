@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import joblib
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum
+from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
 from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
@@ -75,19 +75,13 @@ class ListedOracle(FunctionCalls, EnumerableOracle):
         return self._call_argmax(w, rows) if is_given else EnumerableOracle.predict(self, w, rows)
 
     def predict_augmented(
-        self,
-        w: Array,
-        rows: Rows = None,
-        *,
-        target: Array | None = None,
-        rescaling: str = "margin",
-        rivals: bool = False,
+        self, w: Array, rows: Rows = None, *, target: Codes = None, rescaling: str = "margin", rivals: bool = False
     ) -> Assignment:
         if rescaling == "margin" and not rivals and "augmented" in self._bound.functions:
             return self._call_augmented(w, rows)
         return EnumerableOracle.predict_augmented(self, w, rows, target=target, rescaling=rescaling, rivals=rivals)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         if "impute" in self._bound.functions and self._allowed is None:
             self._known_labels(rows)
             return self._call_impute(w, rows, prefer)

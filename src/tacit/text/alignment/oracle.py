@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from tacit.data.arrays import Array, Rows, checksum, places_of, states_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, states_of
 from tacit.data.parameters import is_not_negative, number, shorten
 from tacit.data.ragged import Ragged
 from tacit.oracle import Assignment, Schema
@@ -63,7 +63,7 @@ class AlignmentOracle(PartsOracle):
         best = self._match(self._scores(w, rows), rows)
         return self._better_label(best.value + w[-1], np.zeros(best.value.size), best.code, rows)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         chosen = self._samples(rows)
         is_parallel = self._known(rows) == 1
         is_known = self._links.is_known[chosen]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, locate
+from tacit.data.arrays import Array, Codes, Rows, locate
 from tacit.oracle import Assignment, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import one_coef_each
@@ -23,7 +23,7 @@ class LeftOracle(LinkOracle):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._best(w, rows, np.zeros(4), limit=self.packed.limit)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         self._clusters()
         bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
         wished = NOTHING if prefer is None else self.read_wishes(prefer, rows)
@@ -182,7 +182,7 @@ class ForestOracle(LinkOracle):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._grow(self._edges(w, rows, np.zeros(4), self.packed.limit), 0.0, rows)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         self._clusters()
         bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
         best = self._grow(self._edges(w, rows, bonus), -np.inf, rows)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 from scipy import sparse
 
-from tacit.data.arrays import Array, Rows, checksum, states_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, states_of
 from tacit.data.kernels import kernel
 from tacit.data.labels import find_labels, is_missing
 from tacit.data.parameters import entries, even_table, is_list, is_whole, shorten
@@ -80,7 +80,7 @@ class SentencesOracle(PartsOracle):
     def predict(self, w: Array, rows: Rows = None) -> Assignment:
         return self._better(self._options(w, rows), rows)
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         options = self._options(w, rows)
         labels = self._known(rows)
         own, starts = self._places(rows), self._starts(rows)

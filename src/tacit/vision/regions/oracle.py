@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tacit.data.arrays import Array, Rows, checksum, places_of, starts_of
+from tacit.data.arrays import Array, Codes, Rows, checksum, places_of, starts_of
 from tacit.data.labels import find_labels
 from tacit.data.ragged import Ragged
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
@@ -87,7 +87,7 @@ class RegionOracle(PartsOracle):
         found = self._answer(code, w, rows)
         return Assignment(found.code, found.value + self.loss(found.code, rows))
 
-    def impute(self, w: Array, rows: Rows = None, prefer: Array | None = None) -> Assignment:
+    def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         """The best labels that agree with those given and meet the limits.
 
         Limits make this a hard problem, solved approximately: ``prefer`` stays where it is allowed and no worse, so

@@ -160,9 +160,9 @@ def test_known_links_stay_and_others_are_imputed():
         w = np.random.default_rng(seed).standard_normal(oracle.n_params)
         found = oracle.decode(oracle.impute(w).code)[1][0]
         assert found[[0, 1, 3]].tolist() == [0, 0, 1]
-    with pytest.raises(ValueError, match="contradicts the clusters"):
+    with pytest.raises(ValueError, match=r"hidden\[0\]\[1\]"):
         bind(Coreference(), [table], [[0, 1, 0, 0, 0]], hidden=[[0, 0, -1, -1, -1]])
-    with pytest.raises(ValueError, match="some links of a document"):
+    with pytest.raises(ValueError, match="forest"):
         bind(Coreference("forest"), [table], [np.zeros(5, int)], hidden=[[0, 0, -1, -1, -1]])
 
 
@@ -180,19 +180,19 @@ def test_a_pruned_right_link_is_kept_in_training_and_never_predicted():
     assert oracle.decode(oracle.predict(100 * towards).code)[1][0][-1] != 0
     assert oracle.loss(oracle.predict_augmented(towards * 100).code)[0] >= 0
     plain = Ragged(pairs.values, pairs.offsets)
-    with pytest.raises(ValueError, match="can link to none of its cluster"):
+    with pytest.raises(ValueError, match="mention_pairs"):
         problem.bind(plain, [text.clusters], problem.schema(plain, [text.clusters]))
 
 
 @pytest.mark.parametrize(
     ("table", "keyword"),
     [
-        ([[0, 0, 1], [2, 2, 1]], "does not stand there"),
-        ([[1, 0, 1]], "does not stand there"),
-        ([[0, 0, 1], [1, 1, 1], [1, 0, 2], [1, 0, 3]], "does not stand there"),
-        ([[0, 0, -1]], "whole numbers from 0"),
-        ([[0, 0, 1.5]], "whole numbers from 0"),
-        ([[0, 0]], "at least one feature"),
+        ([[0, 0, 1], [2, 2, 1]], "row 1"),
+        ([[1, 0, 1]], "row 0"),
+        ([[0, 0, 1], [1, 1, 1], [1, 0, 2], [1, 0, 3]], "row 3"),
+        ([[0, 0, -1]], "65535"),
+        ([[0, 0, 1.5]], "65535"),
+        ([[0, 0]], "features"),
     ],
 )
 def test_tables_that_are_no_pairs_are_refused(table, keyword):
@@ -202,15 +202,15 @@ def test_tables_that_are_no_pairs_are_refused(table, keyword):
 
 def test_bad_labels_and_parameters_are_refused():
     table = complete_tables(np.random.default_rng(0), 3)
-    for y, keyword in (([[0, 1]], "3 mentions"), ([[0, 1, 2], [0]], "1 documents"), ([[0, 0.5, 1]], "whole number")):
+    for y, keyword in (([[0, 1]], r"y\[0\]"), ([[0, 1, 2], [0]], "1 documents"), ([[0, 0.5, 1]], r"y\[0\]")):
         with pytest.raises(ValueError, match=keyword):
             bind(Coreference(), [table], y)
     for wrong in (Coreference(links="right"), Coreference(r=2.0), Coreference(candidates=0)):
         with pytest.raises(ValueError, match="must be"):
             LatentPerceptron(wrong).fit([TALE], [TALE.clusters])
-    with pytest.raises(ValueError, match="no mentions"):
+    with pytest.raises(ValueError, match="mentions"):
         LatentPerceptron(Coreference()).fit([Document([["a"]], [])], [[]])
-    with pytest.raises(CapabilityError, match=r"use tacit\.LatentSVM"):
+    with pytest.raises(CapabilityError, match=r"tacit\.LatentSVM"):
         HiddenCRF(Coreference("forest"), verbose=0).fit([TALE], [TALE.clusters])
 
 
@@ -330,10 +330,10 @@ def test_own_features_join_or_replace_those_from_text():
     assert alone.sizes == (4,)
     assert isinstance(alone[:1], MentionPairs)
     LatentPerceptron(Coreference(), verbose=0).fit(joined, [TALE.clusters])
-    for own, keyword in ((lambda d, a, b: [0.5] * len(a), "whole numbers"), ([np.zeros((2, 2))], "needs \\(8, 8\\)")):
+    for own, keyword in ((lambda d, a, b: [0.5] * len(a), "65535"), ([np.zeros((2, 2))], "\\(8, 8\\)")):
         with pytest.raises(ValueError, match=keyword):
             mention_pairs([TALE], own=own)
-    with pytest.raises(ValueError, match="no features"):
+    with pytest.raises(ValueError, match="own="):
         mention_pairs([TALE], text=False)
 
 

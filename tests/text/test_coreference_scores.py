@@ -102,12 +102,12 @@ def test_a_perfect_answer_and_a_single_mention():
 @pytest.mark.parametrize(
     ("gold", "predicted", "keyword"),
     [
-        ([[0, 1]], [[0, 1], [0]], "1 documents, predicted has 2"),
-        ([[0, 1]], [[0, 1, 2]], "2 mentions in gold, 3 in predicted"),
-        ([], [], "no documents"),
-        ([[0.5, 1]], [[0, 1]], "one number per mention"),
-        ([0, 1], [{"a"}, {"b"}], "different ways"),
-        (Document([["a"]], [(0, 1)]), Document([["a"]], [(0, 1)]), "no clusters"),
+        ([[0, 1]], [[0, 1], [0]], "1 documents"),
+        ([[0, 1]], [[0, 1, 2]], "2 mentions"),
+        ([], [], "empty"),
+        ([[0.5, 1]], [[0, 1]], "gold"),
+        ([0, 1], [{"a"}, {"b"}], "document 0"),
+        (Document([["a"]], [(0, 1)]), Document([["a"]], [(0, 1)]), "clusters"),
     ],
 )
 def test_bad_clusters_are_refused(gold, predicted, keyword):

@@ -95,17 +95,17 @@ def test_blanks_may_separate_columns(tmp_path):
 @pytest.mark.parametrize(
     ("text", "keyword"),
     [
-        ("", "holds no document"),
-        ("x 0 0 a _ -\n", "outside of a document"),
-        ("#begin document (x); part 0\nx 0 0 a _ (1\n\n#end document\n", "still open"),
-        ("#begin document (x); part 0\nx 0 0 a _ 1)\n\n#end document\n", "not open"),
-        ("#begin document (x); part 0\nx 0 0 a _ what\n", "no '#end document'"),
-        ("#begin document (x); part 0\nx 0 0 a _ what\n#end document\n", "no column of mentions"),
-        ("#begin document (x); part 0\nx 0 a\n#end document\n", "3 columns"),
-        ("#begin document x\n#end document\n", "#begin document \\(name\\)"),
+        ("", "#begin document"),
+        ("x 0 0 a _ -\n", "line 1"),
+        ("#begin document (x); part 0\nx 0 0 a _ (1\n\n#end document\n", "line 2"),
+        ("#begin document (x); part 0\nx 0 0 a _ 1)\n\n#end document\n", "bracket"),
+        ("#begin document (x); part 0\nx 0 0 a _ what\n", "#end document"),
+        ("#begin document (x); part 0\nx 0 0 a _ what\n#end document\n", "brackets"),
+        ("#begin document (x); part 0\nx 0 a\n#end document\n", "columns"),
+        ("#begin document x\n#end document\n", "line 1"),
     ],
 )
-def test_damaged_conll_is_refused_with_its_place(tmp_path, text, keyword):
+def test_damaged_conll_is_refused_with_its_line(tmp_path, text, keyword):
     path = tmp_path / "x.conll"
     path.write_text(text)
     with pytest.raises(ValueError, match=keyword):
@@ -115,12 +115,12 @@ def test_damaged_conll_is_refused_with_its_place(tmp_path, text, keyword):
 @pytest.mark.parametrize(
     ("text", "keyword"),
     [
-        ("{", "neither JSON"),
-        ("[]", "no document"),
+        ("{", "JSON"),
+        ("[]", "empty"),
         ('{"clusters": []}', "sentences"),
-        ('{"sentences": [["a"]]}', "neither 'clusters' nor"),
-        ('{"sentences": [["a"]], "clusters": [[[0]]]}', "first token, last token"),
-        ('{"sentences": [["a"]], "clusters": [[[0, 7]]]}', "1 tokens"),
+        ('{"sentences": [["a"]]}', "mentions"),
+        ('{"sentences": [["a"]], "clusters": [[[0]]]}', "mention"),
+        ('{"sentences": [["a"]], "clusters": [[[0, 7]]]}', "mention 0"),
     ],
 )
 def test_damaged_json_is_refused(tmp_path, text, keyword):
@@ -133,13 +133,13 @@ def test_damaged_json_is_refused(tmp_path, text, keyword):
 @pytest.mark.parametrize(
     ("sentences", "mentions", "clusters", "keyword"),
     [
-        (["a b"], [(0, 1)], None, "list of tokens"),
-        ([["a", 3]], [(0, 1)], None, "no text"),
-        ([["a"]], [(0, 2)], None, "1 tokens"),
-        ([["a"]], [(0, 0)], None, "start < end"),
-        ([["a", "b"]], [(1, 2), (0, 1)], None, "sort the mentions"),
+        (["a b"], [(0, 1)], None, "tokens"),
+        ([["a", 3]], [(0, 1)], None, "tokens"),
+        ([["a"]], [(0, 2)], None, "mention 0"),
+        ([["a"]], [(0, 0)], None, "mention 0"),
+        ([["a", "b"]], [(1, 2), (0, 1)], None, "mention 1"),
         ([["a"]], [0], None, "pairs"),
-        ([["a"]], [(0, 1)], [0, 1], "one whole number per mention"),
+        ([["a"]], [(0, 1)], [0, 1], "clusters"),
     ],
 )
 def test_bad_documents_are_refused(sentences, mentions, clusters, keyword):

@@ -1,4 +1,4 @@
-"""Documents with mentions, and their files: CoNLL-2012 and JSON lines."""
+"""Documents with mentions for coreference resolution, and their files: CoNLL-2012 and JSON lines."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tacit.data.parameters import as_array, entries, file_path, is_whole, shorte
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """Tokens, the mentions among them, and who is who where that is known.
+    """Tokens, the mentions among them, and the coreference clusters of the mentions if they are known.
 
     Parameters
     ----------
     sentences : a list of sentences, each a list of tokens
-    mentions : one pair (start, end) per mention: places among all tokens of the document, the end not included. They
-        come in the order of their starts, may be nested, and may occur twice
-    clusters : one number per mention, the same for mentions of the same thing; None where that is not known
-    name, part : as files name the document
-    lines : what a CoNLL file has in front of the last column, one text per token; None for other sources
-    blank : what its last column has where there is no mention
+    mentions : one pair (start, end) per mention: positions among all tokens of the document, the end not included. They
+        are sorted by start, may be nested, and may occur twice
+    clusters : one number per mention, the same for mentions of the same thing; None if they are unknown
+    name, part : name and part of the document in files
+    lines : the columns of a CoNLL file before the last one, one text per token; None for other sources
+    blank : its last column for tokens outside of mentions
 
     >>> text = Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)], [0, 1, 0])
     >>> text.words(1), text.clusters.tolist()
@@ -78,19 +78,19 @@ class Document:
 
 
 def first_occurrence(clusters: Array) -> Array:
-    """Clusters numbered in the order in which they first occur: 0, 1, 2, …
+    """Number clusters in the order in which they first occur: 0, 1, 2, …
 
     >>> first_occurrence(np.array([7, 3, 7, 9]))
     array([0, 1, 0, 2])
     """
-    _, first, place = np.unique(clusters, return_index=True, return_inverse=True)
+    _, first, index = np.unique(clusters, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(first.size)
-    return np.asarray(rank[place])
+    return np.asarray(rank[index])
 
 
 def previous_same(keys: Array) -> Array:
-    """The place of the closest entry before with the same key, −1 where there is none.
+    """The index of the closest earlier entry with the same key, −1 if there is none.
 
     >>> previous_same(np.array([7, 3, 7, 7]))
     array([-1, -1,  0,  2])
@@ -103,15 +103,13 @@ def previous_same(keys: Array) -> Array:
 
 
 def read_documents(documents: Any) -> list[Document]:
-    """Check that something is a list of documents; one alone counts as a list of one."""
+    """Check a list of documents; a single document counts as a list of one."""
     if isinstance(documents, Document):
         return [documents]
     listed = entries("documents", documents, "a list of tacit.text.Document")
     for i, document in enumerate(listed):
         if not isinstance(document, Document):
-            raise TypeError(
-                f"entry {i} of the documents is {shorten(document)}; write tacit.text.Document(sentences, mentions)"
-            )
+            raise TypeError(f"documents[{i}] must be a tacit.text.Document, got {shorten(document)}")
     return listed
 
 
@@ -121,7 +119,7 @@ def _read_sentences(sentences: Any, where: str) -> tuple[tuple[str, ...], ...]:
         tokens = entries(f"sentence {i} of {where}", sentence, "a list of tokens")
         wrong = [token for token in tokens if not isinstance(token, str)]
         if wrong:
-            raise ValueError(f"sentence {i} of {where} holds {shorten(wrong[0])}, which is no text; tokens are strings")
+            raise ValueError(f"the tokens of sentence {i} of {where} must be strings, got {shorten(wrong[0])}")
         listed.append(tuple(tokens))
     return tuple(listed)
 
@@ -132,21 +130,19 @@ def _read_spans(mentions: Any, n_tokens: int, where: str) -> Array:
         return np.zeros((0, 2), dtype=np.int64)
     spans = as_array(listed)
     if spans.ndim != 2 or spans.shape[1] != 2 or spans.dtype.kind not in "iu":
-        raise ValueError(f"mentions of {where} are pairs (start, end) of tokens, got {shorten(mentions)}")
+        raise ValueError(f"mentions of {where} must be pairs (start, end) of tokens, got {shorten(mentions)}")
     spans = spans.astype(np.int64)
     wrong = np.flatnonzero((spans[:, 0] < 0) | (spans[:, 1] <= spans[:, 0]) | (spans[:, 1] > n_tokens))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"mention {i} of {where} is {tuple(spans[i].tolist())}, and the document has {n_tokens} tokens; a mention "
-            "is (start, end) with 0 <= start < end, the end not included"
+            f"mention {i} of {where} must be (start, end) with 0 <= start < end <= {n_tokens}, the number of tokens, "
+            f"got {tuple(spans[i].tolist())}"
         )
     falls = np.flatnonzero(np.diff(spans[:, 0]) < 0)
     if falls.size:
         i = int(falls[0])
-        raise ValueError(
-            f"mention {i + 1} of {where} starts before mention {i}; sort the mentions, and their clusters, by start"
-        )
+        raise ValueError(f"mention {i + 1} of {where} starts before mention {i}; sort mentions and clusters by start")
     return spans
 
 
@@ -155,27 +151,24 @@ def _read_clusters(clusters: Any, n: int, where: str) -> Array:
     if numbers.shape == (0,):
         numbers = numbers.astype(np.int64)
     if numbers.shape != (n,) or not all(is_whole(value) and -(2**63) <= value < 2**63 for value in numbers.tolist()):
-        raise ValueError(
-            f"clusters of {where} are {shorten(clusters)}, and it has {n} mentions; give one whole number per mention"
-        )
+        raise ValueError(f"clusters of {where} must be {n} whole numbers, one per mention; got {shorten(clusters)}")
     return numbers.astype(np.int64)
 
 
 BEGIN = re.compile(r"#begin document \((?P<name>.*)\);(?: part (?P<part>\S+))?\s*$")
 BRACKET = re.compile(r"^(\()?(\d+)(\))?$")
 BLANKS = ("-", "_", "*", "")
-"""What the last column may have where there is no mention."""
+"""The last column of tokens outside of mentions."""
 
 WORD_COLUMN = 3
 LEAST_COLUMNS = 5
 
 
 def read_conll(paths: Any) -> list[Document]:
-    """The documents of CoNLL-2012 files, one after the other, with their mentions and clusters.
+    """Read documents with mentions and clusters from CoNLL-2012 files.
 
-    Mentions come in the order of their starts, of two with the same start the longer first. Clusters are numbered in
-    the order in which they occur, so that the numbers in a file mean nothing beyond being equal or not. The word is
-    the fourth column, brackets such as ``(12|(3)`` are the last one; both tabs and blanks may separate columns.
+    Mentions are sorted by start, longer ones first. Clusters are numbered in the order in which they occur. The word is
+    the fourth column, brackets such as ``(12|(3)`` are the last one; tabs or blanks separate columns.
 
     Parameters
     ----------
@@ -197,33 +190,32 @@ def read_conll(paths: Any) -> list[Document]:
 def write_conll(path: Any, documents: Any) -> None:
     """Write documents with their clusters to one CoNLL-2012 file.
 
-    What the other columns of a document held when `read_conll` read it is written as it was. Clusters are numbered in
-    the order in which they occur.
+    Documents of `read_conll` keep their other columns. Clusters are numbered in the order in which they occur.
     """
     lines = [line for document in read_documents(documents) for line in conll_lines(document)]
     file_path("path", path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def conll_lines(document: Document) -> Iterator[str]:
-    """The lines of one document."""
+    """The lines of one document in a CoNLL-2012 file."""
     if document.clusters is None:
-        raise ValueError(f"document {shorten(document.name)} has no clusters to write; see Document.with_clusters")
+        raise ValueError(f"the clusters of document {shorten(document.name)} are unknown; see Document.with_clusters")
     brackets = _brackets(document)
     yield f"#begin document ({document.name}); part {document.part}"
-    place = 0
+    t = 0
     for sentence in document.sentences:
         for i, token in enumerate(sentence):
             word = "_".join(token.split()) or "_"
             front = f"{document.name or 'document'}\t{document.part}\t{i}\t{word}\t_\t"
-            front = front if document.lines is None else document.lines[place]
-            yield front + ("|".join(brackets[place]) or document.blank)
-            place += 1
+            front = front if document.lines is None else document.lines[t]
+            yield front + ("|".join(brackets[t]) or document.blank)
+            t += 1
         yield ""
     yield "#end document"
 
 
 class _Lines(NamedTuple):
-    """One document as its file has it: a name, a part, and the numbered lines of every sentence."""
+    """One document of a file: name, part, and the numbered lines of every sentence."""
 
     name: str
     part: str
@@ -232,12 +224,10 @@ class _Lines(NamedTuple):
 
 def _read_file(path: Path) -> Iterator[Document]:
     text, where = _read_text(path)
-    found = False
-    for part in _split(text.splitlines(), where):
-        found = True
-        yield _from_lines(part, where)
-    if not found:
-        raise ValueError(f"{where} holds no document: a CoNLL-2012 file has lines '#begin document (name); part 0'")
+    parts = list(_split(text.splitlines(), where))
+    if not parts:
+        raise ValueError(f"{where} must have lines '#begin document (name); part 0', as CoNLL-2012 files do")
+    return (_from_lines(part, where) for part in parts)
 
 
 def _read_text(path: Path) -> tuple[str, str]:
@@ -246,7 +236,7 @@ def _read_text(path: Path) -> tuple[str, str]:
     try:
         return path.read_text(encoding="utf-8-sig"), where
     except UnicodeDecodeError as error:
-        raise ValueError(f"{where} is no text in UTF-8 (byte {error.start}); convert it") from error
+        raise ValueError(f"{where} is not UTF-8 text (byte {error.start}); convert it") from error
 
 
 def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
@@ -254,16 +244,14 @@ def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
     for number, line in enumerate(lines, 1):
         if line.startswith("#begin document"):
             if now is not None:
-                raise ValueError(
-                    f"{where}, line {number}: a document begins inside of another; '#end document' is missing"
-                )
+                raise ValueError(f"{where}, line {number}: '#end document' is missing before '#begin document'")
             match = BEGIN.match(line)
             if match is None:
-                raise ValueError(f"{where}, line {number}: {shorten(line)}; write '#begin document (name); part 0'")
+                raise ValueError(f"{where}, line {number}: write '#begin document (name); part 0', got {shorten(line)}")
             now = _Lines(match["name"], match["part"] or "0", [[]])
         elif line.startswith("#end document"):
             if now is None:
-                raise ValueError(f"{where}, line {number}: '#end document' without a beginning")
+                raise ValueError(f"{where}, line {number}: '#begin document' is missing before '#end document'")
             yield now
             now = None
         elif line.startswith("#") and len(line.split()) < LEAST_COLUMNS:
@@ -272,11 +260,11 @@ def _split(lines: Sequence[str], where: str) -> Iterator[_Lines]:
             if now is not None and now.sentences[-1]:
                 now.sentences.append([])
         elif now is None:
-            raise ValueError(f"{where}, line {number}: {shorten(line)} stands outside of a document")
+            raise ValueError(f"{where}, line {number}: {shorten(line)} is outside of a document")
         else:
             now.sentences[-1].append((number, line))
     if now is not None:
-        raise ValueError(f"{where}: document {shorten(now.name)} has no '#end document'; the file may be cut")
+        raise ValueError(f"{where}: '#end document' of {shorten(now.name)} is missing; the file may be truncated")
 
 
 def _from_lines(part: _Lines, where: str) -> Document:
@@ -289,32 +277,26 @@ def _from_lines(part: _Lines, where: str) -> Document:
         opened: dict[str, list[int]] = {}
         for number, line in lines:
             word, front, last = _columns(line, f"{where}, line {number}")
-            place = len(fronts)
+            t = len(fronts)
             words.append(word)
             fronts.append(front)
             if last in BLANKS:
                 blank = last
                 continue
-            # what closes here was opened before: a mention of this token alone is written (3)
+            # closing brackets belong to earlier tokens: a mention of this token alone is written (3)
             for bracket in sorted(last.split("|"), key=lambda bracket: bracket.startswith("(")):
                 match = BRACKET.match(bracket)
                 if match is None or not (match[1] or match[3]):
-                    raise ValueError(
-                        f"{where}, line {number}: {shorten(last)} is no column of mentions, like (3, (3) or 3)"
-                    )
+                    raise ValueError(f"{where}, line {number}: {shorten(last)} must be brackets like (3, (3) or 3)")
                 if match[1]:
-                    opened.setdefault(match[2], []).append(place)
+                    opened.setdefault(match[2], []).append(t)
                 if match[3]:
                     if not opened.get(match[2]):
-                        raise ValueError(
-                            f"{where}, line {number}: {shorten(bracket)} closes a mention that is not open"
-                        )
-                    spans.append((opened[match[2]].pop(), place + 1, int(match[2])))
+                        raise ValueError(f"{where}, line {number}: the opening bracket of {bracket!r} is missing")
+                    spans.append((opened[match[2]].pop(), t + 1, int(match[2])))
         left = [number for number, starts in opened.items() if starts]
         if left:
-            raise ValueError(
-                f"{where}, line {lines[-1][0]}: a mention ({left[0]} is still open where its sentence ends"
-            )
+            raise ValueError(f"{where}, line {lines[-1][0]}: the sentence ends before the mention ({left[0]} is closed")
         if words:
             sentences.append(words)
     spans.sort(key=lambda span: (span[0], -span[1]))
@@ -326,7 +308,7 @@ def _from_lines(part: _Lines, where: str) -> Document:
 
 
 def _columns(line: str, where: str) -> tuple[str, str, str]:
-    """The word, everything in front of the last column, and the last column."""
+    """The word, everything before the last column, and the last column."""
     if "\t" in line:
         columns = line.split("\t")
         front, last = line[: len(line) - len(columns[-1])], columns[-1].strip()
@@ -335,12 +317,12 @@ def _columns(line: str, where: str) -> tuple[str, str, str]:
         last = columns[-1]
         front = line[: line.rstrip().rfind(last)]
     if len(columns) < LEAST_COLUMNS:
-        raise ValueError(f"{where}: {len(columns)} columns, at least {LEAST_COLUMNS} are needed: {shorten(line)}")
+        raise ValueError(f"{where} must have at least {LEAST_COLUMNS} columns, got {len(columns)}: {shorten(line)}")
     return columns[WORD_COLUMN], front, last
 
 
 def _brackets(document: Document) -> list[list[str]]:
-    """The brackets of every token: what closes, what opens and closes, what opens, the outermost first."""
+    """The brackets of every token: closing ones first, then opening ones, the longest mention first."""
     numbers = first_occurrence(document.clusters).tolist()
     closing: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
     opening: list[list[tuple[int, str]]] = [[] for _ in document.tokens]
@@ -357,11 +339,11 @@ def _brackets(document: Document) -> list[list[str]]:
 
 
 def read_json(path: Any) -> list[Document]:
-    """The documents of a JSON file: one object, a list of objects, or one object per line.
+    """Read documents from a JSON file: one object, a list of objects, or one object per line.
 
-    The keys are those that neural coreference systems use: ``sentences`` (lists of tokens), ``clusters`` (lists of
-    mentions, a mention being its first and its last token among all tokens of the document, **both included**) and
-    ``doc_key``. ``mentions`` lists mentions without a cluster; a file without ``clusters`` has only those.
+    The keys are those of neural coreference systems: ``sentences`` (lists of tokens), ``clusters`` (lists of mentions)
+    and ``doc_key``. A mention is the first and the last of its tokens, **both included**, counted through the document.
+    ``mentions`` lists mentions without a cluster; a file without ``clusters`` has only those.
 
     >>> import tempfile, pathlib
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -381,7 +363,7 @@ def read_json(path: Any) -> list[Document]:
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{where} is neither JSON nor JSON lines: {error}") from error
     if not entries:
-        raise ValueError(f"{where} holds no document")
+        raise ValueError(f"{where} is empty; give at least one document")
     return [_from_json(entry, f"{where}, document {i}") for i, entry in enumerate(entries)]
 
 
@@ -404,16 +386,16 @@ def _entry(document: Document) -> dict[str, Any]:
 
 def _from_json(entry: Any, where: str) -> Document:
     if not isinstance(entry, dict) or "sentences" not in entry:
-        raise ValueError(f"{where} is {shorten(entry)}; it needs the key 'sentences', a list of lists of tokens")
+        raise ValueError(f"{where} must have 'sentences', a list of lists of tokens; got {shorten(entry)}")
     if "clusters" not in entry and "mentions" not in entry:
-        raise ValueError(f"{where} has neither 'clusters' nor 'mentions'")
-    groups = [*_listed(entry, "clusters", where), *([span] for span in _listed(entry, "mentions", where))]
+        raise ValueError(f"{where} must have 'clusters' or 'mentions'")
+    groups = [*_read_list(entry, "clusters", where), *([span] for span in _read_list(entry, "mentions", where))]
     spans, numbers = [], []
     for number, group in enumerate(groups):
         for span in group if isinstance(group, list) else [group]:
-            is_pair = isinstance(span, list) and len(span) == 2 and all(type(place) is int for place in span)
+            is_pair = isinstance(span, list) and len(span) == 2 and all(type(token) is int for token in span)
             if not is_pair:
-                raise ValueError(f"{where} has the mention {shorten(span)}; it is [first token, last token]")
+                raise ValueError(f"{where}: a mention must be [first token, last token], got {shorten(span)}")
             spans.append((span[0], span[1] + 1))
             numbers.append(number)
     order = sorted(range(len(spans)), key=lambda i: (spans[i][0], -spans[i][1]))
@@ -422,8 +404,8 @@ def _from_json(entry: Any, where: str) -> Document:
     return Document(entry["sentences"], mentions, clusters, str(entry.get("doc_key", "")))
 
 
-def _listed(entry: dict[str, Any], key: str, where: str) -> list[Any]:
+def _read_list(entry: dict[str, Any], key: str, where: str) -> list[Any]:
     value = entry.get(key, [])
     if not isinstance(value, list):
-        raise ValueError(f"{where}: {key} is {shorten(value)}, not a list")
+        raise ValueError(f"{where}: {key} must be a list, got {shorten(value)}")
     return value

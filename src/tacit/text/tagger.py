@@ -1,9 +1,10 @@
-"""`Tagger`: words and tags in, a model that tags other words out."""
+"""`Tagger`: sequence labelling, such as part-of-speech tagging and named-entity recognition."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, NamedTuple
+from collections import Counter, defaultdict
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -26,14 +27,14 @@ HELD_OUT = 0.1
 
 
 class TagScores(NamedTuple):
-    """How a tagger does on sentences that it did not learn from.
+    """Quality of a tagger on held-out sentences.
 
     Attributes
     ----------
     tags : the tags, sorted
-    confusion : (tags, tags) how often the true tag (row) was called another (column)
+    confusion : (tags, tags) the confusion matrix, true tags as rows and predicted tags as columns
     accuracy, baseline : share of right tags; that of the most frequent tag of every word
-    unknown_accuracy, n_unknown : the same for words that training never saw, and how many there are
+    unknown_accuracy, n_unknown : accuracy on words that are not in the training data, and the number of those
     """
 
     tags: list[str]
@@ -44,37 +45,36 @@ class TagScores(NamedTuple):
     n_unknown: int
 
     def per_tag(self) -> list[tuple[str, int, float, float, float]]:
-        """Tag, how often it is true, precision, recall and F1 (their harmonic mean); NaN where there is none."""
+        """Tag, number of words with it, precision, recall and F1; NaN where these are undefined."""
         rows = []
         for j, tag in enumerate(self.tags):
-            right, true, called = self.confusion[j, j], self.confusion[j].sum(), self.confusion[:, j].sum()
-            precision, recall = _share(right, called), _share(right, true)
-            f1 = 2 * right / (true + called) if true + called else float("nan")
-            rows.append((tag, int(true), precision, recall, float(f1)))
+            right, true, predicted = self.confusion[j, j], self.confusion[j].sum(), self.confusion[:, j].sum()
+            f1 = _share(2 * right, true + predicted)
+            rows.append((tag, int(true), _share(right, predicted), _share(right, true), f1))
         return rows
 
 
 @estimator
 class Tagger(Application):
-    """Tags of words by an averaged structured SVM on a chain, with features of words and their neighbours.
+    """Tag words by an averaged structured SVM on a chain, with features of words and their neighbours.
 
     Parameters
     ----------
-    states : hidden states below each tag; 1 for none, 2 for uses of a tag that behave differently
-    C : weight of a sentence's loss
+    states : hidden states per tag; 1 for none
+    C : factor of the loss of a sentence
     epochs : passes over the sentences
-    min_count : how often a feature must occur to count
-    window : how many neighbouring words are looked at on each side
-    time_budget : seconds after which learning ends with what it has; None for no limit
+    min_count : how often a feature must occur in training to be used
+    window : how many words on each side have features
+    time_budget : stop after this many seconds and keep the model so far; None for no limit
     random_state : seed
     verbose : 1 shows progress on a terminal
 
     Attributes
     ----------
-    features_, model_ : the templates with their vocabulary, and the learner
-    words_ : the words of training
+    features_, model_ : the fitted `tacit.text.WordFeatures`, and the learner
+    words_ : the words of the training data
     scores_ : `TagScores` of the held-out test, after `evaluate`
-    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED otherwise: after its epochs it is done
+    status_ : INTERRUPTED after Ctrl-C, STOPPED at the time budget, CONVERGED after all epochs
 
     >>> words = [["the", "dog", "barks"], ["a", "cat", "sleeps"]] * 10
     >>> tagger = Tagger(epochs=3).fit(words, [["D", "N", "V"]] * 20)
@@ -97,7 +97,7 @@ class Tagger(Application):
     verbose: int = 1
 
     def fit(self, X: Any, y: Any) -> Tagger:
-        """Learn from sentences, lists of words, and their tags; a missing tag is None."""
+        """Learn from sentences (lists of words) and their tags; a missing tag is None."""
         self.check_parameters()
         seed = int(random_numbers(self.random_state).randint(2**31))
         features = WordFeatures(window=self.window, min_count=self.min_count)
@@ -114,7 +114,7 @@ class Tagger(Application):
             callbacks=[Deadline(self.time_budget)],
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are what was asked for
+            warnings.simplefilter("ignore", ConvergenceWarning)  # it runs a given number of epochs
             model.fit(table, y)
         self.features_, self.model_ = features, model
         self.words_ = np.unique([word for sentence in X for word in sentence])
@@ -123,55 +123,51 @@ class Tagger(Application):
 
     def predict(self, X: Any) -> Ragged:
         """The tags of sentences."""
-        tags: Ragged = self.model_.predict(self.features_.transform(X))
-        return tags
+        return cast(Ragged, self.model_.predict(self.features_.transform(X)))
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of right tags, of those that are known."""
+        """The accuracy, over all words with a known tag."""
         return float(self.model_.score(self.features_.transform(X), y))
 
     def evaluate(self, X: Any, y: Any, X_test: Any = None, y_test: Any = None) -> TagScores:
-        """Learn from nine sentences in ten and test on the tenth, or on test sentences that are given.
+        """Fit another tagger on nine tenths of the sentences and test it on the others, or on given test sentences.
 
-        The scores are kept as `scores_`; the tagger itself stays what `fit` made it, if it was fitted.
+        The scores are kept as `scores_`; a fitted tagger stays as it is.
         """
         X, y = list(X), list(y)
         if X_test is None:
             if len(X) < 2:
-                raise ValueError("one sentence cannot be split into a part to learn from and a part to test on")
+                raise ValueError(f"X must have at least 2 sentences to hold one out, got {len(X)}")
             rng = np.random.default_rng(int(random_numbers(self.random_state).randint(2**31)))
             order = rng.permutation(len(X))
             n_test = max(1, int(HELD_OUT * len(X)))
             test, train = np.sort(order[:n_test]), np.sort(order[n_test:])
             X_test, y_test = [X[i] for i in test], [y[i] for i in test]
             X, y = [X[i] for i in train], [y[i] for i in train]
-        judge = Tagger(**self.get_params()).fit(X, y)
-        self.scores_ = measure(judge, X, y, X_test, y_test)
+        other = Tagger(**self.get_params()).fit(X, y)
+        self.scores_ = measure(other, X, y, X_test, y_test)
         return self.scores_
 
     def check_learned(self) -> None:
         super().check_learned()
         if self.model_.n_features_in_ != self.features_.n_columns_:
-            raise ValueError(
-                f"features_ has {shorten(self.features_.n_columns_)} columns, model_ needs {self.model_.n_features_in_}"
-            )
+            columns = shorten(self.features_.n_columns_)
+            raise ValueError(f"features_ must have {self.model_.n_features_in_} columns as model_ has, got {columns}")
 
     def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file; scores are in the report, and the hidden values of training are not needed."""
-        kept = super().learned_attributes()
-        kept.pop("scores_", None)
-        return kept
+        """What is saved: all but the scores."""
+        return {name: value for name, value in super().learned_attributes().items() if name != "scores_"}
 
 
 def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScores:
-    """The scores of a tagger that learned from X and y on other sentences; words whose tag is missing are left out."""
+    """Test a tagger that was fitted on X and y on other sentences; words with a missing tag are left out."""
     found = tagger.predict(X_test)
     truth = read_tags(y_test, found.lengths)
     known = ~truth.missing
     if not known.any():
-        raise ValueError("no word of the test sentences has a tag: there is nothing to compare with")
+        raise ValueError("all tags in y_test are missing; give some to compare with")
     words = [word for sentence in X_test for word in sentence]
-    called = np.array(_usual_tags(X, y, words))
+    usual = np.array(_usual_tags(X, y, words))
     true, guess = truth.values[known], found.values[known]
     tags, codes = np.unique(np.concatenate([true, guess]), return_inverse=True)
     confusion = np.zeros((tags.size, tags.size), dtype=np.int64)
@@ -182,25 +178,22 @@ def measure(tagger: Tagger, X: Any, y: Any, X_test: Any, y_test: Any) -> TagScor
         [str(tag) for tag in tags.tolist()],
         confusion,
         float(right.mean()),
-        float(np.mean(called[known] == true)),
+        float(np.mean(usual[known] == true)),
         float(right[is_new].mean()) if is_new.any() else float("nan"),
         int(is_new.sum()),
     )
 
 
 def _usual_tags(X: Any, y: Any, words: list[str]) -> list[str]:
-    """The most frequent tag of every word in training, that of all words for others: the simplest tagger."""
-    times: dict[str, dict[str, int]] = {}
-    overall: dict[str, int] = {}
+    """The most frequent tag of every word in training, and for other words the most frequent tag of all."""
+    counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    overall: Counter[str] = Counter()
     for sentence, tags in zip(X, y, strict=True):
         for word, tag in zip(sentence, tags, strict=True):
             if tag is not None:
-                own = times.setdefault(word, {})
-                own[tag] = own.get(tag, 0) + 1
-                overall[tag] = overall.get(tag, 0) + 1
-    usual = {word: max(own, key=lambda tag: own[tag]) for word, own in times.items()}
-    other = max(overall, key=lambda tag: overall[tag])
-    return [usual.get(word, other) for word in words]
+                counts[word][tag] += 1
+                overall[tag] += 1
+    return [counts.get(word, overall).most_common(1)[0][0] for word in words]
 
 
 def _share(part: Any, whole: Any) -> float:

@@ -1,8 +1,9 @@
-"""Words: features of words in their sentences, and words as symbols of a vocabulary."""
+"""Features of words in their sentences, for part-of-speech tagging and the like, and vocabularies of symbols."""
 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -18,31 +19,33 @@ from tacit.data.specs import check_parameters, estimator, optional, parameter, w
 from tacit.runtime.archive import storable
 
 MAX_COLUMNS = 1 << 30
-"""Columns of hashed features at the most."""
+"""The most columns of hashed features."""
 
 BEFORE, AFTER = "<s>", "</s>"
-"""What stands before the first and behind the last word of a sentence."""
+"""Padding before the first and after the last word of a sentence."""
 
 NEIGHBOUR_KINDS = ("lower", "shape", "suffix 3")
-"""What the words next to a word are described by; those further away by their lower-case form alone."""
+"""Features of the words next to a word; words further away only have the lower-case form."""
+
+WordFunction = Callable[[str], str | None]
 
 
 class Template(NamedTuple):
-    """A kind of feature (such as "suffix 3") of the word so many places on."""
+    """A kind of feature (such as "suffix 3") of the word at an offset: −1 is the word before."""
 
     kind: str
-    place: int
+    offset: int
 
 
 class Vocabulary(BaseEstimator):  # type: ignore[misc]
-    """Base of what is learned of words: its files."""
+    """Base of classes that learn a vocabulary: how they are saved and checked."""
 
     def check(self) -> None:
-        """Refuse what no fit could have made: `tacit.load` calls it on what is from a file."""
+        """Refuse what no fit could have made: `tacit.load` calls it on a model from a file."""
         check_parameters(self)
 
     def learned_attributes(self) -> dict[str, Any]:
-        """What goes into a file beside the parameters."""
+        """What is saved beside the parameters."""
         return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
 
 
@@ -51,22 +54,22 @@ class Vocabulary(BaseEstimator):  # type: ignore[misc]
 class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
     """Sparse features of words in their sentences, for `tacit.problems.Chain`.
 
-    A word is described by itself, its lower-case form, its shape (``Xx``, ``9,99``), its first and last letters; its
-    neighbours by their lower-case forms, those next to it also by shape and last three letters. Every template gives
-    a word one column or none. Each kind is computed once per different word, so a sentence costs look-ups alone.
+    The features of a word are itself, its lower-case form, its shape (``Xx``, ``9,99``), prefixes and suffixes, and the
+    lower-case forms of its neighbours. The words next to it also have their shape and last three letters. Every
+    template gives a word one column or none. Each is computed once per different word.
 
     Parameters
     ----------
     prefixes, suffixes : the longest prefix and suffix; 0 for none
-    window : how many words to the left and to the right are looked at
-    min_count : how often a feature must occur in training to get a column; hashed features all have one
-    columns : None numbers the features of the training sentences, and others are left out. A number hashes all
-        features into so many columns: nothing is learned, and different ones may share a column
+    window : how many words on each side have features
+    min_count : how often a feature must occur in training to get a column; hashed features always have one
+    columns : None numbers the features of the training sentences and leaves out others. A number hashes all features
+        into so many columns: nothing is learned, and different features may share a column
 
     Attributes
     ----------
     n_columns_ : columns of the table
-    vocabularies_ : per template, the column of every value; empty where features are hashed
+    vocabularies_ : per template, the column of every value; empty if features are hashed
 
     >>> features = WordFeatures(window=1).fit([["Dogs", "bark"], ["Cats", "purr"]])
     >>> table = features.transform([["Dogs", "purr"]])
@@ -86,7 +89,7 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Ragged:
-        """`fit`, and the features of the same sentences."""
+        """`fit`, and return the features of the same sentences."""
         check_parameters(self)
         words, ids, offsets = number_words(X)
         self.vocabularies_: dict[str, dict[str, int]] = {}
@@ -97,15 +100,15 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
             self.vocabularies_[_name(template)] = {values[v]: width + i for i, v in enumerate(kept.tolist())}
             width += kept.size
         self.n_columns_ = int(self.columns or max(width, 1))
-        return self._assembled(words, ids, offsets)
+        return self._make_table(words, ids, offsets)
 
     def transform(self, X: Any) -> Ragged:
-        """One sparse table of features per sentence, all in one `Ragged`."""
+        """Make one sparse table of features per sentence."""
         check_is_fitted(self, "n_columns_")
-        return self._assembled(*number_words(X))
+        return self._make_table(*number_words(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The names of the columns, such as ``suffix 3[0]=ing``; hashed columns have numbers alone."""
+        """The names of the columns, such as ``suffix 3[0]=ing``; hashed columns are numbered."""
         check_is_fitted(self, "n_columns_")
         names = np.array([f"column {i}" for i in range(self.n_columns_)], dtype=object)
         for template, vocabulary in self.vocabularies_.items():
@@ -120,11 +123,11 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         width = whole_number("n_columns_", self.n_columns_, 1, MAX_COLUMNS)
         expected = [] if self.columns is not None else [_name(template) for template in self._templates()]
         if not isinstance(self.vocabularies_, dict) or list(self.vocabularies_) != expected:
-            raise ValueError(f"vocabularies_ is {shorten(self.vocabularies_)}, not one per template")
+            raise ValueError(f"vocabularies_ must have one entry per template, got {shorten(self.vocabularies_)}")
         for vocabulary in self.vocabularies_.values():
             columns = vocabulary.values() if isinstance(vocabulary, dict) else [None]
             if not all(is_whole(column) and 0 <= column < width for column in columns):
-                raise ValueError(f"vocabularies_ name columns outside of 0 to {width - 1}")
+                raise ValueError(f"the columns in vocabularies_ must be from 0 to {width - 1}")
 
     def _templates(self) -> list[Template]:
         kinds = ["word", "lower", "shape"]
@@ -133,26 +136,26 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
         templates = [Template(kind, 0) for kind in kinds]
         for far in range(1, int(self.window) + 1):
             near = [kind for kind in NEIGHBOUR_KINDS if far == 1 or kind == "lower"]
-            templates += [Template(kind, place) for place in (-far, far) for kind in near]
+            templates += [Template(kind, offset) for offset in (-far, far) for kind in near]
         return templates
 
     def _template_codes(self, words: Sequence[str], ids: Array, offsets: Array) -> Iterable[Any]:
-        """For every template its values and, per word of the text, which of them it has; −1 for none."""
+        """Yield every template with its values, and the index of the value of each word; −1 for none."""
         kinds: dict[str, tuple[list[str], Array]] = {}
         neighbours = {0: ids}
         for template in self._templates():
             if template.kind not in kinds:
-                kinds[template.kind] = _kind_of_words(_function_of(template.kind), words)
+                kinds[template.kind] = _values_of_words(template.kind, words)
             values, of_word = kinds[template.kind]
-            if template.place not in neighbours:
-                neighbours[template.place] = _shifted(ids, offsets, template.place, len(words))
+            if template.offset not in neighbours:
+                neighbours[template.offset] = _shift_words(ids, offsets, template.offset, len(words))
             outside = [len(values), len(values) + 1]
-            codes = np.concatenate([of_word, outside])[neighbours[template.place]]
+            codes = np.concatenate([of_word, outside])[neighbours[template.offset]]
             yield template, [*values, BEFORE, AFTER], codes
 
-    def _assembled(self, words: Sequence[str], ids: Array, offsets: Array) -> Ragged:
+    def _make_table(self, words: Sequence[str], ids: Array, offsets: Array) -> Ragged:
         columns = np.full((ids.size, len(self._templates())), -1, dtype=np.int64)
-        for place, (template, values, codes) in enumerate(self._template_codes(words, ids, offsets)):
+        for t, (template, values, codes) in enumerate(self._template_codes(words, ids, offsets)):
             if self.columns is None:
                 vocabulary = self.vocabularies_[_name(template)]
                 column = np.array([*(vocabulary.get(value, -1) for value in values), -1])
@@ -160,63 +163,54 @@ class WordFeatures(TransformerMixin, Vocabulary):  # type: ignore[misc]
                 start = zlib.crc32(_name(template).encode())
                 hashes = [zlib.crc32(value.encode("utf-8", "surrogatepass"), start) for value in values]
                 column = np.array([*(h % self.n_columns_ for h in hashes), -1])
-            columns[:, place] = column[codes]
+            columns[:, t] = column[codes]
         return Ragged(_indicator_table(columns, self.n_columns_), offsets)
 
 
 def number_words(X: Any) -> tuple[list[str], Array, Array]:
-    """The different words of sentences, in the order in which they come, which of them every word is, and where the
-    sentences begin."""
+    """The different words in the order of first use, the index of every word among them, and where sentences begin."""
     if isinstance(X, Ragged):
         X = list(X)
     sentences = entries("X", X, "a list of sentences, each a list of words")
     if not sentences:
-        raise ValueError("X holds no sentence: there is nothing to make features of")
+        raise ValueError("X is empty; give at least one sentence")
     numbers: dict[str, int] = {}
     flat: list[int] = []
     sizes = np.empty(len(sentences), dtype=np.int64)
     for i, sentence in enumerate(sentences):
         if not is_list_of_text(sentence):
-            raise ValueError(f"X[{i}] is {shorten(sentence)}; a sentence is a list of words, each a string")
+            raise ValueError(f"X[{i}] must be a list of strings, the words of a sentence; got {shorten(sentence)}")
         sizes[i] = len(sentence)
         if not sizes[i]:
-            raise ValueError(f"X[{i}] has no word; leave empty sentences out")
+            raise ValueError(f"X[{i}] is empty; leave out empty sentences")
         flat.extend([numbers.setdefault(word, len(numbers)) for word in sentence])
     return list(numbers), np.array(flat, dtype=np.int64), np.concatenate([[0], np.cumsum(sizes)])
 
 
 def _name(template: Template) -> str:
-    return f"{template.kind}[{template.place}]"
+    return f"{template.kind}[{template.offset}]"
 
 
-def _function_of(name: str) -> Callable[[str], str | None]:
-    """The function of a kind of feature."""
+def _values_of_words(name: str, words: Sequence[str]) -> tuple[list[str], Array]:
+    """The different values of a kind of feature, and the index of the value of every word; −1 for none."""
     kind, _, size = name.partition(" ")
-    if kind == "prefix":
-        return prefix(int(size))
-    if kind == "suffix":
-        return suffix(int(size))
-    whole: dict[str, Callable[[str], str | None]] = {"word": str, "lower": str.lower, "shape": word_shape}
-    return whole[kind]
-
-
-def _kind_of_words(function: Callable[[str], str | None], words: Sequence[str]) -> tuple[list[str], Array]:
-    """The different values of a function of words, and which of them every word has."""
+    plain: dict[str, WordFunction] = {"word": str, "lower": str.lower, "shape": word_shape}
+    function = plain[kind] if kind in plain else {"prefix": prefix, "suffix": suffix}[kind](int(size))
     numbers: dict[str, int] = {}
     found = [-1 if (value := function(word)) is None else numbers.setdefault(value, len(numbers)) for word in words]
     return list(numbers), np.array(found, dtype=np.int64)
 
 
-def _shifted(ids: Array, offsets: Array, places: int, outside: int) -> Array:
-    """The word so many places on; ``outside`` before the first word of a sentence, one more behind the last."""
-    at = np.arange(ids.size) + places
+def _shift_words(ids: Array, offsets: Array, by: int, outside: int) -> Array:
+    """The word at this offset; ``outside`` before the first word of a sentence, ``outside + 1`` after the last."""
+    at = np.arange(ids.size) + by
     first, last = np.repeat(offsets[:-1], np.diff(offsets)), np.repeat(offsets[1:], np.diff(offsets))
     inside = ids[np.clip(at, 0, ids.size - 1)]
     return np.where(at < first, outside, np.where(at >= last, outside + 1, inside))
 
 
 def _indicator_table(columns: Array, width: int) -> Any:
-    """A CSR table with a one in every column that a row names; a column that it names twice gets a two."""
+    """A CSR table with a one for every column that a row lists, and a two for a column that it lists twice."""
     named = columns >= 0
     indptr = np.concatenate([[0], np.cumsum(named.sum(axis=1))])
     indices = columns[named]
@@ -225,11 +219,11 @@ def _indicator_table(columns: Array, width: int) -> Any:
 
 
 SHORTEST_STEM = 1
-"""An affix leaves at least so many letters of its word: shorter words are known by their whole form already."""
+"""The fewest letters beside a prefix or suffix; the whole form already describes shorter words."""
 
 
 def word_shape(word: str) -> str:
-    """Capitals as X, other letters as x, digits as 9, runs of the same cut to two.
+    """The shape of a word: capitals as X, other letters as x, digits as 9, runs cut to two.
 
     >>> word_shape("McDonald's"), word_shape("1,024"), word_shape("U.S.")
     ("XxXxx'x", '9,99', 'X.X.')
@@ -242,8 +236,8 @@ def word_shape(word: str) -> str:
     return "".join(shape)
 
 
-def prefix(size: int) -> Callable[[str], str | None]:
-    """A function that gives the first letters of a word in lower case, None for a word that is too short.
+def prefix(size: int) -> WordFunction:
+    """A function that returns the first letters of a word in lower case, None for a word that is too short.
 
     >>> prefix(2)("Under"), prefix(2)("is")
     ('un', None)
@@ -251,8 +245,8 @@ def prefix(size: int) -> Callable[[str], str | None]:
     return lambda word: word[:size].lower() if len(word) >= size + SHORTEST_STEM else None
 
 
-def suffix(size: int) -> Callable[[str], str | None]:
-    """A function that gives the last letters of a word in lower case, None for a word that is too short.
+def suffix(size: int) -> WordFunction:
+    """A function that returns the last letters of a word in lower case, None for a word that is too short.
 
     >>> suffix(3)("Going"), suffix(3)("sea")
     ('ing', None)
@@ -261,17 +255,17 @@ def suffix(size: int) -> Callable[[str], str | None]:
 
 
 MAX_CLUSTER_ROWS = 50_000
-"""Rows that clusters are learned from; of more, so many are drawn."""
+"""The most rows that clusters are learned from; of more rows a random sample is drawn."""
 
 
 @storable
 @estimator
 class RareWords(Vocabulary):
-    """Frequent words as they are; others by their shape and their last letters, those of rare endings by shape alone.
+    """Keep frequent words as symbols; replace others by shape and ending, or by shape if that is rare, too.
 
     Parameters
     ----------
-    min_count : how often a word, or an ending with its shape, must occur in training to be a symbol of its own
+    min_count : how often a word, or a shape with its ending, must occur in training to be a symbol
     suffix : letters of the ending
 
     >>> words = RareWords(min_count=2).fit([["the", "the", "walking", "talking"], ["the", "Paris"]])
@@ -286,12 +280,12 @@ class RareWords(Vocabulary):
         check_parameters(self)
         words, ids, _ = number_words(X)
         counts = np.bincount(ids, minlength=len(words))
-        kept = [word for word, count in zip(words, counts.tolist(), strict=True) if count >= self.min_count]
-        endings: dict[str, int] = {}
+        kept, endings = set[str](), Counter[str]()
         for word, count in zip(words, counts.tolist(), strict=True):
-            if count < self.min_count:
-                ending = self._ending(word)
-                endings[ending] = endings.get(ending, 0) + count
+            if count >= self.min_count:
+                kept.add(word)
+            else:
+                endings[self._ending(word)] += count
         frequent = [ending for ending, count in endings.items() if count >= self.min_count]
         self.symbols_ = np.array(sorted({*kept, *frequent}) or [""])
         return self
@@ -311,20 +305,19 @@ class RareWords(Vocabulary):
 
     def check(self) -> None:
         super().check()
-        symbols = getattr(self, "symbols_", np.array([""]))
-        if not is_table(symbols, 1, "U"):
-            raise ValueError(f"symbols_ is {shorten(symbols)}, no vector of words")
+        if hasattr(self, "symbols_") and not is_table(self.symbols_, 1, "U"):
+            raise ValueError(f"symbols_ must be a vector of words, got {shorten(self.symbols_)}")
 
 
 @storable
 @estimator
 class FeatureClusters(Vocabulary):
-    """Feature vectors by the nearest of some centres, which k-means finds: pixels of letters, measurements, ...
+    """Replace feature vectors (pixels of letters, measurements, ...) by the nearest centre of k-means.
 
     Parameters
     ----------
-    n_clusters : how many symbols there are
-    random_state : of the centres' start
+    n_clusters : number of symbols
+    random_state : seed of k-means
 
     >>> tables = [[[0.0, 0.1], [5.0, 5.1]], [[0.1, 0.0]]]
     >>> codes = FeatureClusters(2).fit(tables).transform(tables).values
@@ -353,25 +346,23 @@ class FeatureClusters(Vocabulary):
         check_is_fitted(self)
         table = read_ragged(X, "sequence", "token")
         if table.values.shape[1] != self.centres_.shape[1]:
-            raise ValueError(
-                f"X has {table.values.shape[1]} features, but FeatureClusters learned from {self.centres_.shape[1]}"
-            )
+            raise ValueError(f"X must have {self.centres_.shape[1]} features as in fit, got {table.values.shape[1]}")
         return Ragged(pairwise_distances_argmin(table.values, self.centres_), table.offsets)
 
     def check(self) -> None:
         super().check()
         if hasattr(self, "centres_") and not is_table(self.centres_, 2, "f"):
-            raise ValueError(f"centres_ is {shorten(self.centres_)}, no table of finite numbers")
+            raise ValueError(f"centres_ must be a table of finite numbers, got {shorten(self.centres_)}")
 
 
 @storable
 @estimator
 class HashedSymbols(Vocabulary):
-    """Words by a hash: nothing is learned, and there are never more symbols than columns; words may share one.
+    """Hash words into at most `columns` symbols; nothing is learned, and words may share a symbol.
 
     Parameters
     ----------
-    columns : how many symbols there are at the most
+    columns : the most symbols
 
     >>> bool((HashedSymbols(10).fit([["a"]]).transform([["cat", "dog"]]).values < 10).all())
     True

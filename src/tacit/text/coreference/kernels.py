@@ -1,4 +1,4 @@
-"""Compiled loops over links: those of left links, an argmax per mention, and those of forests."""
+"""Compiled loops over coreference links: left links (an argmax per mention) and forests."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def best_rows(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
     Array, bonus: Array, known: Array, prefer: Array, code: Array, value: Array,
 ) -> None:  # fmt: skip
-    """The slot of every mention with the highest score plus ``bonus[kind]``, among its first ``limit`` ones.
+    """Find the slot of every mention with the highest score plus ``bonus[kind]``, among its first ``limit`` slots.
 
-    A bonus of −inf rules rows out, unscored. ``known`` (if not empty) fixes the slots that are ≥ 0. Of slots that tie
-    the first is taken, or the one that ``prefer`` (if not empty) names.
+    A bonus of −inf excludes rows. ``known`` (if not empty) fixes the slots that are ≥ 0. Ties go to the slot in
+    ``prefer`` (if not empty), else to the first.
     """
     columns = table.shape[1]
-    place = 0
+    position = 0
     for d in range(documents.size):
         total = 0.0
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
@@ -37,12 +37,12 @@ def best_rows(
                     continue
                 for t in range(2, columns):
                     v += weights[base[t] + table[row, t]]
-                if v > best or (v == best and prefer.size > 0 and prefer[place] == row - first):
+                if v > best or (v == best and prefer.size > 0 and prefer[position] == row - first):
                     best = v
                     chosen = row
-            code[place] = chosen - first
+            code[position] = chosen - first
             total += best
-            place += 1
+            position += 1
         value[d] = total
 
 
@@ -51,13 +51,13 @@ def likeliest_rows(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, scores:
     Array, code: Array, value: Array,
 ) -> None:  # fmt: skip
-    """From left to right, let every mention join the cluster so far whose links together are likeliest, or be new.
+    """From left to right, add every mention to the most probable cluster so far, or begin a new one.
 
-    The code is the best link to the chosen cluster, the value the log-probability of all choices. ``scores`` has room
-    for the most rows of a mention.
+    The code is the best link to the chosen cluster, the value the log-probability of all choices. ``scores`` is a
+    buffer for the rows of one mention.
     """
     columns = table.shape[1]
-    place = 0
+    position = 0
     for d in range(documents.size):
         first_mention = offsets[documents[d]]
         n = offsets[documents[d] + 1] - first_mention
@@ -93,8 +93,8 @@ def likeliest_rows(
             for row in range(first + 1, last):
                 mass[cluster[table[row, 1]]] = 0.0
             cluster[m] = chosen
-            code[place] = slot
-            place += 1
+            code[position] = slot
+            position += 1
         value[d] = total
 
 
@@ -103,15 +103,15 @@ def sum_chosen(
     documents: Array, offsets: Array, starts: Array, table: Array, base: Array, weights: Array, code: Array, value:
     Array,
 ) -> None:  # fmt: skip
-    """The score of chosen rows, summed over every document."""
-    place = 0
+    """Sum the scores of the chosen rows of every document."""
+    position = 0
     for d in range(documents.size):
         total = 0.0
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
-            row = starts[m] + code[place]
+            row = starts[m] + code[position]
             for t in range(2, table.shape[1]):
                 total += weights[base[t] + table[row, t]]
-            place += 1
+            position += 1
         value[d] = total
 
 
@@ -119,14 +119,14 @@ def sum_chosen(
 def add_chosen(
     documents: Array, offsets: Array, starts: Array, table: Array, base: Array, code: Array, coef: Array, out: Array
 ) -> None:
-    """Add the features of chosen rows, every document with its coefficient."""
-    place = 0
+    """Add the features of chosen rows to ``out``, each times the coefficient of its document."""
+    position = 0
     for d in range(documents.size):
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
-            row = starts[m] + code[place]
+            row = starts[m] + code[position]
             for t in range(2, table.shape[1]):
                 out[base[t] + table[row, t]] += coef[d]
-            place += 1
+            position += 1
 
 
 @kernel
@@ -134,11 +134,11 @@ def sum_rows(
     documents: Array, offsets: Array, starts: Array, table: Array, base: Array, weights: Array, kind: Array, known:
     Array, power: float, coef: Array, log: Array, out: Array, scores: Array,
 ) -> None:  # fmt: skip
-    """Three log-sums per document, and the features that they expect, in one pass.
+    """Compute three log-partition functions per document, and their expected features, in one pass.
 
     ``log[0]`` sums over all rows of a mention, ``log[1]`` over those that agree with its cluster (kind 0), ``log[2]``
-    over those of them that agree with what is ``known``. ``coef`` are the coefficients of the three; expected features
-    are added to ``out``, unless that is empty. ``scores`` has room for the most rows of a mention.
+    over those of them that agree with ``known``. ``coef`` has the coefficients of the three. Expected features are
+    added to ``out``, unless it is empty. ``scores`` is a buffer for the rows of one mention.
     """
     columns = table.shape[1]
     for d in range(documents.size):
@@ -191,33 +191,33 @@ def sum_rows(
 def row_posteriors(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, out: Array
 ) -> None:
-    """The probability of every row among the first ``limit`` of its mention; one number per row of the documents."""
-    place = 0
+    """Compute the probability of every row among the first ``limit`` rows of its mention."""
+    position = 0
     for d in range(documents.size):
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
-            first, begin, top, total = starts[m], place, -np.inf, 0.0
+            first, begin, top, total = starts[m], position, -np.inf, 0.0
             for row in range(first, starts[m + 1]):
                 v = -np.inf
                 if row - first < limit[m]:
                     v = 0.0
                     for t in range(2, table.shape[1]):
                         v += weights[base[t] + table[row, t]]
-                out[place] = v
+                out[position] = v
                 if v > top:
                     top = v
-                place += 1
-            for p in range(begin, place):
+                position += 1
+            for p in range(begin, position):
                 out[p] = math.exp(out[p] - top)
                 total += out[p]
-            for p in range(begin, place):
+            for p in range(begin, position):
                 out[p] /= total
 
 
 @kernel
 def number_clusters(starts: Array, parents: Array, clusters: Array) -> bool:
-    """Write the clusters that parents make, numbered per document by first occurrence; False if there is a cycle.
+    """Number the clusters of ``parents`` per document by first occurrence; return False if there is a cycle.
 
-    ``starts`` cuts the mentions of the call into documents; parents count from the first mention of a document.
+    ``starts`` is where documents begin; parents count from the first mention of a document.
     """
     for d in range(starts.size - 1):
         first, n = starts[d], starts[d + 1] - starts[d]
@@ -241,21 +241,21 @@ def number_clusters(starts: Array, parents: Array, clusters: Array) -> bool:
 def find_slots(
     documents: Array, offsets: Array, starts: Array, table: Array, later: Array, earlier: Array, slots: Array
 ) -> None:
-    """The place of the pair (later, earlier) among the rows of its later mention, −1 where there is none.
+    """Find the slot of the pair (later, earlier) among the rows of its later mention, −1 if there is none.
 
-    One pair per mention of the documents, both places counted from the first mention of the document.
+    There is one pair per mention; ``later`` and ``earlier`` count from the first mention of the document.
     """
-    place = 0
+    position = 0
     for d in range(documents.size):
         first = offsets[documents[d]]
         for _ in range(offsets[documents[d] + 1] - first):
-            m = first + later[place]
-            slots[place] = -1
+            m = first + later[position]
+            slots[position] = -1
             for row in range(starts[m], starts[m + 1]):
-                if table[row, 1] == earlier[place]:
-                    slots[place] = row - starts[m]
+                if table[row, 1] == earlier[position]:
+                    slots[position] = row - starts[m]
                     break
-            place += 1
+            position += 1
 
 
 @kernel
@@ -263,9 +263,9 @@ def edge_scores(
     documents: Array, offsets: Array, starts: Array, limit: Array, table: Array, base: Array, weights: Array, kind:
     Array, bonus: Array, edge: Array,
 ) -> None:  # fmt: skip
-    """What every link of these documents is worth: its score, less that of "new", plus ``bonus[kind]``.
+    """Compute the score of every link, less that of "new", plus ``bonus[kind]``.
 
-    Links behind the ``limit`` of their mention, and those with a bonus of −inf, are worth −inf.
+    Links beyond the ``limit`` of their mention, and those with a bonus of −inf, get −inf.
     """
     for d in range(documents.size):
         for m in range(offsets[documents[d]], offsets[documents[d] + 1]):
@@ -289,14 +289,13 @@ def grow_forests(
     documents: Array, offsets: Array, starts: Array, table: Array, back_starts: Array, back_rows: Array,
     back_mentions: Array, edge: Array, floor: float, code: Array, value: Array,
 ) -> None:  # fmt: skip
-    """The heaviest forest of edges above ``floor``, by Prim's algorithm: parents, and the sum of the edges.
+    """Find the maximum spanning forest of edges above ``floor``, by Prim's algorithm: parents, and the sum of edges.
 
-    A tree grows from its first mention by the heaviest edge out of it; when none is above the floor, the next tree
-    begins. That is what Kruskal's algorithm keeps, without sorting. O(n² + edges) time, O(n) memory beside the edges.
-    ``back_rows`` and ``back_mentions`` list, for every mention, the rows in which it is the earlier one, and the later
-    mentions of those; mentions count through all documents.
+    A tree grows from its first mention by the highest edge out of it. If none is above the floor, the next tree begins.
+    O(n² + edges) time, O(n) memory. ``back_rows`` and ``back_mentions`` list, for every mention, the rows in which it
+    is the earlier one, and their later mentions; mentions count through all documents.
     """
-    place = 0
+    position = 0
     for d in range(documents.size):
         first = offsets[documents[d]]
         n = offsets[documents[d] + 1] - first
@@ -304,7 +303,7 @@ def grow_forests(
         is_in = np.zeros(n, dtype=np.bool_)
         total, next_root = 0.0, 0
         for m in range(n):
-            code[place + m] = m
+            code[position + m] = m
         for _ in range(n):
             chosen, top = -1, floor
             for m in range(n):
@@ -314,7 +313,7 @@ def grow_forests(
                 while is_in[next_root]:
                     next_root += 1
                 chosen = next_root
-                code[place + chosen] = chosen
+                code[position + chosen] = chosen
             else:
                 total += top
             is_in[chosen] = True
@@ -323,11 +322,11 @@ def grow_forests(
                 other = table[row, 1]
                 if not is_in[other] and edge[row] > best[other]:
                     best[other] = edge[row]
-                    code[place + other] = chosen
+                    code[position + other] = chosen
             for p in range(back_starts[m], back_starts[m + 1]):
                 other = back_mentions[p] - first
                 if not is_in[other] and edge[back_rows[p]] > best[other]:
                     best[other] = edge[back_rows[p]]
-                    code[place + other] = chosen
+                    code[position + other] = chosen
         value[d] = total
-        place += n
+        position += n

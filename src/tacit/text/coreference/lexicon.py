@@ -1,4 +1,4 @@
-"""Words that say what kind of mention they are in: pronouns, articles, titles, words for men, women and groups."""
+"""Word lists for mentions: pronouns, articles, titles, words for men, women and groups."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ REFLEXIVES = _words("myself ourselves yourself yourselves himself herself itself
 OBJECTS = _words("me us him them thee whom")
 
 DEFINITE = _words("the this that these those")
+SINGULAR_DETERMINERS = _words("a an this that every each another one")
+PLURAL_DETERMINERS = _words("these those two three four several many few")
 INDEFINITE = _words("a an some any no every each another one two three four five six seven several many few such other")
 ARTICLES = _words("the a an this that these those some any no every each another")
 
@@ -115,7 +117,7 @@ STOPS = _words(
     "under over between behind beside near about after before without against among through upon like is was had "
     "has"
 )
-"""Words behind which the head of a mention is no more to be found."""
+"""The head of a mention is before the first of these words."""
 
 OPENING, CLOSING, EITHER = _words("“ `` «"), _words("” '' »"), _words('"')
 SINGLE_OPENING, SINGLE_CLOSING, SINGLE_EITHER = _words("‘"), _words("’"), _words("'")

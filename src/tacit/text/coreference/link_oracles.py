@@ -1,8 +1,8 @@
-"""Both kinds of links: left links, an argmax per mention, and undirected forests, by Prim's algorithm."""
+"""The coreference oracles: left links, by an argmax per mention, and undirected forests, by Prim's algorithm."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tacit.text.coreference.oracle import NOTHING, RIGHT, LinkOracle, Packed, do
 
 
 class LeftOracle(LinkOracle):
-    """Inference over left links; a code is the slot of the chosen row among those of its mention, 0 for "new"."""
+    """Inference over left links; the code of a mention is the slot of its chosen row, 0 for "new"."""
 
     batches: ClassVar[dict[str, Batch]] = {"link_posterior": Batch(join_arrays, ("w", "rows"))}
 
@@ -26,8 +26,8 @@ class LeftOracle(LinkOracle):
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
         self._clusters()
         bonus = np.array([0.0, -np.inf, -np.inf, -np.inf])
-        wished = NOTHING if prefer is None else self.read_wishes(prefer, rows)
-        return self._best(w, rows, bonus, known=self._known_links, prefer=wished)
+        preferred = NOTHING if prefer is None else self.read_preferred(prefer, rows)
+        return self._best(w, rows, bonus, known=self._known_links, prefer=preferred)
 
     def _predict_augmented(self, w: Array, rows: Rows) -> Assignment:
         self._clusters()
@@ -36,7 +36,7 @@ class LeftOracle(LinkOracle):
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
         value = np.empty(self.documents(rows).size)
         code = self._read(code, rows)
-        kernels.sum_chosen(*self.layout(rows), self.packed.table, self.base, self.padded(w), code, value)
+        kernels.sum_chosen(*self.layout(rows), self.packed.table, self.base, self.pad(w), code, value)
         return value
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
@@ -49,51 +49,50 @@ class LeftOracle(LinkOracle):
         out = np.zeros(self._weight_places[-1] + 1)
         code = self._read(code, rows)
         kernels.add_chosen(*self.layout(rows), self.packed.table, self.base, code, coef, out)
-        return self.unpadded(out)
+        return self.unpad(out)
 
     def expectations(
         self, w: Array, rows: Rows = None, *, free: Any = None, label: Any = None, truth: Any = None, power: float = 1.0
     ) -> Expectations:
         """See `tacit.oracle.capabilities.SumsOutputs`: a softmax per mention."""
         n = self.documents(rows).size
-        asked = (free, label, truth)
+        coefs = (free, label, truth)
         if label is not None or truth is not None:
             self._clusters()
-        coef = np.array([np.broadcast_to(0.0 if c is None else np.asarray(c, dtype=float), n) for c in asked])
+        coef = np.array([np.broadcast_to(0.0 if c is None else np.asarray(c, dtype=float), n) for c in coefs])
         out = np.zeros(self._weight_places[-1] + 1 if coef.any() else 0)
         log, scores = np.empty((3, n)), np.empty(int(self._full.max()))
         kernels.sum_rows(
-            *self.layout(rows), self.packed.table, self.base, self.padded(w), self.kind, self._known_links,
+            *self.layout(rows), self.packed.table, self.base, self.pad(w), self.kind, self._known_links,
             float(power), coef, log, out, scores,
         )  # fmt: skip
-        free_log, label_log, truth_log = (None if c is None else own for c, own in zip(asked, log, strict=True))
-        return Expectations(free_log, label_log, truth_log, self.unpadded(out) if out.size else None)
+        free_log, label_log, truth_log = (None if c is None else own for c, own in zip(coefs, log, strict=True))
+        return Expectations(free_log, label_log, truth_log, self.unpad(out) if out.size else None)
 
     def log_partition(self, w: Array, rows: Rows = None) -> Array:
         """log Σ exp s over all left links of every document."""
-        found = self.expectations(w, rows, free=0.0).free
-        assert found is not None
-        return found
+        return cast(Array, self.expectations(w, rows, free=0.0).free)
 
     def link_posterior(self, w: Array, rows: Rows = None) -> Array:
         """The probability of every row of the documents: of each link, and of "new", under ``p ∝ exp s``."""
-        size = int(np.sum(self._full[self._places(rows)]))
-        out = np.empty(size)
-        kernels.row_posteriors(*self.layout(rows), self.packed.limit, self.packed.table, self.base, self.padded(w), out)
+        out = np.empty(int(np.sum(self._full[self._places(rows)])))
+        kernels.row_posteriors(*self.layout(rows), self.packed.limit, self.packed.table, self.base, self.pad(w), out)
         return out
 
     def likeliest_clusters(self, w: Array, rows: Rows = None) -> Assignment:
-        """See `tacit.oracle.capabilities.SumsParts`: each mention in turn joins the cluster that is likeliest, the
-        probabilities of its links to that cluster added up; the best of them is the link."""
+        """See `tacit.oracle.capabilities.SumsParts`: from left to right, each mention joins the most probable cluster.
+
+        The probability of a cluster is the sum of those of the links to it; the best of them is the link.
+        """
         code, value = np.empty(self._starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
         kernels.likeliest_rows(
-            *self.layout(rows), self.packed.limit, self.packed.table, self.base, self.padded(w),
+            *self.layout(rows), self.packed.limit, self.packed.table, self.base, self.pad(w),
             np.empty(int(self._full.max())), code, value,
         )  # fmt: skip
         return Assignment(code.astype(self._code_type), value)
 
     def _best_right(self, values: Array) -> Array:
-        """The first slot of every mention that has its top value."""
+        """The first slot of every mention with its highest value."""
         tops = np.maximum.reduceat(values, self.packed.starts[:-1])
         hits = np.flatnonzero(values == np.repeat(tops, self._full))
         owner = np.repeat(np.arange(tops.size), self._full)[hits]
@@ -101,18 +100,11 @@ class LeftOracle(LinkOracle):
         return np.asarray(hits[first] - self.packed.starts[:-1])
 
     def _best(
-        self,
-        w: Array,
-        rows: Rows,
-        bonus: Array,
-        *,
-        limit: Array | None = None,
-        known: Array = NOTHING,
-        prefer: Array = NOTHING,
+        self, w: Array, rows: Rows, bonus: Array, *, limit: Any = None, known: Array = NOTHING, prefer: Array = NOTHING
     ) -> Assignment:
         code, value = np.empty(self._starts(rows)[-1], np.int64), np.empty(self.documents(rows).size)
         kernels.best_rows(
-            *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.padded(w),
+            *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.pad(w),
             self.kind, bonus, known, prefer, code, value,
         )  # fmt: skip
         return Assignment(code.astype(self._code_type), value)
@@ -121,11 +113,8 @@ class LeftOracle(LinkOracle):
         """The loss by kind of row."""
         return np.array([0.0, *self.costs])
 
-    def _count_values(self) -> int:
-        return int(self._full.max())
-
-    def _most(self, rows: Rows) -> Array:
-        return np.asarray(self._full[self._places(rows)])
+    def _count_ways(self) -> Array:
+        return self._full
 
     def _parents(self, code: Array, rows: Rows) -> Array:
         rows_chosen = self.packed.starts[self._places(rows)] + code
@@ -137,8 +126,8 @@ class LeftOracle(LinkOracle):
         if wrong.size:
             i, m = locate(self._starts(rows), int(wrong[0]))
             raise ValueError(
-                f"mention {m} of document {i} cannot link to {parents[wrong[0]]}: left links go to an earlier mention "
-                "that is among the candidates, or to the mention itself if it is new"
+                f"mention {m} of document {i} must link to an earlier candidate, or to itself if it is new; got "
+                f"{parents[wrong[0]]}"
             )
         return slots.astype(self._code_type)
 
@@ -148,24 +137,22 @@ class LeftOracle(LinkOracle):
         wrong = np.flatnonzero((slots >= 0) & (self.kind[chosen] != 0))
         if wrong.size and self._labels is not None:
             i, m = locate(self.offsets, int(wrong[0]))
-            raise ValueError(
-                f"hidden[{i}][{m}] is {links[wrong[0]]}, which contradicts the clusters y[{i}]; correct one"
-            )
+            raise ValueError(f"hidden[{i}][{m}] is {links[wrong[0]]}, but y[{i}] has other clusters; correct one")
         return slots
 
 
 ROUNDING = 1e-12
-"""Relative difference up to which two sums of the same edges in another order count as equal."""
+"""The largest relative difference of two equal sums in another order."""
 
 
 class ForestOracle(LinkOracle):
-    """Inference over forests; a code is the parent of each mention, the mention itself at the root of a tree.
+    """Inference over forests; the code of a mention is its parent, itself at the root of a tree.
 
-    The root of every tree that is found is its first mention. A link (i, j) is worth the features of the pair less
-    those of the later mention being new: a forest without links scores 0.
+    The root of every tree that is found is its first mention. The features of a link (i, j) are those of the pair less
+    those of "new" for the later mention; a forest without links scores 0.
     """
 
-    remedy = "use links='left', which has sums, or a learner that needs maxima alone, such as tacit.LatentSVM"
+    remedy = "use links='left', which has sums, or a learner that only needs maxima, such as tacit.LatentSVM"
 
     def __init__(
         self, packed: Packed, schema: Schema, clusters: Array | None, links: Array | None, costs: tuple[float, ...]
@@ -188,11 +175,11 @@ class ForestOracle(LinkOracle):
         best = self._grow(self._edges(w, rows, bonus), -np.inf, rows)
         code, value = best.code.astype(np.int64), best.value
         if prefer is not None:
-            wished = self.read_wishes(prefer, rows)
-            fits = self._agrees(wished, rows)
-            held = self.score(w, self._pick(fits, wished, code, rows), rows)
-            keep = fits & (held >= value - ROUNDING * np.maximum(1.0, np.abs(value)))
-            code = self._pick(keep, wished, code, rows)
+            preferred = self.read_preferred(prefer, rows)
+            fits = self._agrees(preferred, rows)
+            score = self.score(w, self._pick(fits, preferred, code, rows), rows)
+            keep = fits & (score >= value - ROUNDING * np.maximum(1.0, np.abs(value)))
+            code = self._pick(keep, preferred, code, rows)
         if self._known_links.size:
             known = self._known_links[self._places(rows)]
             code = np.where(known >= 0, known, code)
@@ -207,38 +194,35 @@ class ForestOracle(LinkOracle):
         return Assignment(best.code, best.value + missed * self._links(rows))
 
     def score(self, w: Array, code: Array, rows: Rows = None) -> Array:
-        later, slots = self._chosen(code, rows)
+        later, slots = self._find_links(code, rows)
         return np.add.reduceat(self._row_scores(w, later, slots), self._starts(rows)[:-1])
 
     def loss(self, code: Array, rows: Rows = None) -> Array:
         self._clusters()
         missed, wrong, _ = self.costs
-        later, slots = self._chosen(code, rows)
+        later, slots = self._find_links(code, rows)
         kinds = self.kind[self.packed.starts[later] + slots]
         gains = np.where(slots == 0, 0.0, np.where(kinds == RIGHT, -missed, wrong - missed))
         return missed * self._links(rows) + np.add.reduceat(gains, self._starts(rows)[:-1])
 
     def features(self, code: Array, coef: Array, rows: Rows = None) -> Array:
         coef = one_coef_each(coef, self.documents(rows).size)
-        later, slots = self._chosen(code, rows)
+        later, slots = self._find_links(code, rows)
         out = np.zeros(self._weight_places[-1] + 1)
         each = np.repeat(coef, np.diff(self._starts(rows))) * (slots > 0)
+        layout = self._layout_of_links(later)
         for sign, chosen in ((1.0, slots), (-1.0, np.zeros_like(slots))):
-            places = np.arange(later.size)
-            kernels.add_chosen(
-                places, np.arange(later.size + 1), self.packed.starts[later], self.packed.table, self.base, chosen,
-                sign * each, out,
-            )  # fmt: skip
-        return self.unpadded(out)
+            kernels.add_chosen(*layout, self.packed.table, self.base, chosen, sign * each, out)
+        return self.unpad(out)
 
     def _best_right(self, values: Array) -> Array:
         return self._grow(values, -np.inf, None).code
 
     def _edges(self, w: Array, rows: Rows, bonus: Array, limit: Array | None = None) -> Array:
-        """What the links of these documents are worth, at the places of their rows in the table."""
+        """The scores of the links of these documents, by row of the table."""
         edge = np.empty(len(self.packed.table))
         kernels.edge_scores(
-            *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.padded(w),
+            *self.layout(rows), self._full if limit is None else limit, self.packed.table, self.base, self.pad(w),
             self.kind, bonus, edge,
         )  # fmt: skip
         return edge
@@ -252,12 +236,11 @@ class ForestOracle(LinkOracle):
         return Assignment(code.astype(self._code_type), value)
 
     def _links(self, rows: Rows) -> Array:
-        """n − k: the links that every document has, whatever they are."""
-        sizes = np.diff(self._starts(rows))
-        clusters = self._clusters(rows)
-        return sizes - 1.0 - np.maximum.reduceat(clusters, self._starts(rows)[:-1])
+        """n − k, the number of links in every document."""
+        starts = self._starts(rows)
+        return np.diff(starts) - 1.0 - np.maximum.reduceat(self._clusters(rows), starts[:-1])
 
-    def _chosen(self, code: Array, rows: Rows) -> tuple[Array, Array]:
+    def _find_links(self, code: Array, rows: Rows) -> tuple[Array, Array]:
         """The later mention of the link of every mention to its parent, and the slot of the link; 0 for roots."""
         parents = self._read(code, rows)
         first = np.repeat(self.offsets[self.documents(rows)], np.diff(self._starts(rows)))
@@ -267,21 +250,22 @@ class ForestOracle(LinkOracle):
         wrong = np.flatnonzero(slots < 0)
         if wrong.size:
             i, m = locate(self._starts(rows), int(wrong[0]))
-            raise ValueError(f"mention {m} of document {i} cannot link to {parents[wrong[0]]}: it is no candidate")
+            raise ValueError(f"mention {m} of document {i} must link to a candidate, got {parents[wrong[0]]}")
         return first + later, np.where(own == parents, 0, slots)
 
     def _row_scores(self, w: Array, later: Array, slots: Array) -> Array:
-        """The worth of chosen links."""
-        value = np.zeros((2, later.size))
-        places, offsets = np.arange(later.size), np.arange(later.size + 1)
+        """The scores of chosen links."""
+        value, layout, weights = np.zeros((2, later.size)), self._layout_of_links(later), self.pad(w)
         for out, chosen in zip(value, (slots, np.zeros_like(slots)), strict=True):
-            kernels.sum_chosen(
-                places, offsets, self.packed.starts[later], self.packed.table, self.base, self.padded(w), chosen, out
-            )
+            kernels.sum_chosen(*layout, self.packed.table, self.base, weights, chosen, out)
         return np.where(slots > 0, value[0] - value[1], 0.0)
 
+    def _layout_of_links(self, later: Array) -> tuple[Array, Array, Array]:
+        """The first arguments of kernels for one link per document, by its later mention."""
+        return np.arange(later.size), np.arange(later.size + 1), self.packed.starts[later]
+
     def _agrees(self, parents: Array, rows: Rows) -> Array:
-        """Which documents have links that make their true clusters."""
+        """Which documents have links that yield their true clusters."""
         starts = self._starts(rows)
         clusters = self._clusters(rows)
         try:
@@ -290,33 +274,28 @@ class ForestOracle(LinkOracle):
             return np.zeros(starts.size - 1, dtype=bool)
         return np.logical_and.reduceat(made == clusters, starts[:-1])
 
-    def _count_values(self) -> int:
-        return int(np.diff(self.packed.offsets).max())
-
-    def _most(self, rows: Rows) -> Array:
-        sizes = np.diff(self._starts(rows))
+    def _count_ways(self) -> Array:
+        sizes = np.diff(self.packed.offsets)
         return np.repeat(sizes, sizes)
 
     def _parents(self, code: Array, rows: Rows) -> Array:
         return np.asarray(code, dtype=np.int64)
 
     def _code(self, parents: Array, rows: Rows) -> Array:
-        self._chosen(parents, rows)
+        self._find_links(parents, rows)
         return parents.astype(self._code_type)
 
     def _read_known(self, links: Array) -> Array:
         known = np.add.reduceat(links >= 0, self.offsets[:-1])
         partly = np.flatnonzero((known > 0) & (known < np.diff(self.offsets)))
         if partly.size:
-            raise ValueError(
-                f"hidden[{partly[0]}] gives some links of a document and not others; in a forest give all, or None"
-            )
+            raise ValueError(f"hidden[{partly[0]}] has only some links; with links='forest' give all of them, or None")
         rows = np.flatnonzero(known)
         own = links[np.repeat(known > 0, np.diff(self.offsets))]
-        self._chosen(own, rows)
+        self._find_links(own, rows)
         if self._labels is not None:
             wrong = np.flatnonzero(~self._agrees(own, rows))
             if wrong.size:
                 i = rows[wrong[0]]
-                raise ValueError(f"the links hidden[{i}] contradict the clusters y[{i}]; correct one")
+                raise ValueError(f"hidden[{i}] must yield the clusters y[{i}]; correct one of them")
         return links

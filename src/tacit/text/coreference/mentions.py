@@ -1,4 +1,4 @@
-"""What single mentions are like: type, head, gender, number, place in the text, speaker. One array each."""
+"""Attributes of single mentions: type, head, gender, number, position, speaker. One array each."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NUMBERS = ("unknown", "singular", "plural")
 ROLES = ("other", "subject", "object", "behind a preposition", "owner")
 FORMS = ("none", "plain", "object", "possessive", "reflexive")
 MAX_INSERTION = 14
-"""Tokens between two parts of one speech, at the most: “Yes,” said the old man, “…”"""
+"""The most tokens between two parts of one turn: “Yes,” said the old man, “…”"""
 
 MAX_SENTENCE = 60
-"""Tokens of the sentence in front of a quotation that are looked at."""
+"""The most tokens of the sentence before a quotation that are searched for its speaker."""
 
 MAX_QUOTE = 400
-"""Tokens after which a quotation counts as ended: its closing mark is missing."""
+"""The most tokens of a quotation; a longer one lacks its closing mark."""
 
 
 class Mentions(NamedTuple):
@@ -56,28 +56,28 @@ class Mentions(NamedTuple):
     first: Array
     last: Array
     title: Array
-    """The title in front of a name, 0 for none."""
+    """The title before a name, 0 for none."""
     before: Array
-    """The word in front."""
+    """The word before the mention."""
     after: Array
-    """The word behind."""
+    """The word after the mention."""
     gender: Array
     """Index into `GENDERS`, by its own words."""
     company: Array
     """Index into `GENDERS`, by the pronouns that follow mentions of the same head."""
     number: Array
     turn: Array
-    """The turn of speech that it stands in, −1 outside of quotations."""
+    """The dialogue turn of the mention, −1 outside of quotations."""
     answers: Array
-    """Whether that turn follows the one before with nothing between."""
+    """Whether that turn directly follows the one before."""
     speaker: Array
-    """The mention that speaks that turn, −1 where unknown."""
+    """The mention of the speaker of that turn, −1 if unknown."""
     listener: Array
-    """The mention that speaks the turn before or the one after, −1 where unknown."""
+    """The mention of the speaker of the turn before or after, −1 if unknown."""
     vocative: Array
-    """Whether it stands between commas inside of a quotation: “Come, Alice, …”"""
+    """Whether it is between commas inside a quotation: “Come, Alice, …”"""
     opens: Array
-    """Whether no other mention stands before it in its sentence."""
+    """Whether it is the first mention of its sentence."""
     words: list[frozenset[str]]
     """The words of the core, as a set."""
 
@@ -89,7 +89,7 @@ def number_of_word(word: str) -> int:
 
 
 def describe(document: Document) -> Mentions:
-    """Look at every mention of a document."""
+    """Find the attributes of every mention of a document."""
     tokens, lower = document.tokens, [token.lower() for token in document.tokens]
     spans = document.mentions.tolist()
     quotes = _quotes(lower)
@@ -163,9 +163,9 @@ def _pronoun(word: str, kind: int) -> tuple[object, ...]:
 
 def _find_head(own: list[str]) -> int:
     """The last word before a preposition, a comma or a relative clause."""
-    for place, word in enumerate(own[1:], 1):
+    for position, word in enumerate(own[1:], 1):
         if word in lexicon.STOPS:
-            return place - 1
+            return position - 1
     last = len(own) - 1
     return last - 1 if last and own[last] in ("'s", "’s", "'") else last
 
@@ -195,21 +195,15 @@ def _gender(own: list[str], head: str, is_name: bool) -> int:
 
 
 def _number(own: list[str], head: str, is_name: bool) -> int:
-    if (
-        "and" in own[1:]
-        or head in lexicon.PLURAL
-        or own[0] in ("these", "those", "two", "three", "four", "several", "many", "few")
-    ):
+    if "and" in own[1:] or head in lexicon.PLURAL or own[0] in lexicon.PLURAL_DETERMINERS:
         return 2
-    if own[0] in ("a", "an", "this", "that", "every", "each", "another", "one") or head in lexicon.PERSONS:
-        return 1
-    if head in lexicon.SINGULAR_S or is_name:
+    if own[0] in lexicon.SINGULAR_DETERMINERS or head in lexicon.PERSONS or head in lexicon.SINGULAR_S or is_name:
         return 1
     return 2 if len(head) > 3 and head.endswith("s") and not head.endswith(("ss", "us", "is")) else 1
 
 
 def _quotes(lower: list[str]) -> Array:
-    """The quotation that every token stands in, numbered; −1 outside of them."""
+    """The number of the quotation of every token, −1 outside of quotations."""
     doubles = sum(token in lexicon.OPENING or token in lexicon.EITHER for token in lower)
     singles = sum(token in lexicon.SINGLE_OPENING or token in lexicon.SINGLE_EITHER for token in lower)
     opening, closing, either = lexicon.OPENING, lexicon.CLOSING, lexicon.EITHER
@@ -218,31 +212,31 @@ def _quotes(lower: list[str]) -> Array:
         either = lexicon.SINGLE_EITHER if not any(token in opening for token in lower) else frozenset()
     inside = np.full(len(lower), -1, dtype=np.int64)
     count, began = -1, -1
-    for place, token in enumerate(lower):
+    for position, token in enumerate(lower):
         if token in opening or (token in either and began < 0):
-            count, began = count + 1, place
-        elif began >= 0 and (token in closing or token in either or place - began > MAX_QUOTE):
+            count, began = count + 1, position
+        elif began >= 0 and (token in closing or token in either or position - began > MAX_QUOTE):
             began = -1
         elif began >= 0:
-            inside[place] = count
+            inside[position] = count
     return inside
 
 
 class Turns(NamedTuple):
-    """Who speaks when: quotations joined to turns, and the mention that speaks each, as far as the text tells."""
+    """Dialogue turns, each one or more quotations, and the mentions of their speakers and listeners."""
 
     of_token: Array
     """The turn that every token is in, −1 outside."""
     speaker: dict[int, int]
     listener: dict[int, int]
     answers: Array
-    """Whether a turn follows the one before with nothing between: somebody else speaks."""
+    """Whether a turn directly follows the one before: somebody else speaks."""
 
 
 def _find_turns(lower: list[str], quotes: Array, start: Array, end: Array, kind: Array) -> Turns:
-    """Join a quotation that goes on after “…,” said she, “…”; name speakers by verbs of speech, then by turns."""
-    first = {int(q): place for place, q in reversed(list(enumerate(quotes.tolist()))) if q >= 0}
-    last = {int(q): place for place, q in enumerate(quotes.tolist()) if q >= 0}
+    """Join quotations such as “…,” said she, “…” to turns; find speakers by verbs of speech, then by alternation."""
+    first = {int(q): position for position, q in reversed(list(enumerate(quotes.tolist()))) if q >= 0}
+    last = {int(q): position for position, q in enumerate(quotes.tolist()) if q >= 0}
     named = _speakers(lower, quotes, start, end, kind)
     turn_of: dict[int, int] = {}
     speaker: dict[int, int] = {}
@@ -277,40 +271,40 @@ def _find_turns(lower: list[str], quotes: Array, start: Array, end: Array, kind:
     return Turns(of_token, speaker, listener, np.array(answers, dtype=bool))
 
 
-def _last_actor(lower: list[str], quotes: Array, place: int, start: Array, kind: Array) -> int:
-    """The first person of the sentence in front of a quotation: Terry bent down. “Look!”; −1 where there is none."""
-    low = place - 2
-    while low > 0 and quotes[low - 1] < 0 and lower[low - 1] not in (".", "!", "?") and place - low < MAX_SENTENCE:
+def _last_actor(lower: list[str], quotes: Array, position: int, start: Array, kind: Array) -> int:
+    """The first person of the sentence before a quotation: Terry bent down. “Look!”; −1 if there is none."""
+    low = position - 2
+    while low > 0 and quotes[low - 1] < 0 and lower[low - 1] not in (".", "!", "?") and position - low < MAX_SENTENCE:
         low -= 1
-    for m in range(int(np.searchsorted(start, low)), int(np.searchsorted(start, place - 1))):
+    for m in range(int(np.searchsorted(start, low)), int(np.searchsorted(start, position - 1))):
         if kind[m] < N_PRONOUNS - 3 or kind[m] >= N_PRONOUNS:
             return m
     return -1
 
 
 def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: Array) -> dict[int, int]:
-    """Who speaks each quotation: the mention beside a verb of speech, right behind it or right in front."""
+    """The speaker of each quotation: the mention next to a verb of speech, right after or right before it."""
     speakers: dict[int, int] = {}
     n = len(lower)
     is_person = (kind < N_PRONOUNS - 3) | (kind >= N_PRONOUNS)
     begins = {int(s): m for m, s in reversed(list(enumerate(start.tolist()))) if is_person[m]}
     ends = {int(e): m for m, e in enumerate(end.tolist()) if is_person[m]}
     edges = np.flatnonzero(np.diff(np.concatenate([[-1], quotes, [-1]])))
-    for place in edges.tolist():
-        behind = quotes[place - 1] if place else -1
+    for position in edges.tolist():
+        behind = quotes[position - 1] if position else -1
         if behind >= 0 and behind not in speakers:  # a quotation ended: “…” said Alice, or “…” Alice said
-            for offset in range(place, min(place + 4, n)):
+            for offset in range(position, min(position + 4, n)):
                 if offset in begins and quotes[offset] < 0:
                     mention = begins[offset]
                     close = min(int(end[mention]) + 2, n)
-                    if any(w in lexicon.SPEECH for w in (*lower[place:offset], *lower[int(end[mention]) : close])):
+                    if any(w in lexicon.SPEECH for w in (*lower[position:offset], *lower[int(end[mention]) : close])):
                         speakers[int(behind)] = mention
                         break
-        ahead = quotes[place] if place < n else -1
+        ahead = quotes[position] if position < n else -1
         if ahead >= 0 and ahead not in speakers:  # one begins: Alice said: “…”
-            words = lower[max(0, place - 8) : place]
+            words = lower[max(0, position - 8) : position]
             if any(w in lexicon.SPEECH for w in words):
-                for offset in range(place, max(0, place - 9), -1):
+                for offset in range(position, max(0, position - 9), -1):
                     if offset in ends and quotes[max(offset - 1, 0)] < 0:
                         speakers[int(ahead)] = ends[offset]
                         break
@@ -318,7 +312,7 @@ def _speakers(lower: list[str], quotes: Array, start: Array, end: Array, kind: A
 
 
 def _role(lower: list[str], start: int, end: int, form: int) -> int:
-    """Subject, object, behind a preposition or owner: guessed from the form of a pronoun and the words around."""
+    """The index into `ROLES`, guessed from the form of a pronoun and the words around."""
     before = lower[start - 1] if start else "."
     behind = lower[end] if end < len(lower) else "."
     is_verb = behind in lexicon.AUXILIARIES or behind in lexicon.SPEECH or (len(behind) > 4 and behind.endswith("ed"))
@@ -336,7 +330,7 @@ def _role(lower: list[str], start: int, end: int, form: int) -> int:
 
 
 def _is_called(lower: list[str], quotes: Array, start: int, end: int) -> bool:
-    """Whether somebody is addressed: a mention inside of a quotation with a mark on both sides."""
+    """Whether somebody is addressed: a mention inside a quotation, between punctuation marks."""
     if quotes[start] < 0:
         return False
     before = lower[start - 1] if start else "“"
@@ -346,7 +340,7 @@ def _is_called(lower: list[str], quotes: Array, start: int, end: int) -> bool:
 
 
 def _company(head: Array, kind: Array, number: Array, turn: Array) -> Array:
-    """Male or female by the pronouns that most often come next after mentions of the same head."""
+    """Male or female, by the pronouns that follow mentions with the same head most often."""
     he, she = TYPES.index("he"), TYPES.index("she")
     votes: dict[int, list[float]] = {}
     n = len(head)

@@ -1,4 +1,4 @@
-"""What both kinds of links share: packed pairs, weights by value, clusters of links."""
+"""The base of both coreference oracles: packed pairs, weights by value, clusters of links."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = np.zeros(0, dtype=np.int64)
 
 
 class LinkOracle(PartsOracle):
-    """Clusters of mentions, explained by links. A code has one integer per mention, cut by documents.
+    """Clusters of mentions with hidden links. A code has one integer per mention.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class LinkOracle(PartsOracle):
     schema : one block of weights per template
     clusters : (mentions,) the true clusters; None when predicting
     links : (mentions,) the known links, −1 where unknown
-    costs : the loss of a missed link, of a wrong one in its place, and of a link on a first mention
+    costs : the loss of a missed link, of a wrong link, and of a link on the first mention of a cluster
     """
 
     nouns = Nouns("Coreference", "documents", "mention", "cluster")
@@ -39,9 +39,10 @@ class LinkOracle(PartsOracle):
     ) -> None:
         self.packed = packed
         self._full = np.diff(packed.starts)
-        super().__init__(schema, packed.offsets, self._count_values(), labels=clusters)
+        self._n_ways = self._count_ways()
+        super().__init__(schema, packed.offsets, int(self._n_ways.max()), labels=clusters)
         sizes = np.array([shape[0] for shape in schema.blocks.values()])
-        # a place in front of each block holds the weight of the value 0, which is 0
+        # each block is preceded by the weight of the value 0, which is 0
         self.base = np.concatenate([np.zeros(FIRST_FEATURE), np.cumsum([0, *(sizes[:-1] + 1)])]).astype(np.int64)
         self._weight_places = np.concatenate(
             [b + 1 + np.arange(n) for b, n in zip(self.base[FIRST_FEATURE:], sizes, strict=True)]
@@ -53,22 +54,22 @@ class LinkOracle(PartsOracle):
 
     @abstractmethod
     def _read_known(self, links: Any) -> Array:
-        """The code of links of which some are known, −1 elsewhere."""
+        """The code of partly known links, −1 where they are unknown."""
 
     @abstractmethod
     def _parents(self, code: Array, rows: Rows) -> Array:
-        """The links of a code, as parents."""
+        """The parent of every mention in a code."""
 
     @abstractmethod
     def _code(self, parents: Array, rows: Rows) -> Array:
-        """The code of links that are given as parents; an error where one is no candidate."""
+        """The code of parents; raise if one is not a candidate."""
 
     @abstractmethod
     def _best_right(self, values: Array) -> Array:
-        """The code of the best links by a value per row, −inf for rows that are not right."""
+        """The code of the best links by a value per row; −inf excludes rows."""
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """Right links at random; those that are known stay."""
+        """Random right links; known links stay."""
         self._clusters()
         return self._with_known(self._best_right(np.where(self.kind == RIGHT, rng.random(self.kind.size), -np.inf)))
 
@@ -79,24 +80,24 @@ class LinkOracle(PartsOracle):
         return [self._with_known(self._best_right(np.where(self.kind == RIGHT, closeness, -np.inf)))][:most]
 
     @abstractmethod
-    def _count_values(self) -> int:
-        """How many values the code of a mention may have at most."""
+    def _count_ways(self) -> Array:
+        """(mentions,) how many values the code of each mention may have."""
 
     def _clusters(self, rows: Rows = None) -> Array:
-        """The true clusters of these mentions; an error where the documents were bound without them."""
+        """The true clusters of these mentions; raise if the documents were bound without them."""
         return self._known(rows, unseen=True)
 
     def with_hidden(self, hidden: Array | None) -> Self:
-        """The same documents, their links given by a code; those that are known already stay."""
+        """The same documents with the links of a code; known links stay."""
         if hidden is None:
             return self
         return self._changed(_known_links=self._with_known(self._read(hidden)).astype(np.int64))
 
     def with_loss(self, losses: Any) -> Self:
-        """The same documents under other costs: of a missed link, a wrong one, and a link on a first mention."""
+        """The same documents with other `costs`."""
         costs = numbers("losses", losses)
         if costs.shape != (3,) or not (np.isfinite(costs).all() and (costs >= 0).all()):
-            raise ValueError(f"losses are three numbers from 0, got {shorten(losses)}")
+            raise ValueError(f"losses must be three numbers from 0, got {shorten(losses)}")
         return self._changed(costs=tuple(costs.tolist()))
 
     def _has_outputs(self, code: Array, rows: Rows) -> bool:
@@ -104,7 +105,7 @@ class LinkOracle(PartsOracle):
         return True
 
     def hidden_unknown(self) -> Array:
-        """Documents in which a mention has several right links, and it is not known which."""
+        """Documents with a mention that has several right links, and none of them is known."""
         self._clusters()
         is_open = np.add.reduceat(self.kind == 0, self.packed.starts[:-1]) > 1
         if self._known_links.size:
@@ -116,7 +117,7 @@ class LinkOracle(PartsOracle):
         return checksum(packed.table, packed.starts, packed.offsets, self.kind, self._known_links, np.array(self.costs))
 
     def units(self) -> Array:
-        """The number of mentions per document: what a mean loss is taken over."""
+        """The number of mentions per document, for mean losses."""
         return np.diff(self.offsets).astype(np.float64)
 
     @property
@@ -128,7 +129,7 @@ class LinkOracle(PartsOracle):
         starts = self._starts(rows)
         clusters = read_clusters(labels, starts)
         if hidden is None:
-            raise ValueError("only links have a code: give hidden, the mention that each mention links to")
+            raise ValueError("hidden must be the mention that each mention links to, as only links have a code")
         parents = read_links(hidden, starts)
         if (parents < 0).any():
             i, m = locate(starts, int(np.argmin(parents)))
@@ -137,23 +138,21 @@ class LinkOracle(PartsOracle):
         wrong = np.flatnonzero(self.clusters_of(code, rows) != clusters)
         if wrong.size:
             i, m = locate(starts, int(wrong[0]))
-            raise ValueError(
-                f"the links hidden[{i}] make other clusters than those given: mention {m} is in another one"
-            )
+            raise ValueError(f"hidden[{i}] links mention {m} to another cluster than its label; correct one of them")
         return code
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, Ragged]:
-        """Clusters, numbered by first occurrence, and links: the mention that each links to, itself if it is new."""
+        """Clusters, numbered by first occurrence, and the mention that each mention links to: itself if it is new."""
         code = self._read(code, rows)
         starts = self._starts(rows)
         return Ragged(self.clusters_of(code, rows), starts), Ragged(self._parents(code, rows), starts)
 
     def clusters_of(self, code: Array, rows: Rows = None) -> Array:
-        """The clusters that the links of a code make."""
+        """The clusters of a code."""
         parents = self._parents(self._read(code, rows), rows)
         clusters = np.empty(parents.size, dtype=np.int64)
         if not number_clusters(self._starts(rows), parents, clusters):
-            raise ValueError("the links of a code go in a circle; they must be a forest")
+            raise ValueError("the links of a code must be a forest, got a cycle")
         return clusters
 
     def documents(self, rows: Rows) -> Array:
@@ -162,20 +161,20 @@ class LinkOracle(PartsOracle):
             return np.arange(*span(rows or slice(None), self.n_samples))
         return np.asarray(rows, dtype=np.int64)
 
-    def padded(self, w: Array) -> Array:
-        """The weights by value, 0 for the value 0 of every template."""
+    def pad(self, w: Array) -> Array:
+        """Insert a weight of 0 for the value 0 of every template."""
         if np.shape(w) != (self.n_params,):
-            raise ValueError(f"w has shape {np.shape(w)}, and {self.n_params} weights are needed")
+            raise ValueError(f"w must have shape ({self.n_params},), got {np.shape(w)}")
         out = np.zeros(self._weight_places[-1] + 1)
         out[self._weight_places] = w
         return out
 
-    def unpadded(self, sums: Array) -> Array:
-        """The inverse of `padded`."""
+    def unpad(self, sums: Array) -> Array:
+        """The inverse of `pad`."""
         return np.asarray(sums[self._weight_places])
 
     def layout(self, rows: Rows) -> tuple[Array, Array, Array]:
-        """The documents of a call, and where mentions and rows begin: the first arguments of every kernel."""
+        """The first arguments of every kernel: the documents of a call, and where mentions and rows begin."""
         return self.documents(rows), self.packed.offsets, self.packed.starts
 
     def _own(self, rows: Rows) -> Array:
@@ -184,41 +183,35 @@ class LinkOracle(PartsOracle):
         return np.asarray(np.arange(starts[-1]) - np.repeat(starts[:-1], np.diff(starts)))
 
     def _with_known(self, code: Array) -> Array:
-        """A code of all documents with the links that are known."""
+        """A code of all documents with its known links replaced."""
         known = self._known_links
         return np.asarray(np.where(known >= 0, known, code) if known.size else code, dtype=self._code_type)
 
     def slots_of(self, later: Array, earlier: Array, rows: Rows) -> Array:
-        """The place of one pair per mention among the rows of its later mention, −1 where it is no candidate."""
+        """The slot of one pair per mention among the rows of its later mention, −1 if it is not a candidate."""
         slots = np.empty(later.size, dtype=np.int64)
         find_slots(*self.layout(rows), self.packed.table, later, earlier, slots)
         return slots
 
     def _read(self, code: Array, rows: Rows = None) -> Array:
         code = super()._read(code, rows)
-        most = self._most(rows)
+        most = self._n_ways[self._places(rows)]
         if (code >= most).any():
             m = int(np.argmax(code >= most))
-            raise ValueError(f"code[{m}] is {code[m]}, and mention {m} has only {most[m]} ways to link")
+            raise ValueError(f"code[{m}] must be below {most[m]}, the number of possible links, got {code[m]}")
         return code
 
-    def read_wishes(self, prefer: Any, rows: Rows) -> Array:
-        """Links that win ties, one number per mention; those that no mention has are left to who compares them."""
-        wished, n = np.asarray(prefer, dtype=np.int64), int(self._starts(rows)[-1])
-        if wished.shape != (n,):
-            raise ValueError(
-                f"prefer has shape {wished.shape} for documents of {n} mentions; it has one number per mention"
-            )
-        return wished
-
-    @abstractmethod
-    def _most(self, rows: Rows) -> Array:
-        """How many values the code of each mention may have."""
+    def read_preferred(self, prefer: Any, rows: Rows) -> Array:
+        """Read the links that win ties, one number per mention; numbers out of range have no effect."""
+        preferred, n = np.asarray(prefer, dtype=np.int64), int(self._starts(rows)[-1])
+        if preferred.shape != (n,):
+            raise ValueError(f"prefer must have shape ({n},), one number per mention, got {preferred.shape}")
+        return preferred
 
 
 RIGHT, MISSED, WRONG, NEEDLESS = range(4)
-"""The kinds of a row: it agrees with the clusters; it makes a mention new that has an earlier one in its cluster; it
-links such a mention to another cluster; it links the first mention of a cluster."""
+"""The kinds of a row: right; "new" for a mention that is not the first of its cluster; a link of such a mention to
+another cluster; a link of the first mention of a cluster."""
 
 
 @dataclass(frozen=True)
@@ -230,7 +223,7 @@ class Packed:
     table : (rows, 2 + templates) uint16: later and earlier mention, and values
     starts : where the rows of every mention begin, and where the last end
     offsets : where the mentions of every document begin, and where the last end
-    limit : how many rows of every mention prediction may choose from; those behind were added for training
+    limit : how many rows of every mention are used in prediction; the others were added for training
     """
 
     table: Array
@@ -244,14 +237,14 @@ class Packed:
 
 
 def pack(pairs: Ragged, sizes: tuple[int, ...], clusters: Array | None = None, links: Array | None = None) -> Packed:
-    """Pack checked pairs; a mention none of whose links is right gets one, if the pairs know how to make it.
+    """Pack checked pairs; a mention without a right link gets one, if `MentionPairs` can make it.
 
     Parameters
     ----------
     pairs : as `tacit.text.coreference.pairs.read_pairs` returns them
-    sizes : values of each feature; larger ones were never seen in training, and count as nothing
+    sizes : the number of values of each feature; larger values, which training did not have, become 0
     clusters : one number per mention of all documents; None when predicting
-    links : the earlier mention that every mention is known to link to, itself if it is new, −1 if nothing is known
+    links : the known link of every mention: an earlier mention, itself if it is new, −1 if it is unknown
     """
     table = pairs.values
     features = table[:, FIRST_FEATURE:]
@@ -268,7 +261,7 @@ def pack(pairs: Ragged, sizes: tuple[int, ...], clusters: Array | None = None, l
 
 
 def _missing_links(packed: Packed, clusters: Array, links: Array | None) -> Array:
-    """The earlier mention that must be added for every mention, −1 for none."""
+    """The link that must be added for every mention, −1 for none."""
     owner = owners(packed)
     first = packed.offsets[document_of(packed)]
     earlier = packed.table[:, 1].astype(np.int64)
@@ -278,14 +271,14 @@ def _missing_links(packed: Packed, clusters: Array, links: Array | None) -> Arra
     needs = (np.add.reduceat(right, packed.starts[:-1]) == 0) & (previous >= 0)
     missing = np.where(needs, previous - first, -1)
     if links is not None:
-        wished = np.where(links == np.arange(links.size) - first, -1, links)  # itself: new, which every mention has
-        has = np.add.reduceat(is_link & (earlier == wished[owner]), packed.starts[:-1]) > 0
-        missing = np.where((wished >= 0) & ~has, wished, np.where(wished >= 0, -1, missing))
+        known = np.where(links == np.arange(links.size) - first, -1, links)  # every mention has the link to itself
+        has = np.add.reduceat(is_link & (earlier == known[owner]), packed.starts[:-1]) > 0
+        missing = np.where((known >= 0) & ~has, known, np.where(known >= 0, -1, missing))
     return np.asarray(missing)
 
 
 def _with_rows(packed: Packed, pairs: Ragged, missing: Array) -> Packed:
-    """The same pairs, with these links added behind those of their mentions."""
+    """Add these links after the other rows of their mentions."""
     mentions = np.flatnonzero(missing >= 0)
     if not mentions.size:
         return packed
@@ -294,9 +287,8 @@ def _with_rows(packed: Packed, pairs: Ragged, missing: Array) -> Packed:
     if makers is None:
         i, later = int(document[0]), int(mentions[0] - packed.offsets[document[0]])
         raise ValueError(
-            f"mention {later} of document {i} can link to none of its cluster: the pair "
-            f"({later}, {missing[mentions[0]]}) is not among the rows; add it, or let "
-            "tacit.text.mention_pairs make the rows"
+            f"mention {later} of document {i} lacks a right link; add the row ({later}, {missing[mentions[0]]}), or "
+            "use tacit.text.mention_pairs"
         )
     added = np.empty((mentions.size, packed.table.shape[1]), dtype=np.uint16)
     added[:, 1] = missing[mentions]
@@ -310,7 +302,7 @@ def _with_rows(packed: Packed, pairs: Ragged, missing: Array) -> Packed:
 
 
 def kinds_of(packed: Packed, clusters: Array) -> Array:
-    """What choosing each row would mean: `RIGHT`, `MISSED`, `WRONG` or `NEEDLESS`, one byte per row."""
+    """The kind of every row: `RIGHT`, `MISSED`, `WRONG` or `NEEDLESS`."""
     owner = owners(packed)
     first = packed.offsets[document_of(packed)]
     is_new = packed.table[:, 0] == packed.table[:, 1]
@@ -333,7 +325,7 @@ def document_of(packed: Packed) -> Array:
 
 
 def closest_before(clusters: Array, offsets: Array) -> Array:
-    """The closest earlier mention of the same cluster of the same document, −1 where there is none.
+    """The closest earlier mention of the same cluster of the same document, −1 if there is none.
 
     >>> closest_before(np.array([0, 1, 0, 0, 1]), np.array([0, 3, 5]))
     array([-1, -1,  0, -1, -1])
@@ -343,7 +335,7 @@ def closest_before(clusters: Array, offsets: Array) -> Array:
 
 
 def read_clusters(y: Any, offsets: Array) -> Array:
-    """One number per mention of all documents, numbered in every document by first occurrence."""
+    """Read one number per mention of all documents; number clusters per document by first occurrence."""
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
     parts = _per_document(y, offsets, "y", "clusters")
@@ -351,7 +343,7 @@ def read_clusters(y: Any, offsets: Array) -> Array:
 
 
 def read_links(hidden: Any, offsets: Array) -> Array:
-    """The known links of all mentions, −1 for unknown; a document may have −1 or None in place of its links."""
+    """Read the known links of all mentions, −1 for unknown; −1 or None stands for all links of a document."""
     listed = list(hidden) if is_list(hidden) else [hidden]
     sizes = np.diff(offsets)
     if len(listed) == sizes.size:
@@ -363,7 +355,7 @@ def read_links(hidden: Any, offsets: Array) -> Array:
     wrong = np.flatnonzero((links < -1) | (links >= np.repeat(sizes, sizes)))
     if wrong.size:
         i, m = locate(offsets, int(wrong[0]))
-        raise ValueError(f"hidden[{i}][{m}] is {links[wrong[0]]}; document {i} has mentions 0 to {sizes[i] - 1}")
+        raise ValueError(f"hidden[{i}][{m}] must be a mention from 0 to {sizes[i] - 1}, or -1, got {links[wrong[0]]}")
     return links
 
 
@@ -371,15 +363,13 @@ def _per_document(values: Any, offsets: Array, name: str, what: str) -> list[Arr
     sizes = np.diff(offsets)
     listed = list(values) if is_list(values) and not isinstance(values, str | bytes | dict) else []
     if len(listed) != sizes.size:
-        raise ValueError(f"X has {sizes.size} documents, {name} has {len(listed)}; give the {what} of each")
+        raise ValueError(f"X has {sizes.size} documents, but {name} has {len(listed)}; give the {what} of each")
     parts = []
     for i, entry in enumerate(listed):
         part = as_array(entry)
         if part.dtype.kind == "f" and part.size and np.isfinite(part).all() and (part == part // 1).all():
             part = part.astype(np.int64)
         if part.shape != (sizes[i],) or part.dtype.kind not in "iu":
-            raise ValueError(
-                f"{name}[{i}] is {shorten(entry)}, and document {i} has {sizes[i]} mentions; give one whole number each"
-            )
+            raise ValueError(f"{name}[{i}] must be {sizes[i]} whole numbers, one per mention, got {shorten(entry)}")
         parts.append(part.astype(np.int64))
     return parts

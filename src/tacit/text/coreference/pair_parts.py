@@ -1,4 +1,4 @@
-"""What templates are made of: one code per pair for types, distances, matches, agreement, quotations, words."""
+"""The parts of feature templates: types, distances, matches, agreement, quotations and words of pairs of mentions."""
 
 from __future__ import annotations
 
@@ -38,19 +38,14 @@ NEAR = (*DISTANCES[:4], "over 4")
 
 
 class Part(NamedTuple):
-    """One ingredient of templates: a code per row, and what the codes mean; words have no list of names."""
+    """One part of a template: a code per row, and the names of the codes; None for words."""
 
     codes: Array
     names: tuple[str, ...] | None
 
 
 class PairParts:
-    """The parts of one document, for any of its pairs.
-
-    Parameters
-    ----------
-    document : the text and its mentions
-    """
+    """The parts of templates for any pair of mentions of one document."""
 
     def __init__(self, document: Document) -> None:
         m = self.mentions = describe(document)
@@ -70,7 +65,7 @@ class PairParts:
         self.kinds_before = _cumulate(self.coarse == np.arange(len(COARSE))[:, None])
 
     def of_new(self, k: Array) -> dict[str, Part]:
-        """The parts of mentions as new ones."""
+        """The parts of mentions that begin a cluster."""
         m = self.mentions
         before = self.compatible_before[self._class(k), k]
         return {
@@ -87,7 +82,7 @@ class PairParts:
         }
 
     def of_pairs(self, j: Array, i: Array) -> dict[str, Part]:
-        """The parts of pairs of a later mention j and an earlier one i."""
+        """The parts of pairs of a later mention j and an earlier mention i."""
         m = self.mentions
         sentences = m.sentence[j] - m.sentence[i]
         alike = self._between(self.kinds_before, self.coarse[i], j, i)
@@ -125,7 +120,7 @@ class PairParts:
         }
 
     def _of_each(self, k: Array) -> dict[str, Part]:
-        """What mentions are described by whether they are new, the earlier of a pair, or the later."""
+        """The parts of single mentions: new ones, and both of a pair."""
         m = self.mentions
         return {
             "type": Part(m.kind[k], TYPES),
@@ -140,12 +135,11 @@ class PairParts:
         }
 
     def _class(self, later: Array) -> Array:
-        """The class by which mentions between are compared with the later one: its gender and number."""
+        """The class of gender and number of the later mention."""
         return np.asarray(self.gender[later] * len(NUMBERS) + self.mentions.number[later])
 
     def _compatible_counts(self, among: Array) -> Array:
-        """(classes, n + 1): how many of these mentions before each are no contradiction to a class of gender and
-        number."""
+        """(classes, n + 1): how many of these mentions before each agree with a class of gender and number."""
         number = self.mentions.number
         rows = []
         for gender in range(len(GENDERS)):
@@ -159,9 +153,9 @@ class PairParts:
         return np.asarray(np.searchsorted(COUNT_CUTS, counts[row, j] - counts[row, i + 1], "right"))
 
     def _match(self, j: Array, i: Array) -> Array:
-        m, place = self.mentions, self.cores.place
+        m, core = self.mentions, self.cores.index
         same_word = (m.kind[j] < N_PRONOUNS) == (m.kind[i] < N_PRONOUNS)
-        level = self.cores.shared[place[j], place[i]].astype(np.int64)
+        level = self.cores.shared[core[j], core[i]].astype(np.int64)
         level = np.where((m.head[j] == m.head[i]) & (level < 2), 2, level)
         level = np.where((m.core[j] == m.core[i]) & (level < 3), 3, level)
         level = np.where((m.bare[j] == m.bare[i]) & (level < 4), 4, level)
@@ -169,14 +163,14 @@ class PairParts:
         return np.where(same_word, level, 0)
 
     def _best_matches(self) -> tuple[Array, Array]:
-        """The best match of every mention with one before it, and how far back that is."""
+        """The best match of every mention with an earlier one, and the distance to that."""
         m = self.mentions
-        places = np.arange(m.kind.size)
-        best, gap = self.cores.share_with_earlier().astype(np.int64), np.zeros(places.size, dtype=np.int64)
+        positions = np.arange(m.kind.size)
+        best, gap = self.cores.share_with_earlier().astype(np.int64), np.zeros(positions.size, dtype=np.int64)
         for level, keys in ((2, m.head), (3, m.core), (4, m.bare), (5, m.full)):
             before = previous_same(keys)
             best = np.where(before >= 0, level, best)
-            gap = np.where(before >= 0, places - before, gap)
+            gap = np.where(before >= 0, positions - before, gap)
         return best, gap
 
     def _nesting(self, j: Array, i: Array) -> Array:
@@ -205,7 +199,7 @@ class PairParts:
         speaks_j, speaks_i, hears_j, hears_i = m.speaker[j], m.speaker[i], m.listener[j], m.listener[i]
 
         def is_like(a: Array, b: Array) -> Array:
-            """Whether two mentions, where there are two, have the same head, and no pronoun for it."""
+            """Whether two known mentions have the same head that is not a pronoun."""
             return np.asarray((a >= 0) & (b >= 0) & (m.head[a] == m.head[b]) & (m.kind[a] >= N_PRONOUNS))
 
         known = (speaks_j >= 0) & (speaks_i >= 0)
@@ -226,13 +220,13 @@ class PairParts:
         return np.where((a == 0) & (b == 0), 0, np.where(a == b, 1, np.where((a == 0) | (b == 0), 2, 3)))
 
     def _modifiers(self, j: Array, i: Array) -> Array:
-        m, place = self.mentions, self.cores.place
-        relation = self.cores.relation[place[j], place[i]].astype(np.int64)
+        m, core = self.mentions, self.cores.index
+        relation = self.cores.relation[core[j], core[i]].astype(np.int64)
         return np.where((m.head[i] == m.head[j]) & (m.kind[i] >= N_PRONOUNS) & (m.kind[j] >= N_PRONOUNS), relation, 4)
 
 
 class _Cores:
-    """The words of the cores of mentions, compared pair by pair of different cores: O(cores²) bytes.
+    """The words of the cores of mentions, compared for every pair of different cores: O(cores²) bytes.
 
     Parameters
     ----------
@@ -241,7 +235,7 @@ class _Cores:
     """
 
     def __init__(self, keys: Array, words: list[frozenset[str]]) -> None:
-        different, self.first, self.place = np.unique(keys, return_index=True, return_inverse=True)
+        different, self.first, self.index = np.unique(keys, return_index=True, return_inverse=True)
         sets = [
             words[m] if key else frozenset() for key, m in zip(different.tolist(), self.first.tolist(), strict=True)
         ]
@@ -259,10 +253,10 @@ class _Cores:
                         self.relation[a, b] = 1 if sets[b] > sets[a] else 2 if sets[a] > sets[b] else 3
 
     def share_with_earlier(self) -> Array:
-        """Whether any earlier mention shares a word of the core."""
-        n = self.place.size
+        """Whether an earlier mention shares a word of the core."""
+        n = self.index.size
         earliest = np.where(self.shared, self.first, n).min(axis=1, initial=n)
-        return np.asarray(earliest[self.place] < np.arange(n))
+        return np.asarray(earliest[self.index] < np.arange(n))
 
 
 def _is(holds: Array) -> Part:
@@ -276,15 +270,15 @@ def _cumulate(flags: Array) -> Array:
 
 
 def _counts(keys: Array) -> tuple[Array, Array]:
-    """How many mentions before have the same key, and how many have it in all."""
-    _, place, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    """How many earlier mentions, and how many in all, have the same key."""
+    _, index, counts = np.unique(keys, return_inverse=True, return_counts=True)
     order = np.argsort(keys, kind="stable")
     before = np.empty(keys.size, dtype=np.int64)
     before[order] = np.arange(keys.size) - np.repeat(np.cumsum(counts) - counts, counts)
-    return before, np.asarray(counts[place])
+    return before, np.asarray(counts[index])
 
 
 def _is_nested(end: Array) -> Array:
-    """Whether a mention lies inside of one before it."""
+    """Whether a mention lies inside an earlier one."""
     reach = np.concatenate([[0], np.maximum.accumulate(end)[:-1]]) if end.size else end
     return np.asarray(reach >= end)

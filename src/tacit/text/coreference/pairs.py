@@ -17,7 +17,7 @@ from tacit.text.coreference.pair_parts import PairParts, Part
 from tacit.text.documents import Document, read_documents
 
 MAX_FAR_MATCHES = 20
-"""Mentions of the same words, beyond the window, that a mention may link to: the closest ones."""
+"""The most candidates beyond the window: the closest mentions of the same words."""
 
 OwnFeatures = Callable[[Document, Array, Array], Any]
 
@@ -25,20 +25,20 @@ OwnFeatures = Callable[[Document, Array, Array], Any]
 def mention_pairs(
     documents: Any, *, candidates: int = 60, own: OwnFeatures | Sequence[Any] | None = None, text: bool = True
 ) -> MentionPairs:
-    """The pairs of mentions that may be linked, with their features: what `tacit.problems.Coreference` learns from.
+    """Make the pairs of mentions that may be linked, with their features, for `tacit.problems.Coreference`.
 
-    A mention may link to each of the ``candidates`` mentions before it, and beyond these to the closest mentions of the
-    same head or the same words. Features are indicators, from tokens and mentions alone; the guide "Who is who in a
-    text" lists them. O(mentions · candidates · templates) time and memory: about 70 bytes per pair.
+    A mention may link to each of the ``candidates`` mentions before it, and beyond these to the closest mentions with
+    the same head or the same words. Features are indicators, from tokens and mentions only; the coreference guide lists
+    them. O(mentions · candidates · templates) time and memory: about 70 bytes per pair.
 
     Parameters
     ----------
-    documents : a list of `tacit.text.Document`; clusters are never looked at
+    documents : a list of `tacit.text.Document`; their clusters are not used
     candidates : the size of the window
-    own : features of your own, whole numbers from 0 (nothing) to 65535: a function ``own(document, later, earlier)``
-        of two arrays of mentions that returns one row per pair, where later = earlier asks for the features of a
-        mention that is new; or a list with one array (n, n) or (n, n, k) per document, ``array[later, earlier]``
-    text : whether the features from text are there too; False leaves your own alone
+    own : features of your own, whole numbers from 0 (nothing) to 65535. Either a function ``own(document, later,
+        earlier)`` of two arrays of mentions that returns one row per pair; ``later == earlier`` stands for "new". Or a
+        list with one array (n, n) or (n, n, k) per document, indexed by ``[later, earlier]``
+    text : whether to have the features from text; False leaves only your own
 
     >>> tale = Document([["Alice", "saw", "her", "sister"]], [(0, 1), (2, 4), (2, 3)])
     >>> pairs = mention_pairs([tale])
@@ -50,16 +50,17 @@ def mention_pairs(
     listed = read_documents(documents)
     window = whole_number("candidates", candidates)
     if not switch("text", text) and own is None:
-        raise ValueError("text=False leaves no features; give own=...")
+        raise ValueError("text=False requires features of your own; give own=...")
     if own is not None and not callable(own) and len(own) != len(listed):
-        raise ValueError(f"own holds {len(own)} arrays for {len(listed)} documents; give one each")
+        raise ValueError(f"own has {len(own)} arrays for {len(listed)} documents; give one per document")
     makers: list[RowMaker] = []
     parts: list[Array] = []
     for number, document in enumerate(listed):
         if len(document) > MAX_VALUE:
-            raise ValueError(f"document {number} has {len(document)} mentions, above {MAX_VALUE}; cut it into parts")
+            raise ValueError(f"document {number} has {len(document)} mentions, above {MAX_VALUE}; split it")
         templates = PairTemplates(document)
-        maker = partial(_rows, templates if text else None, document, _own_rows(own, number), number)
+        function = own if own is None or callable(own) else partial(_from_array, own[number], number)
+        maker = partial(_rows, templates if text else None, document, function, number)
         later, earlier = _candidates(templates, window)
         parts.append(np.hstack([np.column_stack([later, earlier]).astype(np.uint16), maker(later, earlier)]))
         makers.append(maker)
@@ -80,13 +81,13 @@ def text_templates() -> tuple[tuple[str, ...], tuple[int, ...]]:
     nothing, parts = np.zeros(0, dtype=np.int64), PairParts(Document([["."]], []))
     pair, new = parts.of_pairs(nothing, nothing), parts.of_new(nothing)
     sizes = (
-        _size(_chosen(pair, own.pair), own.buckets) + _size(_chosen(new, own.new), own.buckets) for own in TEMPLATES
+        _size(_parts_of(pair, own.pair), own.buckets) + _size(_parts_of(new, own.new), own.buckets) for own in TEMPLATES
     )
     return tuple(template.name for template in TEMPLATES), tuple(sizes)
 
 
 def _candidates(templates: PairTemplates, window: int) -> tuple[Array, Array]:
-    """The pairs of one document, each mention's together: "new", then earlier mentions in order."""
+    """The pairs of one document: for every mention "new", then its earlier candidates in order."""
     mentions = templates.parts.mentions
     n = len(mentions.start)
     pairs: list[Array] = []
@@ -109,25 +110,18 @@ def _candidates(templates: PairTemplates, window: int) -> tuple[Array, Array]:
 def _rows(
     templates: PairTemplates | None, document: Document, own: Any, number: int, later: Array, earlier: Array
 ) -> Array:
-    """The feature columns of pairs: from text, and the user's."""
+    """The feature columns of pairs, from text and of the user."""
     parts = [] if templates is None else [templates.rows(later, earlier)]
     if own is not None:
         parts.append(_read_own(own(document, later, earlier), later.size, number))
     return np.hstack(parts)
 
 
-def _own_rows(own: Any, number: int) -> Any:
-    """The user's features of one document as a function of pairs."""
-    if own is None or callable(own):
-        return own
-    return partial(_from_array, own[number], number)
-
-
 def _from_array(array: Any, number: int, document: Document, later: Array, earlier: Array) -> Any:
     table = np.asarray(array)
     n = len(document)
     if table.ndim not in (2, 3) or table.shape[:2] != (n, n):
-        raise ValueError(f"own[{number}] has shape {table.shape}; document {number} needs ({n}, {n}) or ({n}, {n}, k)")
+        raise ValueError(f"own[{number}] must have shape ({n}, {n}) or ({n}, {n}, k), got {table.shape}")
     return table[later, earlier].reshape(later.size, -1)
 
 
@@ -135,24 +129,20 @@ def _read_own(values: Any, n: int, number: int) -> Array:
     table = as_array(values)
     table = table[:, None] if table.ndim == 1 else table
     is_whole = table.dtype.kind in "biu" or (table.dtype.kind == "f" and bool((table == table // 1).all()))
-    if (
-        table.ndim != 2
-        or len(table) != n
-        or not is_whole
-        or (table.size and not 0 <= table.min() <= table.max() <= MAX_VALUE)
-    ):
+    is_inside = is_whole and (not table.size or 0 <= table.min() <= table.max() <= MAX_VALUE)
+    if table.ndim != 2 or len(table) != n or not is_inside:
         raise ValueError(
-            f"own features of document {number} are {shorten(values)}; {n} rows of whole numbers from 0 to {MAX_VALUE} "
-            "are needed, one row per pair"
+            f"own features of document {number} must be {n} rows, one per pair, of whole numbers from 0 to "
+            f"{MAX_VALUE}, got {shorten(values)}"
         )
     return table.astype(np.uint16)
 
 
 FIRST_FEATURE = 2
-"""Columns in front of the features: the later mention, and the earlier one."""
+"""The index of the first feature column, after the later and the earlier mention."""
 
 MAX_VALUE = 2**16 - 1
-"""The largest number that a column holds: mentions of a document and values of a feature are counted up to here."""
+"""The largest number in a column: of a mention, and of a value of a feature."""
 
 RowMaker = Callable[[Array, Array], Array]
 """The feature columns of pairs (later, earlier) of one document; both are the same for "new"."""
@@ -162,15 +152,15 @@ class MentionPairs(Ragged):
     """One table of pairs per document, as `tacit.text.mention_pairs` makes them.
 
     A row is a mention, an earlier mention that it may link to, and one value per template (0: nothing). The first row
-    of a mention has the mention itself in both places, and stands for "it is new". Columns are uint16.
+    of a mention has the mention itself twice, and stands for "new". Columns are uint16.
 
     Parameters
     ----------
     values, offsets : as in `tacit.Ragged`
     templates : the name of every feature column
-    sizes : how many values each has: 1 to size
-    makers : one function per document that gives the features of any pair, so that a pair which was pruned can be
-        added in training; None where there is none
+    sizes : the largest value of each
+    makers : one function per document that computes the features of any pair, to add right links beyond the window in
+        training; None if there are none
     """
 
     def __init__(
@@ -200,27 +190,23 @@ class MentionPairs(Ragged):
 
 
 def read_pairs(X: Any) -> Ragged:
-    """Check tables of pairs: whole numbers, every mention's rows together, "new" first, then earlier mentions.
+    """Check tables of pairs: whole numbers, mention by mention, "new" first, then earlier mentions.
 
     >>> read_pairs([[[0, 0, 1], [1, 1, 2], [1, 0, 3]]])
     Ragged(1 samples, 3–3 rows each; 3 × 3 uint16)
     """
     pairs = Ragged.of(X)
     if len(pairs) == 0:
-        raise ValueError("no documents: X holds 0 samples, a minimum of 1 is required")
+        raise ValueError("X has 0 documents; a minimum of 1 is required")
     values = pairs.values
     if sparse.issparse(values):
-        raise TypeError("pairs of mentions are a table of whole numbers, got a sparse one; give X.toarray()")
+        raise TypeError("pairs of mentions must be a dense table, got a sparse one; give X.toarray()")
     if values.ndim != 2 or values.shape[1] <= FIRST_FEATURE:
-        raise ValueError(
-            f"a pair is a later mention, an earlier one, and at least one feature, got rows of shape {values.shape[1:]}"
-        )
+        raise ValueError(f"a row must be (later mention, earlier mention, features...), got shape {values.shape[1:]}")
     if values.dtype != np.uint16:
-        if (
-            values.dtype.kind not in "biuf"
-            or not ((values >= 0) & (values <= MAX_VALUE) & (values == values // 1)).all()
-        ):
-            raise ValueError(f"pairs are tables of whole numbers from 0 to {MAX_VALUE}, got {shorten(values)}")
+        is_number = values.dtype.kind in "biuf"
+        if not is_number or not ((values >= 0) & (values <= MAX_VALUE) & (values == values // 1)).all():
+            raise ValueError(f"pairs must be whole numbers from 0 to {MAX_VALUE}, got {shorten(values)}")
         pairs = pairs.with_values(values.astype(np.uint16))
     _check_order(pairs)
     return pairs
@@ -230,7 +216,7 @@ def _check_order(pairs: Ragged) -> None:
     """Refuse tables whose rows are not in the order that kernels rely on."""
     empty = np.flatnonzero(pairs.lengths == 0)
     if empty.size:
-        raise ValueError(f"document {empty[0]} has no mentions; leave it out")
+        raise ValueError(f"document {empty[0]} is without mentions; leave it out")
     later, earlier = pairs.values[:, 0].astype(np.int64), pairs.values[:, 1].astype(np.int64)
     begins = np.zeros(later.size, dtype=bool)
     begins[pairs.offsets[:-1]] = True
@@ -241,7 +227,7 @@ def _check_order(pairs: Ragged) -> None:
     )
     wrong = np.flatnonzero(~follows)
     if not wrong.size:
-        # a pair that stands twice would be two outputs with one meaning
+        # a repeated pair would be two outputs with one meaning
         owner = np.cumsum(is_new)
         order = np.lexsort((earlier, owner))
         twice = (np.diff(owner[order]) == 0) & (np.diff(earlier[order]) == 0)
@@ -249,17 +235,15 @@ def _check_order(pairs: Ragged) -> None:
     if wrong.size:
         i, row = locate(pairs.offsets, int(wrong[0]))
         raise ValueError(
-            f"row {row} of document {i} is the pair ({later[wrong[0]]}, {earlier[wrong[0]]}), which does not stand "
-            "there: the rows of mention m are (m, m) for 'new' and then (m, e) once for every earlier mention e that "
-            "it may link to; the mentions come in order, from 0"
+            f"row {row} of document {i}, ({later[wrong[0]]}, {earlier[wrong[0]]}), is in the wrong position; for each "
+            "mention m in order from 0, give (m, m) for 'new', then (m, e) once per earlier candidate e"
         )
 
 
 class Template(NamedTuple):
-    """One column: what it is made of for a pair, and what for a mention that is new.
+    """One feature column: its parts for a pair of mentions, and for a new mention.
 
-    The values of pairs come first, those of new mentions behind them. ``buckets`` is how many values words are hashed
-    to.
+    Values of pairs come first, then those of new mentions. ``buckets`` is the number of hash values of words.
     """
 
     name: str
@@ -316,35 +300,30 @@ TEMPLATES = (
     Template("modifiers", ("modifiers", "earlier type", "later type")),
     Template("words behind both", ("word behind earlier", "word behind later"), (), 4096),
 )
-"""All templates. `tacit.text.coreference.pair_parts.PairParts` says what their parts mean."""
+"""All templates; `tacit.text.coreference.pair_parts.PairParts` has their parts."""
 
 
 class PairTemplates:
-    """The templates of one document, for any of its pairs.
-
-    Parameters
-    ----------
-    document : the text and its mentions
-    """
+    """The templates for any pair of mentions of one document."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.parts = PairParts(document)
 
     def rows(self, later: Array, earlier: Array) -> Array:
-        """The values of pairs, (pairs, templates); a pair of a mention with itself stands for "new"."""
+        """(pairs, templates): the values of pairs; a mention with itself stands for "new"."""
         is_new = later == earlier
         pair, new = self.parts.of_pairs(later[~is_new], earlier[~is_new]), self.parts.of_new(later[is_new])
         table = np.zeros((later.size, len(TEMPLATES)), dtype=np.uint16)
         for t, template in enumerate(TEMPLATES):
-            table[~is_new, t] = 1 + _mix(_chosen(pair, template.pair), template.buckets)
+            table[~is_new, t] = 1 + _mix(_parts_of(pair, template.pair), template.buckets)
             if template.new:
-                shift = _size(_chosen(pair, template.pair), template.buckets)
-                table[is_new, t] = 1 + shift + _mix(_chosen(new, template.new), template.buckets)
+                shift = _size(_parts_of(pair, template.pair), template.buckets)
+                table[is_new, t] = 1 + shift + _mix(_parts_of(new, template.new), template.buckets)
         return table
 
     def explain(self, later: int, earlier: int) -> list[tuple[str, str]]:
-        """The templates of one pair in words: names, and what they hold."""
+        """The name of every template, and its value for one pair as text."""
         is_new = later == earlier
         one, other = np.array([later]), np.array([earlier])
         parts = self.parts.of_new(one) if is_new else self.parts.of_pairs(one, other)
@@ -352,11 +331,11 @@ class PairTemplates:
         found = []
         for template in TEMPLATES:
             chosen = template.new if is_new else template.pair
-            found.append((template.name, ", ".join(f"{name}: {_told(parts[name], words)}" for name in chosen)))
+            found.append((template.name, ", ".join(f"{name}: {_value_name(parts[name], words)}" for name in chosen)))
         return found
 
 
-def _chosen(parts: Mapping[str, Part], names: tuple[str, ...]) -> tuple[Part, ...]:
+def _parts_of(parts: Mapping[str, Part], names: tuple[str, ...]) -> tuple[Part, ...]:
     return tuple(parts[name] for name in names)
 
 
@@ -369,7 +348,7 @@ def _size(parts: tuple[Part, ...], buckets: int) -> int:
 
 
 def _mix(parts: tuple[Part, ...], buckets: int) -> Array:
-    """One number from the codes of all parts: counted where every part has few values, else hashed."""
+    """One number from the codes of all parts: their product if there are few values, else a hash."""
     if not parts:
         return np.full(0, -1)
     if all(part.names is not None for part in parts):
@@ -385,7 +364,7 @@ def _mix(parts: tuple[Part, ...], buckets: int) -> Array:
     return (mixed % np.uint64(buckets)).astype(np.int64)
 
 
-def _told(part: Part, words: dict[int, str]) -> str:
+def _value_name(part: Part, words: dict[int, str]) -> str:
     code = int(part.codes[0])
     if part.names is not None:
         return part.names[code]

@@ -1,4 +1,4 @@
-"""Coreference: which mentions of a text belong together, learned without labels for the links between them."""
+"""Coreference resolution: clusters of mentions, with hidden links between them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from tacit.text.documents import Document, first_occurrence, read_documents
 
 @estimator
 class Coreference(Problem):
-    """Clusters of mentions, explained by hidden links: ``s(y, h) = Σ_{(i, j) ∈ h} w·x_ij`` (Yu & Joachims 2009).
+    """Coreference resolution with hidden links: ``s(y, h) = Σ_{(i, j) ∈ h} w·x_ij`` (Yu & Joachims 2009).
 
-    ``X`` holds documents (`tacit.text.Document`), or tables of pairs (`tacit.text.mention_pairs`). ``y`` holds one
-    number per mention, the same for mentions of the same thing. What is hidden are the links: as users write them, the
-    mention that each mention links to, itself where it is new, −1 where unknown.
+    ``X`` has documents (`tacit.text.Document`), or tables of pairs (`tacit.text.mention_pairs`). ``y`` has one number
+    per mention, the same for mentions of the same thing. Hidden values are links: the mention that each mention links
+    to, itself if it is new, −1 if it is unknown.
 
-    With ``links="left"`` every mention links to one earlier mention or is new, so all that learners ask for is an
-    argmax or a softmax per mention: O(pairs · templates) per pass. With ``"forest"`` the links are an undirected
-    spanning forest, found by Prim's algorithm, O(n²) more per document of n mentions; there are maxima only.
+    With ``links="left"`` every mention links to one earlier mention or is new, so inference is an argmax or a softmax
+    per mention: O(pairs · templates) per pass. With ``"forest"`` the links are an undirected spanning forest, found by
+    Prim's algorithm, in O(n²) more per document of n mentions; it has maxima only.
 
-    The loss is n − k less one for every right link and plus r for every wrong one: with left links 1 for a missed
-    link, 1 + r for a wrong one, r for a link on a first mention.
+    The loss of n mentions in k clusters is n − k, less 1 per right link, plus r per wrong link. So with left links a
+    missed link costs 1, a wrong link 1 + r, and a link on the first mention of a cluster r.
 
     Parameters
     ----------
     links : "left" or "forest"
-    r : what a wrong link costs, from 0 to 1; large values make a learner shy of links
-    candidates : how many mentions before a mention it may link to, if X are documents; mentions of the same words are
+    r : loss of a wrong link, from 0 to 1; large values lead to fewer links
+    candidates : how many mentions before a mention it may link to, if X are documents; mentions with the same words are
         candidates at any distance
 
     >>> from tacit import LatentPerceptron
@@ -66,9 +66,9 @@ class Coreference(Problem):
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
         if len(schema.classes) or len(schema.blocks) != schema.n_features:
-            raise ValueError("a schema of Coreference has no classes, and one block of weights per template")
+            raise ValueError("a schema of Coreference must have one block of weights per template, and no classes")
         if any(len(shape) != 1 for shape in schema.blocks.values()):
-            raise ValueError("a template has one weight per value")
+            raise ValueError("every block of a schema of Coreference must be a vector")
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
@@ -79,9 +79,8 @@ class Coreference(Problem):
         else:
             sizes = tuple(np.maximum(pairs.values[:, FIRST_FEATURE:].max(axis=0), 1).tolist())
             names = tuple(f"template {t}" for t in range(len(sizes)))
-        return Schema(
-            np.zeros(0, dtype=np.int64), len(names), {name: (n,) for name, n in zip(names, sizes, strict=True)}
-        )
+        blocks = {name: (n,) for name, n in zip(names, sizes, strict=True)}
+        return Schema(np.zeros(0, dtype=np.int64), len(names), blocks)
 
     def bind(self, X: Any, y: Any, schema: Schema, *, hidden: Any = None) -> LeftOracle | ForestOracle:
         self.check()
@@ -90,9 +89,7 @@ class Coreference(Problem):
         width = pairs.values.shape[1] - FIRST_FEATURE
         names = list(schema.blocks)
         if width != schema.n_features or (isinstance(pairs, MentionPairs) and list(pairs.templates) != names):
-            raise ValueError(
-                f"X has {width} templates, but Coreference is expecting the {schema.n_features} of training"
-            )
+            raise ValueError(f"X must have the {schema.n_features} templates of training, got {width} templates")
         offsets = _mention_offsets(pairs)
         clusters = None if y is None else read_clusters(y, offsets)
         links = None if hidden is None else read_links(hidden, offsets)
@@ -156,7 +153,7 @@ def _mention_offsets(pairs: Ragged) -> Array:
 
 
 def _clusters(parents: Array) -> Array:
-    """The clusters of links, for the specification: follow them to the root."""
+    """The clusters of links: follow them to the root."""
     roots = []
     for m in range(len(parents)):
         while parents[m] != m:
@@ -173,7 +170,7 @@ def _left_links(x: Array) -> list[Array]:
 
 
 def _forests(x: Array) -> list[Array]:
-    """All forests of candidate links, each tree hanging on its first mention."""
+    """All forests of candidate links, the root of a tree its first mention."""
     n = int(x[:, 0].max()) + 1
     edges = [(int(m), int(e)) for m, e in x[:, :FIRST_FEATURE].tolist() if m != e]
     found = []
@@ -193,7 +190,7 @@ def _forests(x: Array) -> list[Array]:
                         parents[other] = m
                         n_links += 1
                         queue.append(other)
-        if n_links == len(kept):  # fewer links than edges: there was a circle
+        if n_links == len(kept):  # otherwise there is a cycle
             found.append(parents)
     return found
 

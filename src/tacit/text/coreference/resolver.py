@@ -1,4 +1,4 @@
-"""The coreference resolver: learn from documents whose clusters are known, and find those of others."""
+"""`CoreferenceResolver`: coreference resolution for given mentions, learned from documents with clusters."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from tacit.text.coreference.pairs import FIRST_FEATURE, MentionPairs, PairTempla
 from tacit.text.documents import read_documents
 
 MIN_TESTED = 5
-"""Documents from which on a part of them is held out first, to tell how good the model is."""
+"""The fewest documents of which some are held out, to measure the quality."""
 
 TEST_SHARE = 0.2
 
 
 class Link(NamedTuple):
-    """Why a mention belongs to an earlier one.
+    """A link of a mention to an earlier one, explained.
 
     Attributes
     ----------
-    mention, earlier : their places in the document
-    reasons : the features that speak most for the link, each in words and with its weight
+    mention, earlier : numbers of the two mentions in the document
+    reasons : the features with the largest weights, as text, and their weights
     """
 
     mention: int
@@ -41,24 +41,23 @@ class Link(NamedTuple):
 
 @estimator
 class CoreferenceResolver(Application):
-    """Find which mentions of a text belong together, having seen texts for which that is known.
+    """Coreference resolution: find the mentions of a text that are the same person or thing.
 
-    Mentions are given; what is learned is which of them are the same person or thing. Each mention links to an earlier
-    one or begins a cluster. Links are never labelled: training chooses them anew wherever several would do. A fit on 80
-    chapters of 2000 words takes a quarter of a minute, with the perceptron a few seconds.
+    Mentions are given. Each links to an earlier one or begins a cluster; the links are hidden in training. A fit on 80
+    chapters of 2000 words takes 15 seconds, with the perceptron a few seconds.
 
     Parameters
     ----------
-    learner : "crf", a hidden CRF that adds up the probabilities of links; or "perceptron", five times as quick
+    learner : "crf", a hidden CRF that sums over links; or "perceptron", five times as fast
     epochs : passes of the perceptron
-    C : weight of the likelihood, for "crf"
-    candidates : how many mentions before a mention it may link to; mentions of the same words are never too far
+    C : factor of the likelihood, for "crf"
+    candidates : how many mentions before a mention it may link to; mentions with the same words are always candidates
     random_state, n_jobs, verbose : as in `tacit.LatentPerceptron`
 
     Attributes
     ----------
     model_ : the fitted learner
-    held_out_ : measures on a fifth of the documents that a model of the others had not seen; empty for fewer than 5
+    held_out_ : measures on a fifth of the documents, by a model of the others; empty for fewer than 5 documents
     status_ : why training stopped
 
     >>> from tacit.text import Document
@@ -86,7 +85,7 @@ class CoreferenceResolver(Application):
         super().check_learned()
         names, sizes = text_templates()
         if list(self.model_.schema_.blocks.items()) != [(name, (n,)) for name, n in zip(names, sizes, strict=True)]:
-            raise ValueError("model_ was learned from other features than this version of tacit has; train it again")
+            raise ValueError("model_ has other features than this version of tacit; train it again")
         if not all(isinstance(value, float | int) for value in self.held_out_.values()):
             raise ValueError(f"held_out_ must be numbers by name, got held_out_={shorten(self.held_out_)}")
 
@@ -96,14 +95,14 @@ class CoreferenceResolver(Application):
         Parameters
         ----------
         documents : a list of `tacit.text.Document`
-        clusters : one list of numbers per document; None for those that the documents hold
+        clusters : one list of numbers per document; None for those of the documents
         """
         self.check_parameters()
         texts = read_documents(documents)
         y = _read_clusters(texts, clusters)
         kept = [i for i, text in enumerate(texts) if len(text)]
         if not any(np.unique(y[i]).size < len(y[i]) for i in kept):
-            raise ValueError("no two mentions of these documents belong together: there is nothing to learn from")
+            raise ValueError("the documents must have a cluster of two or more mentions to learn from")
         X = mention_pairs([texts[i] for i in kept], candidates=int(self.candidates))
         y = [y[i] for i in kept]
         self.held_out_ = self._test(X, y)
@@ -112,7 +111,7 @@ class CoreferenceResolver(Application):
         return self
 
     def predict(self, documents: Any) -> list[Array]:
-        """The clusters of every document: one number per mention, by first occurrence."""
+        """The clusters of every document: one number per mention, in the order of first occurrence."""
         texts = read_documents(documents)
         found = [np.zeros(0, dtype=np.int64) for _ in texts]
         kept = [i for i, text in enumerate(texts) if len(text)]
@@ -123,7 +122,7 @@ class CoreferenceResolver(Application):
         return found
 
     def explain(self, document: Document, n_reasons: int = 3) -> list[Link]:
-        """The links of one document, each with the features that speak most for it."""
+        """The links of one document, each with the features that have the largest weights."""
         if not len(document):
             return []
         X = mention_pairs([document], candidates=int(self.candidates))
@@ -138,30 +137,24 @@ class CoreferenceResolver(Application):
             values = X.values[row, FIRST_FEATURE:].astype(np.int64)
             worth = [float(w[v - 1]) if v else 0.0 for w, v in zip(weights, values, strict=True)]
             best = [t for t in np.argsort(worth)[::-1][:n_reasons].tolist() if worth[t] > 0]
-            told = templates.explain(mention, earlier)
-            links.append(Link(mention, earlier, [(f"{told[t][0]} ({told[t][1]})", worth[t]) for t in best]))
+            features = templates.explain(mention, earlier)
+            links.append(Link(mention, earlier, [(f"{features[t][0]} ({features[t][1]})", worth[t]) for t in best]))
         return links
 
     def _fit(self, X: MentionPairs, y: list[Array]) -> Any:
-        """A fitted learner. It stops before the optimum on purpose; `status_` tells whether it was cut short."""
+        """Fit a learner, which stops before the optimum on purpose."""
+        problem = Coreference(candidates=int(self.candidates))
+        common: Any = {"n_jobs": self.n_jobs, "random_state": self.random_state, "verbose": self.verbose}
+        if self.learner == "perceptron":
+            learner: Any = LatentPerceptron(problem, epochs=int(self.epochs), **common)
+        else:
+            learner = HiddenCRF(problem, C=float(self.C), init="zero", tol=CRF_TOLERANCE, max_iter=MAX_STEPS, **common)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            return self._learner().fit(X, y)
-
-    def _learner(self) -> Any:
-        problem = Coreference(candidates=int(self.candidates))
-        if self.learner == "perceptron":
-            return LatentPerceptron(
-                problem, epochs=int(self.epochs), n_jobs=self.n_jobs, random_state=self.random_state,
-                verbose=self.verbose,
-            )  # fmt: skip
-        return HiddenCRF(
-            problem, C=float(self.C), init="zero", tol=CRF_TOLERANCE, max_iter=MAX_STEPS, n_jobs=self.n_jobs,
-            random_state=self.random_state, verbose=self.verbose,
-        )  # fmt: skip
+            return learner.fit(X, y)
 
     def _test(self, X: MentionPairs, y: list[Array]) -> dict[str, float]:
-        """Measures on documents that were held out from a fit."""
+        """Measures on held-out documents."""
         n = len(y)
         if n < MIN_TESTED:
             return {}
@@ -175,19 +168,19 @@ class CoreferenceResolver(Application):
 
 
 CRF_TOLERANCE = 1e-3
-"""Relative slope at which the likelihood counts as solved: predictions no longer change."""
+"""Relative tolerance of the likelihood: predictions no longer change below it."""
 
 MAX_STEPS = 40
-"""Steps of the hidden CRF: held-out measures are then as good as they get."""
+"""The most iterations of the hidden CRF; held-out measures no longer improve after so many."""
 
 
 def _read_clusters(texts: list[Document], clusters: Any) -> list[Array]:
     if clusters is not None:
         listed = list(clusters)
         if len(listed) != len(texts):
-            raise ValueError(f"{len(texts)} documents, and clusters for {len(listed)}; give them for each")
+            raise ValueError(f"there are {len(texts)} documents, but clusters for {len(listed)}; give them for each")
         texts = [text.with_clusters(own) for text, own in zip(texts, listed, strict=True)]
     for i, text in enumerate(texts):
         if text.clusters is None:
-            raise ValueError(f"document {i} has no clusters to learn from; see Document.with_clusters")
+            raise ValueError(f"the clusters of document {i} are unknown; see Document.with_clusters")
     return [np.asarray(text.clusters) for text in texts]

@@ -1,4 +1,4 @@
-"""How good a clustering of mentions is: MUC, B³, CEAF-e, their mean, LEA, and the share of wrong pairs."""
+"""Measures of coreference resolution: MUC, B³, CEAF-e, their mean, LEA, and the share of wrong pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Clusters = list[list[Hashable]]
 
 
 class Score(float):
-    """An F1, with the precision and the recall that it is the harmonic mean of."""
+    """An F1 score, with its precision and recall."""
 
     precision: float
     recall: float
@@ -31,33 +31,33 @@ class Score(float):
 
 
 class CoreferenceScores(dict[str, float]):
-    """What `coreference_scores` returns: a dict whose entries are attributes too."""
+    """The result of `coreference_scores`: a dict whose entries are attributes, too."""
 
     def __getattr__(self, name: str) -> float:
         if name not in self:
-            raise AttributeError(f"there is no measure {name!r}; the measures are {', '.join(self)}")
+            raise AttributeError(f"{name!r} is not a measure; the measures are {', '.join(self)}")
         return self[name]
 
 
 def coreference_scores(gold: Any, predicted: Any) -> CoreferenceScores:
     """Compare predicted clusters of mentions with the true ones.
 
-    Counts are added up over all documents before they are divided, as the reference scorer does (Pradhan et al. 2014).
-    Everything is a share between 0 and 1.
+    Counts are summed over all documents before the division, as in the reference scorer (Pradhan et al. 2014). All
+    measures are between 0 and 1.
 
     Parameters
     ----------
-    gold, predicted : the clusters of one document, or a list with those of each. Clusters are one number per mention
-        (``[0, 1, 0]``), the same mentions on both sides; or a `tacit.text.Document`; or a list of sets of mentions
-        (``[{"a"}, {"b", "c"}]``, a mention being any text or tuple), where mentions may differ: what one side has and
-        the other lacks counts as wrong. A mention that a side has twice counts once, where it stands first
+    gold, predicted : the clusters of one document, or a list with those of each. Clusters may be a
+        `tacit.text.Document`, or one number per mention (``[0, 1, 0]``), for the same mentions in both. They may also
+        be a list of sets of mentions (``[{"a"}, {"b", "c"}]``), a mention being any text or tuple. Then a mention that
+        only one of both has counts as wrong, and only the first of repeated mentions counts
 
     Returns
     -------
-    CoreferenceScores : ``muc`` (Vilain et al. 1995; 1 − muc is the MITRE loss), ``b3`` (Bagga & Baldwin 1998),
-        ``ceafe`` (Luo 2005), ``conll`` (the mean of these three), ``lea`` (Moosavi & Strube 2016), each an F1 that
-        knows its ``precision`` and ``recall`` (``conll`` is a plain number); and ``pairwise``, a **loss**: the share of
-        pairs of mentions that are wrongly joined or wrongly apart, 1 − the Rand index, the mean over documents
+    CoreferenceScores : F1 scores with ``precision`` and ``recall``: ``muc`` (Vilain et al. 1995; 1 − muc is the MITRE
+        loss), ``b3`` (Bagga & Baldwin 1998), ``ceafe`` (Luo 2005) and ``lea`` (Moosavi & Strube 2016). ``conll`` is the
+        mean of the first three. ``pairwise`` is a **loss**: the share of pairs of mentions that are wrongly joined or
+        wrongly apart, 1 − the Rand index, as the mean over documents
 
     >>> scores = coreference_scores([0, 1, 1, 2, 2, 2], [0, 1, 1, 2, 2, 1])
     >>> round(scores["muc"], 4), round(scores.b3.precision, 4), round(scores.pairwise, 4)
@@ -65,18 +65,16 @@ def coreference_scores(gold: Any, predicted: Any) -> CoreferenceScores:
     """
     truth, answer = _read_side(gold, "gold"), _read_side(predicted, "predicted")
     if len(truth) != len(answer):
-        raise ValueError(f"gold has {len(truth)} documents, predicted has {len(answer)}; give both for each")
+        raise ValueError(f"gold has {len(truth)} documents, but predicted has {len(answer)}; give as many of each")
     if not truth:
-        raise ValueError("no documents: there is nothing to score")
+        raise ValueError("gold and predicted are empty; give at least one document")
     totals = {name: np.zeros(4) for name in _MEASURES}
     losses = []
     for i, (key, response) in enumerate(zip(truth, answer, strict=True)):
         if isinstance(key, np.ndarray) != isinstance(response, np.ndarray):
-            raise ValueError(
-                f"document {i}: gold and predicted are written in different ways; use one of them for both"
-            )
+            raise ValueError(f"document {i}: gold and predicted must both be numbers, or both be sets of mentions")
         if isinstance(key, np.ndarray) and key.size != len(response):
-            raise ValueError(f"document {i} has {key.size} mentions in gold, {len(response)} in predicted")
+            raise ValueError(f"document {i} has {key.size} mentions in gold, but {len(response)} in predicted")
         pair = _Pair(_as_clusters(key), _as_clusters(response))
         for name, measure in _MEASURES.items():
             totals[name] += measure(pair)
@@ -90,7 +88,7 @@ def coreference_scores(gold: Any, predicted: Any) -> CoreferenceScores:
 
 
 class _Pair:
-    """The clusters of one document on both sides, each mention once."""
+    """The true and predicted clusters of one document, each mention once."""
 
     def __init__(self, key: Clusters, response: Clusters) -> None:
         self.key, self.response = _without_repeats(key), _without_repeats(response)
@@ -102,11 +100,11 @@ class _Pair:
 
 
 def _muc(pair: _Pair) -> Array:
-    """Links that are right, and links, of the key and of the response: a cluster of n has n − 1."""
+    """The right links and all links, of the key and of the response; a cluster of n mentions has n − 1."""
     parts = []
     for clusters, other in ((pair.key, pair.response_of), (pair.response, pair.key_of)):
         links = sum(len(cluster) - 1 for cluster in clusters)
-        # a mention that the other side lacks is a part of its own
+        # a mention that only one of both has is a part of its own
         pieces = sum(len({other.get(mention, ("alone", mention)) for mention in cluster}) for cluster in clusters)
         parts += [sum(map(len, clusters)) - pieces, links]
     return np.array(parts, dtype=float)
@@ -115,7 +113,7 @@ def _muc(pair: _Pair) -> Array:
 def _b3(pair: _Pair) -> Array:
     parts: list[float] = []
     for clusters, side in ((pair.key, 0), (pair.response, 1)):
-        hits = sum(count**2 / len(clusters[places[side]]) for places, count in pair.common.items())
+        hits = sum(count**2 / len(clusters[both[side]]) for both, count in pair.common.items())
         parts += [hits, sum(map(len, clusters))]
     return np.array(parts, dtype=float)
 
@@ -136,9 +134,9 @@ def _lea(pair: _Pair) -> Array:
     parts: list[float] = []
     for clusters, others, side in ((pair.key, pair.response, 0), (pair.response, pair.key, 1)):
         links: Counter[int] = Counter()
-        for places, count in pair.common.items():
-            own, other = places[side], places[1 - side]
-            if len(clusters[own]) == 1:  # a mention on its own is linked to itself
+        for both, count in pair.common.items():
+            own, other = both[side], both[1 - side]
+            if len(clusters[own]) == 1:  # a single mention is linked to itself
                 links[own] += len(others[other]) == 1
             else:
                 links[own] += count * (count - 1) // 2
@@ -151,11 +149,11 @@ def _lea(pair: _Pair) -> Array:
 
 
 _MEASURES = {"muc": _muc, "b3": _b3, "ceafe": _ceafe, "lea": _lea}
-"""Each gives four numbers per document: hits and all of the recall, hits and all of the precision."""
+"""Each returns four numbers per document: numerator and denominator of the recall, and of the precision."""
 
 
 def _wrong_pairs(pair: _Pair) -> float:
-    """The share of pairs of mentions that only one side joins; a mention that one side lacks stands alone there."""
+    """The share of pairs of mentions that only one of both joins; missing mentions are clusters of their own."""
     n = len(pair.key_of.keys() | pair.response_of.keys())
     joined = [sum(len(cluster) * (len(cluster) - 1) // 2 for cluster in side) for side in (pair.key, pair.response)]
     both = sum(count * (count - 1) // 2 for count in pair.common.values())
@@ -189,7 +187,7 @@ def _as_clusters(side: Array | Clusters) -> Clusters:
 
 
 def _read_side(side: Any, name: str) -> list[Array | Clusters]:
-    """One entry per document: an array of numbers, or a list of clusters."""
+    """Read one entry per document: an array of numbers, or a list of clusters."""
     if isinstance(side, Document):
         side = [side]
     if isinstance(side, Ragged):
@@ -210,11 +208,11 @@ def _read_side(side: Any, name: str) -> list[Array | Clusters]:
 
 def _of_document(document: Document, name: str) -> Clusters:
     if document.clusters is None:
-        raise ValueError(f"{name}: document {shorten(document.name)} has no clusters")
+        raise ValueError(f"{name}: the clusters of document {shorten(document.name)} are unknown")
     spans = list(map(tuple, document.mentions.tolist()))
     seen: Counter[Any] = Counter()
     mentions = []
-    for span in spans:  # spans that a document has twice are two mentions, on both sides
+    for span in spans:  # a repeated span is two mentions
         mentions.append((*span, seen[span]))
         seen[span] += 1
     groups: dict[int, list[Hashable]] = {}
@@ -238,7 +236,5 @@ def _is_clustering(entry: Any) -> bool:
 def _read_labels(entry: Any, name: str) -> Array:
     labels = as_array(entry)
     if labels.ndim != 1 or (labels.size and labels.dtype.kind not in "iuUS"):
-        raise ValueError(
-            f"{name} holds {shorten(entry)} for a document; give one number per mention, or a list of sets of mentions"
-        )
+        raise ValueError(f"{name} must have one number per mention, or sets of mentions, got {shorten(entry)}")
     return labels

@@ -14,12 +14,12 @@ from tacit.runtime.archive import Stored
 
 
 class Application(Stored, BaseEstimator):  # type: ignore[misc]
-    """Base of all applications: an estimator whose `fit` takes what users have, and whose file `tacit.load` reads.
+    """Base of all applications: an estimator whose `fit` takes files and plain data, and whose file `tacit.load` reads.
 
-    A subclass stores its parameters in the constructor. `fit` sets attributes that end in an underscore: numbers,
-    text, arrays, fitted learners of tacit, lists and dicts of those; they go into the file by themselves. It declares
-    specs (`tacit.data.specs`) of its ``parameters``, which are checked before any work, and of what it ``learned``,
-    because a file may hold anything; `check_learned` may be extended to see whether parts fit each other.
+    A subclass stores its parameters in the constructor. `fit` sets attributes that end in an underscore: numbers, text,
+    arrays, fitted learners, lists and dicts of those; all of them are saved. It declares specs (`tacit.data.specs`) of
+    its ``parameters``, which are checked before any work, and of what it ``learned``, which is checked after loading;
+    `check_learned` may be extended to see whether parts fit each other.
     """
 
     _not_saved: tuple[str, ...] = ("callbacks", "checkpoint", "resume", "verbose")

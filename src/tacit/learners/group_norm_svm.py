@@ -1,4 +1,4 @@
-"""The group-norm latent SVM: it learns which hidden states are worth having."""
+"""The group-norm latent SVM: it selects the hidden states that are needed."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tacit.solvers import Bundle
 from tacit.solvers.bundle import overflow_error
 
 MAX_FIRST_ITERATIONS = 10
-"""Iterations with ½‖w‖² before those with the norm, at the most: they only have to find hidden values to begin with."""
+"""Maximum number of iterations with ½‖w‖² before those with the norm: they only have to find first hidden values."""
 
 SUBGRADIENT_STEPS = 100
-"""Subgradient steps per outer iteration, which is one line of the history."""
+"""Subgradient steps per outer iteration."""
 
 
 @estimator
 class Groups:
-    """The parameters that come first: those of the last base do."""
+    """Parameters that come first: the last base is listed first."""
 
     problem: Problem
     groups: Any = "auto"
@@ -36,23 +36,22 @@ class Groups:
 
 @estimator
 class GroupNormSVM(LatentSVM, Groups):
-    """Latent SVM with ``Σ_g λ_g ‖w_g‖`` for ½‖w‖²: whole groups of weights, such as those of a hidden state, are zero.
+    """Latent SVM with the group norm ``Σ_g λ_g ‖w_g‖`` for ½‖w‖²: the weights of hidden states not needed are zero.
 
     Minimises ``Σ_g λ_g ‖w_g‖ + (C/n) Σ_i ξ_i``, with the slacks of `LatentSVM`, by the same procedure. Every convex
     task is solved to a certified gap, with exact zeros. The smaller C, the fewer states remain. A start begins with a
-    few iterations under ½‖w‖²: from hidden values drawn at random the norm would end at w = 0 at once.
+    few iterations under ½‖w‖²: from random hidden values the norm would end at w = 0 immediately.
 
     Source: Chen, Batra, Freeman & Johnson (2011), "Group Norm for Learning Latent Structural SVMs".
 
     Parameters
     ----------
-    problem : one with weights of their own for every state, such as ``Transforms(..., blocks="class and state")``, for
-        which zero groups are states that are not needed; or any other
-    groups : "label-state" for a group per pair of label and hidden state, "state" for one per state, an array with the
-        group of every weight or of every input feature, or another name that `tacit.penalties.GroupNorm` knows. "auto"
-        is "label-state" where there are such weights, else every row of a block of weights is a group
-    weights : λ, one positive number, or one for every group; infinity switches a group off
-    C : weight of the mean loss against the norm
+    problem : one with separate weights for every state, such as ``Transforms(..., blocks="class and state")``, where
+        zero groups are states that are not needed; or any other
+    groups, weights : as in `tacit.penalties.GroupNorm`. "label-state" makes a group per pair of label and hidden state,
+        "state" one per state. "auto" is "label-state" where there are such weights, and else makes every row of a block
+        of weights a group
+    C : coefficient of the mean loss against the norm
     solver : "auto" and `tacit.solvers.Bundle()` certify; "subgradient" is the algorithm of the paper, which does not,
         and whose groups are only nearly zero
     pace, n_init, init, tol, max_iter, max_inner, unknown_weight, rescaling, class_weight, warm_start, escape, shift : \
@@ -63,8 +62,8 @@ as in `LatentSVM`
     ----------
     group_norms_ : (n_groups,) the ‖w_g‖
     dual_norms_ : (n_groups,) the ‖v_g‖ / λ_g for the slope v of the best lower bound of the last convex task; NaN
-        where the solver gives none. At the optimum of that task a group of less than 1 is zero. A group whose norm is
-        zero and whose dual norm is less than 1 is thereby certified
+        where the solver gives none. At the optimum of that task a group of less than 1 is zero: this certifies zero
+        groups
     selected_states_ : whether a group is not zero, (labels, states) for groups by label and state, else (n_groups,)
     coef_, hidden_, objective_, history_ and the others : as in `LatentSVM`
 
@@ -85,17 +84,17 @@ as in `LatentSVM`
 
     @property  # type: ignore[misc]
     def penalty(self) -> GroupNorm:  # type: ignore[override]
-        """Ω, before it knows the groups of the data."""
+        """Ω, with groups as given: names are resolved in `fit`."""
         return GroupNorm(self.groups, self.weights)
 
     def prune(self, drop_null: bool = False) -> GroupNormSVM:
-        """A model without the states whose weights are zero: it predicts the same, in a share of the time.
+        """A model without the states whose weights are zero: it predicts the same, in less time.
 
-        A state with weights zero scores 0, not −∞. So every label that loses states keeps one free candidate of score
-        0, whose hidden value is −1. With ``drop_null=True`` it does not, as in Chen et al. (2011), and predictions may
+        A state with weights zero scores 0, not −∞. So every label that loses states keeps one null state of score 0,
+        whose hidden value is −1. With ``drop_null=True`` it does not, as in Chen et al. (2011), and predictions may
         differ.
         """
-        return self._restricted(self._by_label(self.group_norms_ > 0), not switch("drop_null", drop_null))
+        return self._keep_states(self._by_label(self.group_norms_ > 0), not switch("drop_null", drop_null))
 
     def budget(
         self,
@@ -111,33 +110,33 @@ as in `LatentSVM`
     ) -> GroupNormSVM:
         """A model of ``k`` states per label, fitted again to these samples.
 
-        The state with the smallest norm goes, of every label that has too many, and the model is fitted again from the
-        weights that it has; and so on, until ``k`` are left. On turned digits that ends with fewer errors than if all
-        others go at once.
+        Of every label with too many states the one with the smallest norm is removed, and the model is fitted again
+        from its weights; this is repeated until ``k`` are left. On rotated digits that ends with fewer errors than
+        removing all at once.
 
         Parameters
         ----------
         k : states per label
         X, y, hidden, sample_weight : as in `fit`
-        null : whether labels keep a free candidate of score 0, as in `prune`
-        per_label : False lets ``k`` count the states of all labels together; each keeps one at the least
-        at_once : whether the ``k`` largest norms are kept, as in Chen et al. (2011), and the model fitted again once
+        null : whether labels keep a null state of score 0, as in `prune`
+        per_label : False lets ``k`` count the states of all labels together; each label keeps at least one
+        at_once : keep the ``k`` largest norms and fit once again, as in Chen et al. (2011)
         """
         k, null = min(whole_number("k", k), self.group_norms_.size), switch("null", null)
         n_labels = len(self._by_label(self.group_norms_))
         if not switch("per_label", per_label) and k < n_labels:
-            raise ValueError(f"k={k} states for {n_labels} labels: every label needs one; raise k")
-        model, wanted = self, {"warm_start": self.warm_start, "n_init": self.n_init}
+            raise ValueError(f"k must be at least {n_labels}, one state for each label, got k={k}")
+        model, own = self, {"warm_start": self.warm_start, "n_init": self.n_init}
         while True:
             norms = model._by_label(model.group_norms_)
             used = np.count_nonzero(norms, axis=1, keepdims=True) if per_label else np.count_nonzero(norms)
             n_left = np.maximum(k, 0 if switch("at_once", at_once) else used - 1)
             is_last = bool(np.all(n_left == k))
-            model = model._restricted(_largest(norms, n_left, per_label), null)
-            model.set_params(warm_start=True, n_init=wanted["n_init"] if is_last else 1)
+            model = model._keep_states(_largest(norms, n_left, per_label), null)
+            model.set_params(warm_start=True, n_init=own["n_init"] if is_last else 1)
             model.fit(X, y, hidden=hidden, sample_weight=sample_weight)
             if is_last:
-                model.set_params(**wanted)
+                model.set_params(**own)
                 return model
 
     def check(self) -> None:
@@ -147,10 +146,10 @@ as in `LatentSVM`
         for name in ("group_norms_", "dual_norms_"):
             values = getattr(self, name, None)
             if not isinstance(values, np.ndarray) or values.shape != (n_groups,) or values.dtype.kind != "f":
-                raise ValueError(f"{name} is {shorten(values)}, no number for each of {n_groups} groups")
+                raise ValueError(f"{name} must hold a number for each of {n_groups} groups, got {shorten(values)}")
         selected: Any = getattr(self, "selected_states_", None)
         if np.shape(selected) not in ((n_groups,), self._label_states()):
-            raise ValueError("selected_states_ does not say of every group whether it is used")
+            raise ValueError(f"selected_states_ must say whether each of {n_groups} groups is used")
 
     def _keep(self, ended: Ended, schema: Schema, oracle: Oracle) -> None:
         super()._keep(ended, schema, oracle)
@@ -166,7 +165,7 @@ as in `LatentSVM`
         self.selected_states_ = self._by_label(selected) if self._has_states(penalty) else selected
 
     def _label_states(self) -> tuple[int, ...]:
-        """The number of labels and states with weights of their own."""
+        """The number of labels and of states, where each pair has separate weights."""
         return tuple(self.schema_.blocks[next(iter(self.schema_.blocks))][:2])
 
     def _has_states(self, penalty: GroupNorm) -> bool:
@@ -184,18 +183,18 @@ as in `LatentSVM`
         penalty = self.penalty.on(self.schema_)
         if not self._has_states(penalty):
             raise CapabilityError(
-                f"{type(self.problem).__name__} has no weights of their own for every state, or groups that cut across "
-                "them; use Transforms(..., blocks='class and state') with groups='label-state' or 'state'"
+                f"{type(self.problem).__name__} lacks separate weights for every state, or the groups mix states; use "
+                "Transforms(..., blocks='class and state') with groups='label-state' or 'state'"
             )
         pairs = GroupNorm("label-state").on(self.schema_)
         table = np.zeros(pairs.n_groups, dtype=values.dtype)
         table[pairs.groups] = values[penalty.groups]
         return table.reshape(self._label_states())
 
-    def _restricted(self, kept: Array, null: bool) -> GroupNormSVM:
-        """The same model with these states alone."""
+    def _keep_states(self, kept: Array, null: bool) -> GroupNormSVM:
+        """The same model with only these states."""
         if not hasattr(self.problem, "with_states"):
-            raise CapabilityError(f"{type(self.problem).__name__} cannot leave out states: it has no `with_states`")
+            raise CapabilityError(f"{type(self.problem).__name__} cannot leave out states: it lacks `with_states`")
         problem, schema, w = self.problem.with_states(self.schema_, self.coef_, kept, null)
         each = self._by_label(self.penalty.on(self.schema_).each_weight)[:, kept.any(axis=0)]
         twin: GroupNormSVM = self.frozen()
@@ -229,19 +228,19 @@ as in `LatentSVM`
 def _largest(norms: Array, k: Any, per_label: bool) -> Array:
     """(labels, states) the k states with the largest norms per label; or of all, every label keeping its largest."""
     if per_label:
-        return np.asarray(_places(norms) < k)
-    first = _places(norms) == 0
-    return np.asarray(_places(np.where(first, np.inf, norms).reshape(1, -1)) < k).reshape(norms.shape)
+        return np.asarray(_ranks(norms) < k)
+    first = _ranks(norms) == 0
+    return np.asarray(_ranks(np.where(first, np.inf, norms).reshape(1, -1)) < k).reshape(norms.shape)
 
 
-def _places(norms: Array) -> Array:
-    """The place of every entry in its row, from the largest, which has 0."""
+def _ranks(norms: Array) -> Array:
+    """The rank of every entry in its row; that of the largest is 0."""
     return np.argsort(np.argsort(-norms, axis=1, kind="stable"), axis=1)
 
 
 @dataclass(frozen=True)
 class SubgradientState(LatentState):
-    """The best point so far, the present one, its objective, and how often that has risen."""
+    """The best point so far, the present one, its objective, and how often that rose."""
 
     present_w: Weights = field(default_factory=lambda: np.empty(0))
     present_objective: float = np.inf
@@ -252,10 +251,9 @@ class SubgradientState(LatentState):
 class AlternatingSubgradient(Descent):
     """Algorithm 1 of Chen, Batra, Freeman & Johnson (2011), with two corrections.
 
-    Their equation 9 has lost the weights λ_g of the groups, and says nothing of groups that are zero, where 0 is a
-    valid subgradient. A step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best
-    point; a start ends when `SUBGRADIENT_STEPS` steps lower its objective by less than ``C · tol``. The penalty of the
-    task is a group norm.
+    Their equation 9 lacks the weights λ_g of the groups, and groups that are zero, where 0 is a valid subgradient. A
+    step has the length ``1 / (rises + 1)``. It never makes a group exactly zero. Kept is the best point; a start ends
+    when `SUBGRADIENT_STEPS` steps decrease its objective by less than ``C · tol``. The penalty is a group norm.
     """
 
     state: ClassVar[Any] = SubgradientState
@@ -273,7 +271,7 @@ class AlternatingSubgradient(Descent):
         best, best_target, lowest = now.w, now.target, now.objective
         w, target, last, rises = now.present_w, now.target, now.present_objective, now.rises
         for _ in range(SUBGRADIENT_STEPS):
-            if w.any():  # at w = 0 all hidden values tie, and those to begin with stay
+            if w.any():  # at w = 0 all hidden values tie, and the first ones stay
                 target = oracle.impute(w, prefer=target).code
             task = Task(oracle, self.weights, target, penalty, self.rescaling)
             plane = task.plane(task.predict_augmented(w).code)

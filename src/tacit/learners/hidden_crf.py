@@ -26,26 +26,26 @@ class HiddenCRF(SmoothLearner):
 
     Minimises ``½‖w‖² − (C/n) Σ_i log p(y_i | x_i)`` with ``p(y, h | x) ∝ exp w·Ψ(x, y, h)`` and
     ``p(y | x) = Σ_h p(y, h | x)``. On `Multiclass` this is multinomial logistic regression, on `Chain` a linear-chain
-    CRF, with missing tags a partially labelled one, and on `Candidates` a soft multiple-instance classifier. Where
-    every hidden value is known the objective is convex, and `bound_` certifies it; otherwise another start may end
-    lower, and the best of `n_init` is kept. O(cells · features) per pass.
+    CRF, with missing tags a partially labelled one, and on `Candidates` soft multiple-instance learning. Where every
+    hidden value is known the objective is convex, and `bound_` certifies it; otherwise another start may end lower, and
+    the best of `n_init` is kept. O(cells · features) per pass.
 
     Source: Quattoni, Wang, Morency, Collins & Darrell (2007); Lafferty, McCallum & Pereira (2001) for chains.
 
     Parameters
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
-    C : weight of the mean log-loss against ½‖w‖²; a sample's weight is C/n
-    method : "lbfgs" minimises the objective itself. "em" fits a CRF to the features that are expected given the labels,
-        over and over; "hard-em" takes the best hidden value in place of the expectation
+    C : coefficient of the mean log-loss against ½‖w‖²
+    method : "lbfgs" minimises the objective itself. "em" is expectation maximisation: it repeatedly fits a CRF to the
+        features expected given the labels; "hard-em" takes the best hidden value in place of the expectation
     rule : "sum" predicts the label of the highest probability, "max" that of the best single output. For sequences
         whose tags have states, "sum" takes the likeliest tag of every token (marginal decoding), "max" the tags of the
         best states (Viterbi)
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`
-    init : where a start begins. "auto": from hidden values that the problem proposes, then from w = 0, then from hidden
-        values at random; or only "zero", "hidden" (at random) or "weights" (at random); or weights by name, such as
-        ``weights_`` of a fitted model. For chains with states, "auto" is "warm": ten averaged passes of a stochastic
-        latent SVM; "k-means" groups the tokens of every tag
+    init : where a start begins. "auto" takes hidden values that the problem proposes, then w = 0, then random hidden
+        values. "zero" is always w = 0, "hidden" random hidden values, "weights" random weights. A dict gives weights by
+        name, such as ``weights_`` of a fitted model. For chains with states, "auto" is "warm": ten averaged passes of a
+        stochastic latent SVM; "k-means" groups the tokens of every tag
     tol : stop when half the squared norm of the gradient is below ``tol`` times the objective. Where every hidden value
         is known this bounds the relative gap
     max_iter : steps per start
@@ -112,8 +112,8 @@ class HiddenCRF(SmoothLearner):
 class Likelihood:
     """``½‖w‖² − Σ_i c_i log p(y_i | x_i)``, with ``p(y | x) = Σ_h exp s(y, h) / Σ_{y,h} exp s(y, h)``.
 
-    Where a hidden value is known, or known to be in a set, the sum runs over what is possible. The gradient of a sample
-    is ``E[Ψ] − E[Ψ | y_i]``: one pass of the oracle gives all of it.
+    Where a hidden value is known, or known to be in a set, the sum is over the possible values. The gradient
+    of a sample is ``E[Ψ] − E[Ψ | y_i]``, from one pass of the oracle.
     """
 
     oracle: Any
@@ -130,7 +130,7 @@ class Likelihood:
 
 @dataclass(frozen=True)
 class ExpectedLikelihood:
-    """What an M step minimises: ``½‖w‖² + Σ_i c_i log Σ exp s − w·b``, b being the features expected by the E step."""
+    """The objective of an M step: ``½‖w‖² + Σ_i c_i log Σ exp s − w·b``, with b the features expected by the E step."""
 
     oracle: Any
     weights: Array
@@ -147,9 +147,9 @@ class EM(Method[SmoothState]):
     """EM for a `Likelihood`: expect the features given the labels, then fit a CRF in which they are observed.
 
     The E step is soft (under ``p(h | x_i, y_i)``) or hard (of the best hidden value alone). Soft EM never lowers the
-    likelihood (Dempster, Laird & Rubin 1977): it is the bound that L-BFGS minimises from the present weights, as far
-    as it pays. Hard EM descends on another objective, with the best hidden value in place of the sum; its points are
-    measured by the likelihood all the same.
+    likelihood (Dempster, Laird & Rubin 1977): L-BFGS minimises a bound from the present weights, as far as it pays.
+    Hard EM descends on another objective, with the best hidden value in place of the sum; `objective_` is still the
+    likelihood.
 
     Parameters
     ----------
@@ -200,4 +200,4 @@ class EM(Method[SmoothState]):
 
 
 M_STEP_GAIN = 1e-3
-"""An M step ends when its own slope has fallen so far (as a square): the next E step moves its optimum anyway."""
+"""An M step ends when its squared slope has decreased to this share: the next E step moves its optimum anyway."""

@@ -18,8 +18,8 @@ from tacit.oracle import Assignment, CapabilityError, Oracle, Schema, capability
 from tacit.oracle.capabilities import ListsOutputs, ScoresLabels, SumsDifferences
 
 STATIONARY = 1e-8
-"""Half the squared slope, relative to the objective, that ends a descent. The objective has kinks, at which the slope
-does not vanish: a descent mostly ends because it gains nothing any more."""
+"""Half the squared slope, relative to the objective, that ends a descent. At kinks the slope does not vanish: a descent
+mostly ends because the objective no longer decreases."""
 
 
 @estimator
@@ -28,22 +28,22 @@ class LatentLogistic(SmoothLearner):
 
     Minimises ``½‖w‖² + (C/n) Σ_i log(1 + exp(s_i(ȳ_i) − s_i(y_i)))`` with ``s_i(y) = max_h w·Ψ(x_i, y, h)`` and ȳ the
     other class. Where ``Ψ(x, negative) = 0``, as in `tacit.problems.MotifSites`, this is the logistic loss of
-    ``F(x) = max_h w·Ψ(x, positive, h)``. Beside `LatentSVM` every sample counts, also one that is right by far, and no
-    convex task is solved in between; beside `HiddenCRF` the hidden value is the best one instead of a sum. The
-    objective is not convex, and it has kinks, where the best hidden value changes: L-BFGS passes them, and other starts
-    may end lower. Two maximisations per evaluation, about one evaluation per step.
+    ``F(x) = max_h w·Ψ(x, positive, h)``. Unlike in `LatentSVM` every sample counts, even far beyond the margin, and no
+    convex tasks are solved; unlike in `HiddenCRF` the hidden value is the best one instead of a sum. The objective is
+    not convex, and has kinks where the best hidden value changes: L-BFGS passes them, and other starts may end lower.
+    Two maximisations per evaluation, about one evaluation per step.
 
     Source: the latent model of Felzenszwalb, Girshick, McAllester & Ramanan (2010), with the logistic loss in place of
-    the hinge; Redhead & Bailey (2007) learn motifs by such a likelihood, hidden places summed over.
+    the hinge; Redhead & Bailey (2007) learn motifs by such a likelihood, summed over hidden positions.
 
     Parameters
     ----------
     problem : what is predicted, of two classes and with a hidden value, such as `tacit.problems.MotifSites(8)`
-    C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
+    C : coefficient of the mean loss against ½‖w‖²
     n_init, init : as in `HiddenCRF`; ``init`` may also be a list of weights by name, one per start
-    tol : stop when ten steps together gained less than ``tol`` times C, or the slope is next to nothing
+    tol : stop when ten steps together decrease the objective by less than C · tol, or the slope is nearly zero
     max_iter : steps per start
-    class_weight : None, "balanced" (both classes have half of the weight), or a factor for C by label
+    class_weight : None, "balanced" (both classes count half), or a factor for C by label
     warm_start : the first start begins at the present `coef_`
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `SmoothStep`; one that returns True ends the fit
@@ -53,7 +53,7 @@ class LatentLogistic(SmoothLearner):
     coef_, weights_ : the weights, flat and by name
     hidden_ : the best hidden value of every training sample, given its label
     objective_ : the objective
-    bound_, gap_ : −inf and inf: there is no certificate
+    bound_, gap_ : −inf and inf, because the objective is not convex
     history_, runs_, status_, n_iter_ : as in `HiddenCRF`
 
     >>> from tacit.datasets import planted_motif
@@ -93,17 +93,17 @@ class LatentLogistic(SmoothLearner):
         name = type(self.problem).__name__
         if len(schema.classes) != 2:
             raise CapabilityError(
-                f"LatentLogistic tells two classes apart, and {name} has {len(schema.classes)} here; use "
-                "tacit.HiddenCRF, or one model per class"
+                f"LatentLogistic needs two classes, got {len(schema.classes)} from {name}; use tacit.HiddenCRF, or one "
+                "model per class"
             )
         if oracle.decode(oracle.predict(np.zeros(oracle.n_params)).code)[1] is None:
             raise CapabilityError(
-                f"LatentLogistic is for problems with a hidden value, and {name} has none; use tacit.HiddenCRF, which "
-                "is logistic regression there"
+                f"LatentLogistic needs a problem with a hidden value, got {name}; use tacit.HiddenCRF, which is "
+                "logistic regression there"
             )
 
     def _skips_zero(self) -> bool:
-        return True  # all hidden values are as good there
+        return True  # all hidden values tie there
 
     def _objective(self, oracle: Oracle, weights: Array) -> LogisticLoss:
         return LogisticLoss(oracle, weights, self._is_free)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,24 +18,16 @@ from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
 from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.oracle import (
-    Oracle,
-    Schema,
-    capability,
-    code_offsets,
-    has_hidden_states,
-    hidden_values,
-    require,
-)
+from tacit.oracle import Oracle, Schema, capability, code_offsets, has_hidden_states, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
 from tacit.runtime import Status, parallel
 
 NEEDS = (Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features, Oracle.decode)
 MAX_EPOCHS = 10_000
-"""Passes over the samples, at the most: on samples that no weights separate every one of them is run."""
+"""Maximum number of passes over the samples: samples that cannot be separated take all of them."""
 
-MOST_BATCHES = 100
+MAX_BATCHES = 100
 """Batches per epoch where `batch_size` is None: updates are then frequent, and passes still few."""
 
 
@@ -48,13 +40,13 @@ class LatentPerceptron(Learner):
     """Structured perceptron with hidden values (Sun, Matsuzaki, Okanohara & Tsujii 2009; Collins 2002).
 
     Wherever the prediction is wrong, the weights move towards the best output with the right label and away from what
-    was predicted: ``w ← w + Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)``. There is no objective and no C. Samples are read in
-    batches, every one answered by a single call of the oracle: O(epochs · a pass).
+    was predicted: ``w ← w + Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)``. It has neither an objective nor a C. Samples are read in
+    batches, with one call of the oracle each: O(epochs · a pass).
 
     Parameters
     ----------
     problem : what is predicted; any problem will do, since only maxima are needed
-    epochs : passes over the samples, at most 10,000; it ends sooner if a pass makes no mistake
+    epochs : passes over the samples, at most 10,000; a pass without a mistake is the last
     average : predict with the mean of the weights after every batch, which is far less noisy than the last ones
     shuffle : read the samples of every epoch in another order
     batch_size : samples per update; None for a hundredth of the samples, and for sequences (problems that learn
@@ -62,7 +54,7 @@ class LatentPerceptron(Learner):
     margin : how much a loss of 1 is added to the scores while learning, so that the truth must win by it; 0 for the
         plain perceptron. Only for problems that learn online, one sample at a time
     n_init : number of starts; the one with the lowest loss in its last epoch is kept. The first begins with w = 0, or
-        hidden values that the problem proposes, the others with hidden values at random
+        hidden values that the problem proposes, the others with random hidden values
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
     callbacks : functions called with every `SmoothStep`, one per epoch; one that returns True ends the fit
 
@@ -86,7 +78,7 @@ class LatentPerceptron(Learner):
     traits = Traits()
     status_: Status
 
-    epochs: int = parameter(whole(1, MAX_EPOCHS, remedy="what is not separated by then never will be"), default=20)
+    epochs: int = parameter(whole(1, MAX_EPOCHS, remedy="more passes do not separate the samples"), default=20)
     average: bool = parameter(switch, default=True)
     shuffle: bool = parameter(switch, default=True)
     batch_size: int | None = parameter(optional(whole()), default=None)
@@ -130,7 +122,7 @@ class LatentPerceptron(Learner):
     def partial_fit(self, X: Any, y: Any, *, hidden: Any = None, sample_weight: Any = None) -> LatentPerceptron:
         """Learn from more samples, in one pass in their order; the first call sets classes and dimensions.
 
-        Labels that the first call did not hold are an error: give all of them to the problem (``classes=``), or in the
+        Labels that were not in the first call are an error: give all of them to the problem (``classes=``), or in the
         first call.
         """
         self._check()
@@ -144,8 +136,7 @@ class LatentPerceptron(Learner):
         seed = int(random_numbers(self.random_state).randint(2**31))
         with parallel(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, self.schema_)
-            zero = np.zeros(oracle.n_params)
-            state = epochs.begin(getattr(self, "last_coef_", zero))
+            state = epochs.begin(getattr(self, "last_coef_", np.zeros(oracle.n_params)))
             if hasattr(self, "coef_"):
                 state = replace(state, w=self.coef_, last=self.last_coef_, count=self.n_averaged_)
             state = epochs.step(state)
@@ -156,15 +147,15 @@ class LatentPerceptron(Learner):
         self.status_ = Status.CONVERGED if state.is_done else Status.MAX_ITER
         return self
 
-    def _epochs(self, oracle: Oracle, weights: Array, seed: int, schema: Schema) -> Epochs | OnlineEpochs:
-        online = capability(oracle, LearnsOnline)
-        if online is not None and self.batch_size in (None, 1):
-            return OnlineEpochs(online, weights, bool(self.average), bool(self.shuffle), seed, float(self.margin))
+    def _epochs(self, oracle: Oracle, weights: Array, seed: int, schema: Schema) -> OnlineEpochs:
+        settings = weights, bool(self.average), bool(self.shuffle), seed
+        if capability(oracle, LearnsOnline) is not None and self.batch_size in (None, 1):
+            return OnlineEpochs(oracle, *settings, float(self.margin))
         if self.margin:
             require(f"LatentPerceptron(margin={self.margin})", self.problem, oracle, LearnsOnline, "use margin=0")
-        size = -(-oracle.n_samples // MOST_BATCHES) if self.batch_size is None else int(self.batch_size)
+        size = -(-oracle.n_samples // MAX_BATCHES) if self.batch_size is None else int(self.batch_size)
         lower = Quadratic().in_blocks(schema, self.problem.lower_bounds(schema)).lower
-        return Epochs(oracle, weights, bool(self.average), bool(self.shuffle), size, seed, lower)
+        return Epochs(oracle, *settings, batch_size=size, lower=lower)
 
     def _keep(self, state: EpochState) -> None:
         self.coef_, self.last_coef_, self.n_averaged_ = state.w, state.last, state.count
@@ -173,102 +164,34 @@ class LatentPerceptron(Learner):
         self._check()
         check_fitted(self, ("hidden_", "status_", "history_", "runs_", "n_iter_", "last_coef_", "n_averaged_"))
         if not is_table(self.last_coef_, 1, "f") or self.last_coef_.shape != self.coef_.shape:
-            raise ValueError(f"last_coef_ is {shorten(self.last_coef_)}, not {self.coef_.size} finite numbers")
+            raise ValueError(f"last_coef_ must be {self.coef_.size} finite numbers, got {shorten(self.last_coef_)}")
         whole_number("n_averaged_", self.n_averaged_, 0)
 
     def _check(self) -> None:
         check_parameters(self)
         if self.margin and self.batch_size not in (None, 1):
-            raise ValueError(f"margin={self.margin} learns from one sample at a time; leave batch_size at None")
+            raise ValueError(f"margin={self.margin} needs batch_size=None or 1, got batch_size={self.batch_size}")
 
 
 @dataclass(frozen=True)
 class EpochState(SmoothState):
-    """Where the perceptron is: ``w`` is the mean of the weights so far, ``last`` the present ones, and ``count`` how
-    many the mean is of."""
+    """The state of the perceptron: ``w`` is the mean of the weights so far, ``last`` the present ones, and ``count``
+    the number that the mean is of."""
 
     last: Weights = field(default_factory=lambda: np.empty(0))
     count: int = 0
 
 
 @dataclass(frozen=True)
-class Epochs(Method[EpochState]):
-    """Epochs of the perceptron, batch by batch."""
+class OnlineEpochs(Method[EpochState]):
+    """Epochs of one sample after the other, by an oracle that learns online: memory is a few vectors as long as w."""
 
     oracle: Oracle
     weights: Array
     average: bool
     shuffle: bool
-    batch_size: int
     seed: int
-    lower: Array | None = None
-    """Least values of the weights, where the problem bounds some of them."""
-
-    state: ClassVar[Any] = EpochState
-    line_type: ClassVar[Any] = SmoothStep
-
-    def begin(self, w: Array) -> EpochState:
-        w = w if self.lower is None else np.maximum(w, self.lower)
-        return EpochState(w=w, last=w)
-
-    def step(self, now: EpochState) -> EpochState:
-        mean, w, count = now.w, now.last, now.count
-        lost, mistakes, batches = 0.0, 0, 0
-        for rows in self._batches(now.iteration):
-            predicted = self.oracle.predict(w, rows).code
-            loss = self.oracle.loss(predicted, rows)
-            coef = self._weights(rows) * (loss > 0)
-            lost += float((self._weights(rows) * loss).sum())
-            mistakes += int(np.count_nonzero(coef))
-            batches += 1
-            if coef.any():
-                w = w + self._move(w, predicted, coef, rows)
-                w = w if self.lower is None else np.maximum(w, self.lower)
-            count += 1
-            mean = mean + (w - mean) / count if self.average else w
-        objective = lost / float(self.weights.sum())
-        numbers = mean, np.inf, now.evaluations + batches, mistakes, w, count
-        return EpochState(objective, now.iteration + 1, mistakes == 0, True, *numbers)
-
-    def _move(self, w: Array, predicted: Array, coef: Array, rows: Any) -> Array:
-        """Σ coef_i [Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)] over the mistakes, the others being left out of the search."""
-        wrong = np.flatnonzero(coef)
-        everyone = np.arange(self.oracle.n_samples)[slice(None) if rows is None else rows]
-        chosen = everyone[wrong]
-        right = self.oracle.impute(w, chosen).code
-        offsets = code_offsets(self.oracle)
-        if offsets is not None:
-            sizes = np.diff(offsets)[everyone]
-            predicted = predicted[np.repeat(coef != 0, sizes)]
-        else:
-            predicted = predicted[wrong]
-        towards: Array = self.oracle.features(right, coef[wrong], chosen)
-        away: Array = self.oracle.features(predicted, coef[wrong], chosen)
-        return towards - away
-
-    def _weights(self, rows: Any) -> Array:
-        return self.weights if rows is None else self.weights[rows]
-
-    def _batches(self, epoch: int) -> Iterator[Any]:
-        n, size = self.oracle.n_samples, self.batch_size
-        if not self.shuffle:
-            yield from (slice(first, min(first + size, n)) for first in range(0, n, size))
-            return
-        order = np.random.default_rng((self.seed, epoch)).permutation(n)
-        yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
-
-
-@dataclass(frozen=True)
-class OnlineEpochs(Method[EpochState]):
-    """`Epochs` of one sample after the other, by an oracle that learns online: nothing here is as long as w but a few
-    vectors."""
-
-    oracle: LearnsOnline
-    weights: Array
-    average: bool
-    shuffle: bool
-    seed: int
-    margin: float
+    margin: float = 0.0
 
     state: ClassVar[Any] = EpochState
     line_type: ClassVar[Any] = SmoothStep
@@ -278,20 +201,75 @@ class OnlineEpochs(Method[EpochState]):
 
     def step(self, now: EpochState) -> EpochState:
         n, count = self.oracle.n_samples, now.count
-        order = np.random.default_rng((self.seed, now.iteration)).permutation(n) if self.shuffle else np.arange(n)
-        ones = np.ones(n)
-        found = self.oracle.learn_online(
-            now.last, order, self.weights[order], ones, ones / (count + n), margin=self.margin
-        )
+        order = self._order(now.iteration) if self.shuffle else np.arange(n)
+        weights, ones = self.weights[order], np.ones(n)
+        online = cast(LearnsOnline, self.oracle)
+        found = online.learn_online(now.last, order, weights, ones, ones / (count + n), margin=self.margin)
         mean = now.w * (count / (count + n)) + found.total if self.average else found.w
-        objective = float((self.weights[order] * found.lost).sum()) / float(self.weights.sum())
-        numbers = mean, np.inf, now.evaluations + n, found.mistakes, found.w, count + n
-        return EpochState(objective, now.iteration + 1, found.mistakes == 0, True, *numbers)
+        lost = float((weights * found.lost).sum())
+        return self._after(now, mean, found.w, lost, found.mistakes, n)
+
+    def _order(self, epoch: int) -> Array:
+        return np.random.default_rng((self.seed, epoch)).permutation(self.oracle.n_samples)
+
+    def _after(self, now: EpochState, mean: Array, w: Array, lost: float, mistakes: int, batches: int) -> EpochState:
+        numbers = mean, np.inf, now.evaluations + batches, mistakes, w, now.count + batches
+        return EpochState(lost / float(self.weights.sum()), now.iteration + 1, mistakes == 0, True, *numbers)
+
+
+@dataclass(frozen=True)
+class Epochs(OnlineEpochs):
+    """Epochs of the perceptron, batch by batch. ``lower`` are least values of the weights, or None."""
+
+    _: KW_ONLY
+    batch_size: int
+    lower: Array | None
+
+    def begin(self, w: Array) -> EpochState:
+        return super().begin(w if self.lower is None else np.maximum(w, self.lower))
+
+    def step(self, now: EpochState) -> EpochState:
+        mean, w, count = now.w, now.last, now.count
+        lost, mistakes = 0.0, 0
+        for rows in self._batches(now.iteration):
+            predicted = self.oracle.predict(w, rows).code
+            loss, weights = self.oracle.loss(predicted, rows), self.weights[rows]
+            coef = weights * (loss > 0)
+            lost += float((weights * loss).sum())
+            mistakes += int(np.count_nonzero(coef))
+            if coef.any():
+                w = w + self._move(w, predicted, coef, rows)
+                w = w if self.lower is None else np.maximum(w, self.lower)
+            count += 1
+            mean = mean + (w - mean) / count if self.average else w
+        return self._after(now, mean, w, lost, mistakes, count - now.count)
+
+    def _move(self, w: Array, predicted: Array, coef: Array, rows: Any) -> Array:
+        """Σ coef_i [Ψ(x_i, y_i, h*) − Ψ(x_i, ŷ, ĥ)] over the mistakes."""
+        wrong = np.flatnonzero(coef)
+        samples = np.arange(self.oracle.n_samples)[rows]
+        chosen = samples[wrong]
+        right = self.oracle.impute(w, chosen).code
+        offsets = code_offsets(self.oracle)
+        if offsets is not None:
+            predicted = predicted[np.repeat(coef != 0, np.diff(offsets)[samples])]
+        else:
+            predicted = predicted[wrong]
+        towards: Array = self.oracle.features(right, coef[wrong], chosen)
+        away: Array = self.oracle.features(predicted, coef[wrong], chosen)
+        return towards - away
+
+    def _batches(self, epoch: int) -> Iterator[Any]:
+        n, size = self.oracle.n_samples, self.batch_size
+        if not self.shuffle:
+            yield from (slice(first, min(first + size, n)) for first in range(0, n, size))
+            return
+        order = self._order(epoch)
+        yield from (np.sort(order[first : first + size]) for first in range(0, n, size))
 
 
 def _first_weights(oracle: Oracle, start: int, seed: int) -> Array:
-    """Zero for the first start, unless the problem proposes hidden values; then one move towards hidden values at
-    random."""
+    """Zero for the first start, unless the problem proposes hidden values; for others one step to random ones."""
     zero = np.zeros(oracle.n_params)
     proposed = propose(oracle, start + 1) if oracle.hidden_unknown().size else []
     if start < len(proposed):

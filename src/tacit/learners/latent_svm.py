@@ -1,4 +1,4 @@
-"""The latent SVM: for answers of which a part, the hidden value, is not labelled."""
+"""The latent SVM: for outputs of which a part, the hidden value, is not labelled (weak supervision)."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _COMPARED = (
 """Parameters that must be the same in a resumed fit as in the one that was stopped."""
 
 UNKNOWN_WEIGHTS = (0.0, 0.1, 1.0)
-"""Weights that are compared: none, a tenth, and as much as a known one."""
+"""Factors that are compared for samples with unknown hidden values."""
 
 FOLDS = 3
 
 CLEAR_GAIN = 2.0
-"""Standard errors by which a weight must beat 0. With one, weights were chosen that lost up to .03 of the IoU."""
+"""Standard errors by which a factor must beat 0. With one, factors were chosen that lost up to .03 of the IoU."""
 
 
 @estimator
@@ -69,9 +69,9 @@ class LatentSVM(Learner):
     """Latent SVM by the concave–convex procedure (CCCP), on all samples at once or self-paced.
 
     Minimises ``½‖w‖² + (C/n) Σ_i ξ_i``, ``ξ_i = max_{y,h} [Δ(y_i, y, h) + w·Ψ(x_i, y, h)] − max_h w·Ψ(x_i, y_i, h)``.
-    An iteration fixes the hidden values, solves a structured SVM, and imputes the hidden values anew. A run ends when
-    that gains less than ``C · tol``. The objective never rises, except while a pace still leaves samples out. It is not
-    convex, so another start may end lower: the best of `n_init` starts is kept.
+    An iteration fixes the hidden values, solves a structured SVM, and imputes the hidden values again. A run ends when
+    that decreases the objective by less than ``C · tol``. The objective never rises, except while a pace still leaves
+    samples out. It is not convex, so another start may end lower: the best of `n_init` starts is kept.
 
     Source: Yu & Joachims (2009); Kumar (2013), "Weakly Supervised Learning for Structured Output Prediction", algorithm
     3, and algorithm 4 for self-paced learning.
@@ -79,32 +79,31 @@ class LatentSVM(Learner):
     Parameters
     ----------
     problem : what is predicted, such as `tacit.problems.Candidates()`
-    C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
+    C : coefficient of the mean loss against ½‖w‖²
     solver : how the convex tasks are solved: "auto", or a solver such as `tacit.solvers.Bundle()`. For sequences,
         `tacit.solvers.Subgradient()` imputes hidden values at every visit of a sample instead, one averaged pass per
-        iteration: the way for millions of weights, and what "auto" takes for chains with states beyond a million
+        iteration; "auto" does so for chains with states and more than a million weights
     pace : None for all samples at once, or `tacit.SelfPaced()`
     n_init : number of starts; the one with the lowest objective is kept, all are in `runs_`. There is only one start if
         `init` gives the hidden values
-    init : where a start begins. A dict of weights, such as ``weights_`` of a fitted model, imputes with those. "auto"
-        takes hidden values that the problem proposes (a `Motif` proposes the places of
-        words that positives have more often than negatives) and draws them at random when there are no more proposals;
-        "hidden" draws them at random; "weights" draws w and imputes; or give the hidden values. Where some hidden
-        values or tags are known, the first start of "auto" is "known": a structured SVM on the known part imputes the
-        others. For chains with states, "auto" is "warm": ten averaged stochastic passes from weights that are not
-        quite equal; "k-means" groups the tokens of every tag
+    init : where a start begins. "auto" takes hidden values that the problem proposes, and random ones after the last
+        proposal. (A `Motif` proposes the positions of k-mers that positives have more often than negatives.) "hidden"
+        draws hidden values at random; "weights" draws w and imputes. An array gives the hidden values; a dict of
+        weights, such as ``weights_`` of a fitted model, imputes with those. Where some hidden values or tags are known,
+        the first start of "auto" is "known": a structured SVM on the known part imputes the others. For chains with
+        states, "auto" is "warm": ten averaged stochastic passes; "k-means" groups the tokens of every tag
     unknown_weight : factor for the weight of samples whose hidden value is unknown, where others are known: from 0,
-        which learns from the known part alone, to 1. "auto" holds some known hidden values back and takes the factor
+        which learns from the known part alone, to 1. "auto" holds out some known hidden values and takes the factor
         that predicts them best; for sequences with missing tags, and where nothing is known, it is 1
-    tol : stop when an iteration gains less than C · tol; convex tasks are solved to that gap
+    tol : stop when an iteration decreases the objective by less than C · tol; convex tasks are solved to that gap
     max_iter : outer iterations per start
     max_inner : steps per convex solve
     rescaling : "margin" or "slack"
     class_weight : None, "balanced", or a factor for C by label
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty`
     warm_start : the first start begins at the present `coef_`, the others as `init` says
-    escape : if a convex task ends at w = 0, as can happen with hidden values drawn at random, impute from the minimiser
-        of its cutting-plane model instead
+    escape : if a convex task ends at w = 0, as can happen with random hidden values, impute from the minimiser of its
+        cutting-plane model instead
     shift : when a start has ended, try to move all hidden values at once, and go on from a move that is better. Only
         for problems that know such moves: a `Motif` shifts all windows by up to three letters
     checkpoint, resume, n_jobs, random_state, verbose : as in `StructuredSVM`
@@ -115,8 +114,8 @@ class LatentSVM(Learner):
     coef_, weights_ : the weights, flat and by name
     hidden_ : the hidden value of every training sample, given or imputed
     objective_ : the true objective
-    inner_gap_ : how far the last convex task may be from its own optimum, its hidden values fixed; infinite if that
-        task did not hold all samples. It says nothing about other hidden values
+    inner_gap_ : how far the last convex task, with its hidden values fixed, may be from its optimum; infinite if that
+        task did not hold all samples.
     bound_, gap_ : a lower bound on the objective, and the distance to it, if every hidden value was given; otherwise
         −inf and inf, because the objective is not convex
     history_ : one `Iteration` per outer iteration of the best start
@@ -206,19 +205,19 @@ class LatentSVM(Learner):
         self.n_iter_ = len(best.history)
 
     def _check_loss(self, oracle: Oracle) -> None:
-        """Refuse a loss that depends on the true hidden value where that is unknown: CCCP could not evaluate it."""
+        """Refuse a loss that depends on a true hidden value which is unknown: CCCP cannot evaluate it."""
         if not loss_needs_hidden(oracle):
             return
         unknown = oracle.hidden_unknown()
         if unknown.size:
             raise ValueError(
-                f"the loss of {type(self.problem).__name__} compares with the true hidden value, which is unknown for "
-                f"{unknown.size} samples (the first is sample {unknown[0]}): give them all with fit(X, y, hidden=...), "
-                "use a loss on labels alone (loss='0/1'), or a learner for such losses: tacit.IterativeLatentSVM"
+                f"the loss of {type(self.problem).__name__} needs the true hidden value, which is unknown for "
+                f"{unknown.size} samples (the first is sample {unknown[0]}). Give all of them with fit(X, y, "
+                "hidden=...), use a loss of labels alone (loss='0/1'), or use tacit.IterativeLatentSVM"
             )
 
     def _descent(self, oracle: Oracle, prepared: Prepared) -> Descent:
-        """How a start proceeds: by convex tasks, or stochastically for a solver that is, and for very many weights."""
+        """How a start proceeds: by convex tasks, or by stochastic passes; see the parameter ``solver``."""
         kind = OnlineDescent if self._is_online(oracle, prepared.penalty) else Descent
         return kind(
             oracle,
@@ -243,7 +242,7 @@ class LatentSVM(Learner):
         def learn(oracle: Oracle, weights: Array) -> Array:
             descent = self._descent(cache_answers(oracle), prepared._replace(weights=weights))
             part = cast(KnowsPart, oracle).known_part()
-            assert part is not None  # what is held back leaves some known
+            assert part is not None  # some known values are not held out
             w = descent.solve_known(part)
             if not weights[oracle.hidden_unknown()].any():
                 return w
@@ -280,7 +279,7 @@ class LatentSVM(Learner):
         return Checkpoint(self.checkpoint, fingerprint, self.resume, every_step=True)
 
     def _is_fixed(self, oracle: Oracle) -> bool:
-        """Whether every start would be the same: hidden values to begin with are given, or all are known."""
+        """Whether every start would be the same: the first hidden values are given, or all are known."""
         return not isinstance(self.init, str) or not oracle.hidden_unknown().size
 
     def _begin(self, descent: Descent, oracle: Oracle, y: Any, previous: Array | None, *, seed: int, start: int) -> Any:
@@ -319,7 +318,7 @@ class LatentSVM(Learner):
             code: Array = oracle.encode(self.init) if completes_labels(oracle) else oracle.encode(y, self.init)
         except (ValueError, TypeError) as error:
             what = "all tags of every sequence" if completes_labels(oracle) else "a hidden value for every sample"
-            raise ValueError(f"init as an array holds {what} to begin with: {error}") from error
+            raise ValueError(f"init as an array must hold {what}: {error}") from error
         return code
 
     def _known_part(self, oracle: Oracle) -> KnownPart | None:
@@ -330,16 +329,16 @@ class LatentSVM(Learner):
         return None if knower is None else knower.known_part()
 
     def _summary(self) -> str:
-        """Where the starts ended. The objective is not convex, so no more is known."""
+        """The final objectives of the starts; they are not certified, because the objective is not convex."""
         ends = sorted(run.objective for run in self.runs_)
         if math.isfinite(self.bound_):
             return super()._summary()  # every hidden value was given
         if len(ends) == 1:
-            return f"objective {ends[0]:.6g}, one start; it is not convex, so other starts (n_init) may end lower"
+            return f"objective {ends[0]:.6g} of one start; it is not convex, so other starts (n_init) may end lower"
         near = sum(end <= ends[0] + self.tol * self.C for end in ends)
         return (
-            f"objective {ends[0]:.6g}, the lowest of {len(ends)} starts, which ended between {ends[0]:.6g} and "
-            f"{ends[-1]:.6g}; {near} of them there"
+            f"objective {ends[0]:.6g}, the lowest of {len(ends)} starts; the highest is {ends[-1]:.6g}, and {near} are "
+            "at the lowest"
         )
 
     def check(self) -> None:
@@ -359,12 +358,11 @@ class LatentSVM(Learner):
 def choose_unknown_weight(
     oracle: Oracle, weights: Array, learn: Callable[[Any, Array], Array], rng: np.random.Generator
 ) -> float:
-    """The one of `UNKNOWN_WEIGHTS` with the lowest error on hidden values that were held back.
+    """The one of `UNKNOWN_WEIGHTS` with the lowest error on held-out hidden values.
 
-    A latent step can lose what the known part had learned: imputed values are wrong, and there are many of them. So
-    some known hidden values are held back to decide. The answer is 0, which learns from the known part alone, unless
-    another one is better by more than `CLEAR_GAIN` standard errors: few held back values say little. Fewer than two per
-    fold say nothing.
+    Wrong imputed values can harm a model of the known part, so some known hidden values are held out to decide. The
+    answer is 0, which learns from the known part alone, unless another one is better by more than `CLEAR_GAIN` standard
+    errors. It is also 0 with fewer than two held-out values per fold.
 
     Parameters
     ----------
@@ -387,11 +385,11 @@ def choose_unknown_weight(
         train = oracle.with_hidden(KnownHidden(given))
         is_unknown = np.ones(oracle.n_samples, dtype=bool)
         is_unknown[known] = False
-        for place, weight in enumerate(UNKNOWN_WEIGHTS):
-            factor = np.where(is_unknown, weight, 1.0)
+        for k, unknown_factor in enumerate(UNKNOWN_WEIGHTS):
+            factor = np.where(is_unknown, unknown_factor, 1.0)
             factor[fold] = 0.0
             w = learn(train, rescale_weights(weights, factor))
-            errors[place].append(_errors(oracle, train, w, np.sort(fold), states))
+            errors[k].append(_errors(oracle, train, w, np.sort(fold), states))
     per_sample = np.array([np.concatenate(parts) for parts in errors])
     best = int(np.argmin(per_sample.mean(axis=1)))
     gain = per_sample[0] - per_sample[best]
@@ -400,14 +398,13 @@ def choose_unknown_weight(
 
 
 def rescale_weights(weights: Array, factor: Array) -> Array:
-    """Weights times a factor each, as much in all as before: with a factor of 0 a sample is left out."""
+    """Weights times a factor each, with the same sum as before; a factor of 0 leaves a sample out."""
     changed = weights * factor
     return np.asarray(changed * (float(weights.sum()) / max(float(changed.sum()), 1e-300)))
 
 
 def _errors(oracle: Oracle, train: Any, w: Array, rows: Array, states: Array) -> Array:
-    """The losses of predictions on rows that were held back; where they count labels alone, wrong hidden values
-    beside."""
+    """The losses of predictions on held-out rows; where they count labels alone, plus 1 per wrong hidden value."""
     loss: Array = oracle.loss(oracle.predict(w, rows).code, rows)
     if loss_needs_hidden(oracle):
         return loss

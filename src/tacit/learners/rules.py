@@ -13,7 +13,7 @@ from tacit.oracle.contracts import Need
 
 
 class Rule(Protocol):
-    """One way to answer; a learner has one (`tacit.learners.learner.Learner.rule`)."""
+    """How a learner predicts (`tacit.learners.learner.Learner.rule`)."""
 
     needs: tuple[Need, ...]
     """The protocols or methods of an oracle that `answer` calls."""
@@ -26,7 +26,7 @@ class Rule(Protocol):
 
 
 class BestOutput:
-    """``argmax over (y, h) of s(y, h)``: what margin learners train for."""
+    """``argmax over (y, h) of s(y, h)``: the rule of margin learners."""
 
     needs: tuple[Need, ...] = (Oracle.predict,)
 
@@ -38,7 +38,7 @@ class BestOutput:
 
 
 class SummedHidden:
-    """``argmax over y of log Σ_h exp s(y, h)``, and the best hidden value with it: what likelihoods train for."""
+    """``argmax over y of log Σ_h exp s(y, h)``, and the best hidden value with it: the rule of likelihoods."""
 
     needs: tuple[Need, ...] = (ScoresLabels,)
 

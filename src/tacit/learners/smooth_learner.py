@@ -1,4 +1,4 @@
-"""The base of learners that descend by gradients: binding, starts, the loop, and probabilities of hidden values."""
+"""The base of learners that descend by gradients: starts, L-BFGS, and probabilities of hidden values."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ __all__ = ["QuasiNewton", "SmoothLearner", "SmoothState", "SmoothStep"]
 INITS = ("auto", "zero", "hidden", "weights", "warm", "k-means")
 
 CLAMPED_STEPS = 10
-"""Steps of a start during which the hidden values that it begins with are taken for known."""
+"""First steps of a start, in which its first hidden values are fixed."""
 
 
 class SmoothLearner(Learner, ABC):
-    """What hidden CRFs and min-entropy models share. A subclass names its objective, its method and what it needs."""
+    """What learners by gradients share. A subclass names its objective, its method and what it needs."""
 
     C: Any
     n_init: int
@@ -68,14 +68,14 @@ class SmoothLearner(Learner, ABC):
     _instead = ""
 
     def _skips_zero(self) -> bool:
-        """Whether a start at w = 0 would have nothing to go by."""
+        """Whether no start may begin at w = 0."""
         return False
 
     def _check_bound(self, schema: Schema, oracle: Oracle) -> None:
         """Refuse data that the learner cannot learn from."""
 
     def _choose(self, X: Any, y: Any, hidden: Any, sample_weight: Any) -> None:
-        """Choose parameters that are to be chosen in `fit`; here there are none."""
+        """Choose parameters by cross-validation; by default there are none to choose."""
 
     @abstractmethod
     def _objective(self, oracle: Oracle, weights: Array) -> Any:
@@ -125,7 +125,7 @@ class SmoothLearner(Learner, ABC):
             starts = MultiStart(method, first, n_starts, int(self.max_iter))
             ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
             self._keep(ended, schema, shards)
-        stalled = "no step gains any more, and the slope is not yet small; raise tol, or scale the features"
+        stalled = "steps no longer decrease the objective, but its slope is not small; raise tol, or scale the features"
         warn_unless_converged(self, ended, stalled, "steps")
         return self
 
@@ -134,8 +134,7 @@ class SmoothLearner(Learner, ABC):
     ) -> Array:
         """The weights that a start begins with.
 
-        A start from hidden values takes a few steps with those values known: the weights then point to them, and the
-        descent is free to leave them.
+        A start from hidden values takes a few steps with those values fixed, which gives weights that prefer them.
         """
         zero, unknown = np.zeros(oracle.n_params), oracle.hidden_unknown()
         if start == 0 and previous is not None:
@@ -165,7 +164,7 @@ class SmoothLearner(Learner, ABC):
         return _descend(objective.of(oracle.with_hidden(hidden), weights), zero)
 
     def _learn_known(self, objective: Any, oracle: Oracle, weights: Array, unknown: Array) -> Array:
-        """Zero, or where some hidden values are known the weights that those samples lead to."""
+        """Zero; where some hidden values are known, the weights learned from those samples."""
         zero, known = np.zeros(oracle.n_params), weights.copy()
         known[unknown] = 0.0
         if completes_labels(oracle) or not known.any():
@@ -173,11 +172,10 @@ class SmoothLearner(Learner, ABC):
         return _descend(objective.of(oracle, known * weights.sum() / known.sum()), zero)
 
     def hidden_proba(self, X: Any, y: Any = None) -> Any:
-        """The probability of every hidden value, p(h | x, y), under these labels or under those that are predicted.
+        """The probability of every hidden value, p(h | x, y), under these labels or the predicted ones.
 
-        A `Ragged` with one row per sample and one number per hidden value, in the order in which the problem counts
-        them. For sequences, what is hidden are the tags that y lacks: a table per sequence, one column per tag, or
-        per state where tags have several.
+        A `Ragged` with one row per sample and one number per hidden value, in the problem's order. For sequences the
+        missing tags are hidden: a table per sequence, one column per tag, or per state where tags have several.
         """
         oracle = self._bind(X, y)
         if has_hidden_states(oracle):
@@ -200,7 +198,7 @@ class SmoothLearner(Learner, ABC):
         return self._posteriors(oracle, lambda shards: shards.tag_posterior(self.coef_, is_given=is_given))
 
     def _posteriors(self, oracle: Oracle, question: Callable[[Any], Array]) -> Ragged:
-        """Probabilities of every sample; an error where its scores are beyond double precision."""
+        """Probabilities of every sample; an error where its scores overflow double precision."""
         offsets = cast(GivesTagPosteriors, oracle).offsets
         return Ragged(self._asked(oracle, question, lambda found: have_nan(found, offsets)), offsets)
 
@@ -255,7 +253,7 @@ class SmoothStep(NamedTuple):
 
 @dataclass(frozen=True)
 class SmoothState(DescentState):
-    """Where a descent by gradients is."""
+    """The state of a descent by gradients."""
 
     w: Weights = field(default_factory=lambda: np.empty(0))
     slope: float = np.inf
@@ -265,20 +263,20 @@ class SmoothState(DescentState):
 
 @dataclass(frozen=True)
 class QuasiNewtonState(SmoothState):
-    """Where L-BFGS is: with the gradient, what it remembers of the curvature, and the latest objectives."""
+    """The state of L-BFGS: with the gradient, differences of points and gradients, and the latest objectives."""
 
     gradient: Weights = field(default_factory=lambda: np.empty(0))
     moves: Numbers = field(default_factory=lambda: np.empty((0, 0)))
-    turns: Numbers = field(default_factory=lambda: np.empty((0, 0)))
+    changes: Numbers = field(default_factory=lambda: np.empty((0, 0)))
     recent: Numbers = field(default_factory=lambda: np.empty(0))
 
 
 @dataclass(frozen=True)
 class QuasiNewton(Method[Any]):
-    """L-BFGS until half the squared slope is below ``tol`` times the objective, or steps gain too little.
+    """L-BFGS until half the squared slope is below ``tol`` times the objective, or steps decrease it too little.
 
-    The objectives of tacit hold ½‖w‖². Where the rest is convex, half the squared slope is then a bound on how far the
-    objective is above its optimum; elsewhere it says that the place is all but stationary.
+    The objectives of tacit contain ½‖w‖². Where the rest is convex, half the squared slope is a bound on how far the
+    objective is above its optimum; otherwise a small one says that the point is nearly stationary.
 
     Parameters
     ----------
@@ -287,7 +285,7 @@ class QuasiNewton(Method[Any]):
     n_samples : the number of samples in the objective
     tol : when to stop
     significant : where the objective has kinks, its slope need not vanish: a run also ends when `PATIENCE` steps
-        together gained less than this, or when no step gains anything. None where it is smooth
+        together decrease it by less than this, or when no step does. None where it is smooth
     """
 
     function: Function
@@ -303,15 +301,15 @@ class QuasiNewton(Method[Any]):
         return self._at(begin(self.function, w), QuasiNewtonState())
 
     def step(self, now: QuasiNewtonState) -> QuasiNewtonState:
-        point = Point(now.w, now.objective, now.gradient, now.moves, now.turns, evaluations=now.evaluations)
+        point = Point(now.w, now.objective, now.gradient, now.moves, now.changes, evaluations=now.evaluations)
         return self._at(step(self.function, point), replace(now, iteration=now.iteration + 1))
 
     def check(self, state: QuasiNewtonState) -> None:
         d = self.oracle.n_params
         if state.gradient.size != d or state.moves.shape != (len(state.moves), d) or state.recent.ndim != 1:
-            raise ValueError(f"gradient and moves are not those of {d} weights")
-        if state.turns.shape != state.moves.shape:
-            raise ValueError(f"turns have shape {state.turns.shape}, moves {state.moves.shape}")
+            raise ValueError(f"gradient and moves must fit {d} weights")
+        if state.changes.shape != state.moves.shape:
+            raise ValueError(f"changes must have the shape of moves, {state.moves.shape}, got {state.changes.shape}")
 
     def _at(self, point: Point, before: QuasiNewtonState) -> QuasiNewtonState:
         is_solved = 0.5 * point.slope**2 <= self.tol * abs(point.value)
@@ -331,14 +329,14 @@ class QuasiNewton(Method[Any]):
             is_solved=is_solved or is_precise,
             gradient=point.gradient,
             moves=point.moves,
-            turns=point.turns,
+            changes=point.changes,
             recent=recent,
         )
 
 
 PATIENCE = 10
-"""Steps that must gain something together where the objective has kinks."""
+"""Steps that must decrease the objective together where it has kinks."""
 
 PRECISION = 1e-6
-"""A slope below this, relative to the weights, is as small as rounding lets it be: a run that is stuck there has
+"""A slope below this, relative to the weights, is as small as rounding allows: a run that is stuck there has
 converged."""

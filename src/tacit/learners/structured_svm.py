@@ -1,4 +1,4 @@
-"""The structured SVM: for answers that are known completely in training."""
+"""The structured SVM: for outputs that are completely known in training."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ class StructuredSVM(Learner):
     Parameters
     ----------
     problem : what is predicted, such as `tacit.problems.Multiclass()`
-    C : weight of the mean loss against ½‖w‖²; a sample's weight is C/n
+    C : coefficient of the mean loss against ½‖w‖²
     solver : "auto" picks by the size of the task (`tacit.solvers.choose`), or a solver such as
         `tacit.solvers.FrankWolfe()`; None for `tacit.solvers.Bundle()`
     rescaling : "margin", or "slack" for problems whose outputs can be listed; with a cost matrix as loss, "slack"
         usually ends at lower costs
     penalty : Ω; None for ½‖w‖², or a `tacit.penalties.Penalty` such as ``Quadratic(metric)``
     tol : relative gap to reach; see `tacit.solvers.minimise`
-    max_iter : steps at the most
+    max_iter : maximum number of steps
     class_weight : None, "balanced", or a factor for C by label
     warm_start : start from the present `coef_` (and its planes and dual point, if the samples are the same)
-    checkpoint : a file in which the state of a long fit is kept
+    checkpoint : a file in which the run state of a long fit is kept
     resume : go on from that file if it exists
-    n_jobs : threads that share the samples; None for as many as BLAS would use. The result is the same, to the bit
-    random_state : seed of solvers that draw samples: the same fit gives the same result. None for another each time
+    n_jobs : threads that share the samples; None for as many as BLAS would use. The result has the same bits
+    random_state : seed of solvers that draw samples: the same seed gives the same result. None for another each time
     verbose : 1 shows progress on a terminal or in a notebook when a fit takes longer than a second, 2 writes a
         plain line every five seconds, 0 shows nothing
     callbacks : functions called with every `tacit.solvers.Step`; one that returns True ends the fit. Ctrl-C ends it
-        too, with a warning, and keeps the best model. Pressed twice it raises. In a search of scikit-learn a fit that
-        Ctrl-C ended is not scored (NaN), and Ctrl-C twice ends the search
+        too, with a warning, and keeps the best model; twice raises. In a search of scikit-learn a fit that Ctrl-C ended
+        is not scored (NaN), and Ctrl-C twice ends the search
 
     Attributes
     ----------

@@ -1,9 +1,8 @@
 """L-BFGS: descent of a function given by its value and gradient, one step at a time.
 
 The state is a `Point`, and a step returns a new one, so that the one loop of tacit runs it, a checkpoint keeps it, and
-a resumed run has the same bits. The line search asks for the weak Wolfe conditions, which exist also where the function
-has kinks (Lewis & Overton 2013): there the method still descends, and ends where no step along its direction decreases
-the function.
+a resumed run has the same bits. The line search uses the weak Wolfe conditions, which also suit functions with kinks
+(Lewis & Overton 2013). There the method still descends, until no step along its direction decreases the function.
 
 Source: Liu & Nocedal (1989); Nocedal & Wright (2006), algorithms 7.4 and 7.5.
 """
@@ -35,7 +34,7 @@ MAX_TRIALS = 25
 class Point:
     """The state of a descent: a point, its value and gradient, and what was learned about the curvature.
 
-    ``moves`` and ``turns`` hold the latest differences of points and of gradients, the latest last. ``is_stuck``: no
+    ``moves`` and ``changes`` hold the latest differences of points and of gradients, the latest last. ``is_stuck``: no
     step along the direction decreased the function, which happens at kinks and at the limit of precision.
     """
 
@@ -43,7 +42,7 @@ class Point:
     value: float
     gradient: Array
     moves: Array
-    turns: Array
+    changes: Array
     evaluations: int = 1
     is_stuck: bool = False
 
@@ -78,16 +77,16 @@ def step(function: Function, now: Point) -> Point:
     found = _search(function, now, direction, 1.0 if len(now.moves) else min(1.0, 1.0 / now.slope))
     if found.point is None and len(now.moves):  # forget the curvature, and go straight down
         nothing = now.moves[:0]
-        now = replace(now, moves=nothing, turns=nothing, evaluations=now.evaluations + found.evaluations)
+        now = replace(now, moves=nothing, changes=nothing, evaluations=now.evaluations + found.evaluations)
         found = _search(function, now, -now.gradient, min(1.0, 1.0 / now.slope))
     if found.point is None:
         return replace(now, evaluations=now.evaluations + found.evaluations, is_stuck=True)
     w, value, gradient = found.point
-    move, turn = w - now.w, gradient - now.gradient
-    moves, turns = now.moves, now.turns
-    if move @ turn > 1e-10 * (turn @ turn) ** 0.5 * (move @ move) ** 0.5:
-        moves, turns = np.vstack([moves, move])[-MEMORY:], np.vstack([turns, turn])[-MEMORY:]
-    return Point(w, value, gradient, moves, turns, now.evaluations + found.evaluations)
+    move, change = w - now.w, gradient - now.gradient
+    moves, changes = now.moves, now.changes
+    if move @ change > 1e-10 * (change @ change) ** 0.5 * (move @ move) ** 0.5:
+        moves, changes = np.vstack([moves, move])[-MEMORY:], np.vstack([changes, change])[-MEMORY:]
+    return Point(w, value, gradient, moves, changes, now.evaluations + found.evaluations)
 
 
 def _direction(now: Point) -> Array:
@@ -95,15 +94,15 @@ def _direction(now: Point) -> Array:
     direction = -now.gradient
     if not len(now.moves):
         return direction
-    moves, turns = now.moves, now.turns
-    products = np.einsum("kd,kd->k", moves, turns)
+    moves, changes = now.moves, now.changes
+    products = np.einsum("kd,kd->k", moves, changes)
     shares = np.empty(len(moves))
     for k in range(len(moves) - 1, -1, -1):
         shares[k] = moves[k] @ direction / products[k]
-        direction -= shares[k] * turns[k]
-    direction *= products[-1] / (turns[-1] @ turns[-1])
+        direction -= shares[k] * changes[k]
+    direction *= products[-1] / (changes[-1] @ changes[-1])
     for k in range(len(moves)):
-        direction += (shares[k] - turns[k] @ direction / products[k]) * moves[k]
+        direction += (shares[k] - changes[k] @ direction / products[k]) * moves[k]
     if not direction @ now.gradient < 0:
         return -now.gradient
     return direction

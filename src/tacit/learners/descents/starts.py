@@ -1,10 +1,10 @@
-"""Where a start begins: given weights, what is known, what the problem proposes, a stochastic descent, k-means, chance.
+"""Where a start begins: given weights, proposals of the problem, a stochastic descent, or k-means.
 
-A learner of margins goes on from hidden values, a learner by gradients from weights. What both ask for is here, and the
-stochastic descent on the latent SVM's own objective, which imputes hidden values at every visit of a sample.
+Margin learners start from hidden values, learners by gradients from weights. The stochastic descent on the latent SVM's
+objective imputes hidden values at every visit of a sample.
 
-States below a label are alike at w = 0, and drawn at random they stay nearly alike: the descent that follows ends above
-the one without states. A few averaged passes, sample by sample, from weights that are not quite equal, tell them apart.
+Hidden states below a label have equal weights at w = 0. If they are drawn at random they stay nearly equal, and the fit
+ends above the one without states. A few averaged stochastic passes from slightly different weights separate them.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ EPOCHS = 10
 """Passes over the samples before the descent proper."""
 
 HEAD_START = 0.1
-"""Passes that the first step counts as made already. The fewer, the longer the first steps, which tell states apart; on
+"""Passes that the first step counts as already made. The fewer, the longer the first steps, which separate states; on
 handwritten words a whole pass ended at an objective of 199 instead of 190."""
 
 
 class Beginning(NamedTuple):
-    """What a start begins with: a code with hidden values, or weights, or neither; and how many codes are proposed."""
+    """What a start begins with: a code with hidden values, weights, or neither; and the number of proposed codes."""
 
     code: Array | None = None
     w: Array | None = None
@@ -45,11 +45,7 @@ class Beginning(NamedTuple):
 def find_beginning(
     learner: Any, oracle: Oracle, weights: Array, start: int, rng: np.random.Generator, init: Any = "auto"
 ) -> Beginning:
-    """What the problem has for a start to begin with, as ``init`` says.
-
-    For chains with states, "auto" is "warm": ten averaged stochastic passes from weights that are not quite equal.
-    Elsewhere it is what the problem proposes, as long as there are proposals. "k-means" groups the tokens of every tag.
-    """
+    """What a start begins with by ``init``: see `tacit.LatentSVM`."""
     who = f"{type(learner).__name__}(init={shorten(init)})"
     if not isinstance(init, str):
         return Beginning()
@@ -74,14 +70,12 @@ def given_weights(init: Mapping[str, Any], schema: Any, lower: Any = None) -> Ar
     w = np.zeros(schema.n_params)
     views = schema.views(w)
     if set(views) != set(init):
-        raise ValueError(f"init gives weights of {shorten(list(init))}, the problem has {sorted(views)}")
+        raise ValueError(f"init must give weights of {sorted(views)}, got {shorten(list(init))}")
     for name, values in init.items():
         table = numbers(f"init[{shorten(name)}]", values, f"an array of shape {views[name].shape}")
         if table.shape != views[name].shape or not np.isfinite(table).all():
-            raise ValueError(
-                f"init[{shorten(name)}] has shape {table.shape}; weights to begin with are finite numbers of shape "
-                f"{views[name].shape}"
-            )
+            shape = views[name].shape
+            raise ValueError(f"init[{shorten(name)}] must be finite numbers of shape {shape}, got shape {table.shape}")
         views[name][:] = table
     return w if lower is None else np.maximum(w, lower)
 
@@ -131,7 +125,7 @@ def learn_first_weights(oracle: LearnsOnline, weights: Array, rng: np.random.Gen
 
 @dataclass(frozen=True)
 class OnlineState(LatentState):
-    """Where a start is: ``w`` is the average of all points, later ones counting more, ``last`` the present one."""
+    """The state of a start: ``w`` is the average of all points, later ones counting more, ``last`` the present one."""
 
     last: Weights = field(default_factory=lambda: np.empty(0))
 
@@ -140,13 +134,13 @@ class OnlineState(LatentState):
 class OnlineDescent(Descent):
     """One pass over the samples per step, with steps 1/t and averaging (Shalev-Shwartz et al. 2011).
 
-    For weight vectors so long that planes of their length do not fit into memory: only a few vectors are as long as w.
+    For weight vectors whose planes do not fit into memory: this needs only a few vectors of the length of w.
     """
 
     state: ClassVar[Any] = OnlineState
 
     def begin(self, target: Array, w: Array | None = None, *, seed: int = 0, start: int = 0) -> OnlineState:
-        """The first state: at w, or near zero, where hidden states are not quite alike."""
+        """The first state: at w, or near zero with slightly different hidden states."""
         if w is None:
             noise = OnlineState(seed=seed, start=start).rng("start").standard_normal(self.oracle.n_params)
             w = INIT_SCALE * float(self.weights.mean()) * noise
@@ -154,7 +148,7 @@ class OnlineDescent(Descent):
         return replace(first, last=w)
 
     def step(self, now: OnlineState) -> OnlineState:
-        """One pass; the start ends when the objective of the average falls by too little to count."""
+        """One pass; the start ends when the objective of the average decreases too little."""
         weights, n = self.weights, self.weights.size
         order = now.rng("solve").permutation(n)
         visit = now.iteration * n + np.arange(1, n + 1, dtype=np.float64)

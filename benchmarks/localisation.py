@@ -272,7 +272,7 @@ def time_windows(maps: WindowMaps) -> str:
     grey, windows = photo.mean(axis=2), np.round(place_windows(160, 120)).astype(int)
 
     def pool_gradients() -> None:
-        window_maps(photo, GradientMap(normalised=False), verbose=0).pooled(None, 4)
+        window_maps(photo, GradientMap(normalised=False), verbose=0).pool_windows(None, 4)
 
     def one_by_one() -> None:
         for left, top, right, bottom in windows:
@@ -280,7 +280,7 @@ def time_windows(maps: WindowMaps) -> str:
             hog(grey[top:bottom, left:right], pixels_per_cell=cell, cells_per_block=(2, 2))
 
     calls = {
-        "pool": lambda: maps.pooled(),
+        "pool": lambda: maps.pool_windows(),
         "score": lambda: oracle.predict(w),
         "gradients": pool_gradients,
         "hog": one_by_one,

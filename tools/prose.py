@@ -27,7 +27,7 @@ SPELLINGS = {  # other than docs/glossary.md
     r"\b[Mm]ultiple instance learning\b": "multiple-instance learning",
     r"\b[Kk]mers?\b(?!`)": "k-mer",
     r"\bFrank-Wolfe\b": "Frank–Wolfe",
-    r"\bdatasets?\b(?!`)": "data set",
+    r"(?<!\.)\bdatasets?\b(?![`.])": "data set",
     r"\b[Pp]art of speech\b": "part-of-speech",
     r"\b[Cc]o-reference\b": "coreference",
     r"\b[Hh]yper-parameters?\b": "hyperparameter",
@@ -111,7 +111,7 @@ def _python(tree: ast.Module) -> Iterator[tuple[int, str]]:
         ):
             prose = re.sub(r"(?m)^\s*>>>(.*\n?)(^(?!\s*$).*\n?)*", "\n", doc + "\n")
             line = node.body[0].lineno
-            for text in re.split(r"\n\s*\n|\n(?=\s*[-*] )|\n(?=\w+ : )|(?<=[a-z0-9]) : ", prose):
+            for text in re.split(r"\n\s*\n|\n(?=\s*[-*] )|\n(?=\w+(?:, \w+)* : )|(?<=\w) : ", prose):
                 yield line, _clean(" ".join(text.split()))
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield from _strings(node.exc.args)

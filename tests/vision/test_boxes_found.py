@@ -71,12 +71,12 @@ def test_boxes_are_joined_by_name_whatever_the_order(photos):
 @pytest.mark.parametrize(
     ("rows", "kinds", "words"),
     [
-        ([("cat/9.png", (0, 0, 1, 1))], None, r"row 0 of the table has a box of 'cat/9.png', which ends none of the 4"),
-        ([("at/1.png", (0, 0, 1, 1))], None, "ends none"),
-        ([("", (0, 0, 1, 1))], None, "ends none"),
-        ([("1.png", (0, 0, 1, 1))], None, r"fits '.*cat/1.png' and '.*dog/1.png'; write more of the path"),
-        ([("2.png", (0, 0, 1, 1)), ("cat/2.png", (0, 0, 2, 2))], None, "has 2 boxes .rows 0 and 1 .*several='largest'"),
-        ([("2.png", (0, 0, 1, 1))], ["dog"], "is of class 'cat', and row 0 of the table says 'dog'"),
+        ([("cat/9.png", (0, 0, 1, 1))], None, r"row 0 .*'cat/9\.png'"),
+        ([("at/1.png", (0, 0, 1, 1))], None, "'at/1.png'"),
+        ([("", (0, 0, 1, 1))], None, "row 0 .*''"),
+        ([("1.png", (0, 0, 1, 1))], None, r"'.*cat/1.png' and '.*dog/1.png'"),
+        ([("2.png", (0, 0, 1, 1)), ("cat/2.png", (0, 0, 2, 2))], None, "several='largest'"),
+        ([("2.png", (0, 0, 1, 1))], ["dog"], "'cat'.* row 0 .*'dog'"),
     ],
 )
 def test_a_table_that_does_not_fit_the_images_is_refused(photos, rows, kinds, words):
@@ -91,9 +91,9 @@ def test_the_largest_of_several_boxes_is_of_the_class_of_the_image(photos):
     assert join_boxes(table(rows), files, several="largest")[1].tolist() == [0, 0, 9, 9]
     three = table(rows, ["cat", "cat", "dog"])
     assert join_boxes(three, files, y, several="largest")[1].tolist() == [0, 0, 3, 3]
-    with pytest.raises(ValueError, match="'error' or 'largest', got several='first'"):
+    with pytest.raises(ValueError, match="several='first'"):
         join_boxes(three, files, y, several="first")
-    with pytest.raises(ValueError, match="1 classes for 4 images"):
+    with pytest.raises(ValueError, match="y must"):
         join_boxes(three, files, y[:1])
 
 
@@ -119,7 +119,7 @@ def test_classes_come_from_the_table_where_there_are_no_subfolders(photos):
     flat = photos / "cat"
     rows = [("2.png", DRAWN["cat/2.png"]), ("1.png", DRAWN["cat/1.png"])]
     assert boxed_windows(flat, table(rows, ["b", "a"]), SIZES, 8).y.tolist() == ["a", "b"]
-    with pytest.raises(ValueError, match=r"1\.png' has no class, as have 1 of 2 images"):
+    with pytest.raises(ValueError, match=r"1\.png"):
         boxed_windows(flat, table(rows[:1], ["b"]), SIZES, 8)
 
 
@@ -130,15 +130,15 @@ def test_a_folder_and_a_table_that_disagree_are_refused_before_any_window_is_des
     monkeypatch.setattr("tacit.vision.hog_windows.windows", never)
     row = [("2.png", (1, 1, 20, 20))]
     for given, words in (
-        (table(row, sizes=[(80, 64)]), "has 40 × 32 pixels, and the table of boxes says 80 × 64"),
-        (table([("2.png", (1, 1, 60, 20))]), "leaves the image of 40 × 32"),
-        (table(row, ["Persian"]), "is of class 'cat', and row 0 of the table says 'Persian'"),
+        (table(row, sizes=[(80, 64)]), "40 × 32 .*80 × 64"),
+        (table([("2.png", (1, 1, 60, 20))]), "60.* 40 × 32"),
+        (table(row, ["Persian"]), "'Persian'"),
     ):
         with pytest.raises(ValueError, match=words):
             boxed_windows(photos, given, SIZES, 8)
-    with pytest.raises(TypeError, match="the path of one, got int"):
+    with pytest.raises(TypeError, match="got int"):
         boxed_windows(photos, 3, SIZES, 8)
-    with pytest.raises(TypeError, match="join it by name first"):
+    with pytest.raises(TypeError, match="join_boxes"):
         nearest(Ragged([[0.0]], [0, 1], [[0, 0, 1, 1]]), table(row))
 
 
@@ -223,7 +223,7 @@ def test_average_precision_is_the_area_under_the_highest_precision_to_the_right(
         assert average_precision(scores[order], right[order], n) == pytest.approx(area)
         if right.any():  # the area without "the highest to the right" is scikit-learn's, and never above
             assert average_precision_score(right, scores) * right.sum() / n <= area + 1e-12
-    with pytest.raises(ValueError, match="at least the 2 that were found"):
+    with pytest.raises(ValueError, match="n_objects=1"):
         average_precision([1, 2], [True, True], 1)
 
 
@@ -232,15 +232,15 @@ def test_what_has_no_boxes_is_refused(planted):
     model = StructuredSVM(Candidates(), C=10).fit(bags, y, hidden=hidden)
     bare = Ragged(bags.values, bags.offsets)
     for call, kind, words in (
-        (lambda: predict_boxes(model, bare), ValueError, "carry no boxes"),
-        (lambda: predict_boxes(Candidates(), bags), TypeError, "fitted learner of tacit.problems.Candidates"),
-        (lambda: pick_boxes(bags, hidden[:3]), ValueError, r"shape \(3,\)"),
-        (lambda: pick_boxes(bags, np.full(90, 7)), ValueError, r"hidden\[0\] is 7; bag 0 has candidates 0 to 3"),
-        (lambda: pick_boxes(bags, hidden / 2), ValueError, "one whole number per bag"),
-        (lambda: report_boxes(model, bags, y, drawn[:5]), ValueError, r"shape \(5, 4\) for 90 bags"),
-        (lambda: report_boxes(model, bags, y[:5], drawn), ValueError, r"y has 5 labels"),
-        (lambda: report_boxes(model, bags, y, np.full((90, 4), np.nan)), ValueError, "no image has a drawn box"),
-        (lambda: report_boxes(model, bags, y, drawn, threshold=0), ValueError, "threshold must be an overlap above 0"),
+        (lambda: predict_boxes(model, bare), ValueError, "with_boxes"),
+        (lambda: predict_boxes(Candidates(), bags), TypeError, "model must be"),
+        (lambda: pick_boxes(bags, hidden[:3]), ValueError, r"\(3,\)"),
+        (lambda: pick_boxes(bags, np.full(90, 7)), ValueError, r"hidden\[0\] is 7"),
+        (lambda: pick_boxes(bags, hidden / 2), ValueError, "hidden .*float64"),
+        (lambda: report_boxes(model, bags, y, drawn[:5]), ValueError, r"boxes .*\(5, 4\)"),
+        (lambda: report_boxes(model, bags, y[:5], drawn), ValueError, "y .*5"),
+        (lambda: report_boxes(model, bags, y, np.full((90, 4), np.nan)), ValueError, "boxes .*NaN"),
+        (lambda: report_boxes(model, bags, y, drawn, threshold=0), ValueError, "threshold"),
     ):
         with pytest.raises(kind, match=words):
             call()
@@ -281,11 +281,11 @@ def test_three_formats_are_written_as_they_are_read(tmp_path):
 def test_what_cannot_be_written_is_refused(tmp_path):
     given = found_table()
     for writer, path in ((write_boxes_csv, "a.csv"), (write_boxes_coco, "a.json"), (write_boxes_voc, "voc")):
-        with pytest.raises(ValueError, match=r"scores has shape \(2,\) for 3 files"):
+        with pytest.raises(ValueError, match=r"scores .*\(2,\)"):
             writer(tmp_path / path, given, [1, 2])
-        with pytest.raises(ValueError, match=r"cat/1.png' is \[nan.*leave out rows without a box"):
+        with pytest.raises(ValueError, match=r"cat/1.png' is \[nan"):
             writer(tmp_path / path, given._replace(boxes=np.full((3, 4), np.nan)))
-    with pytest.raises(ValueError, match=r"would both be written to a_1\.xml"):
+    with pytest.raises(ValueError, match=r"a_1\.xml"):
         write_boxes_voc(tmp_path / "voc", table([("a/1.png", (0, 0, 1, 1)), ("a_1.jpg", (0, 0, 1, 1))]))
     assert list(tmp_path.iterdir()) == []
     outside = table([("../../up.png", (0, 0, 1, 1))])
@@ -301,7 +301,7 @@ def test_what_was_found_in_new_images_becomes_a_table(photos):
     assert made.y.tolist() == ["3", "8"]
     assert made.sizes.tolist() == [[40, 32]] * 2
     assert found.table(["a", "b"], sizes=[[9, 9], [8, 8]]).sizes.tolist() == [[9, 9], [8, 8]]
-    with pytest.raises(ValueError, match="1 files for 2 boxes"):
+    with pytest.raises(ValueError, match="files must"):
         found.table(files[:1])
 
 
@@ -326,9 +326,9 @@ def test_the_picture_of_new_images_shows_found_and_drawn_boxes(photos):
     alone = plot.predicted_boxes([np.zeros((9, 9))], FoundBoxes(found.y[:1], boxes[:1], found.scores[:1]))
     assert [text.get_text() for text in alone.legends[0].get_texts()] == ["found"]
     for arguments, words in (
-        ((files[:2], found), "2 images and 4 boxes"),
-        ((files, found, ["cat"]), "y has 1 labels"),
-        ((files, found, None, truth[:2]), "truth has shape"),
+        ((files[:2], found), "images .*2.*4"),
+        ((files, found, ["cat"]), "y .*1"),
+        ((files, found, None, truth[:2]), "truth"),
     ):
         with pytest.raises(ValueError, match=words):
             plot.predicted_boxes(*arguments)

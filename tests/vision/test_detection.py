@@ -40,7 +40,7 @@ def test_scores_by_maps_equal_scores_of_pooled_rows():
     problem = Detection()
     schema = problem.schema(X, y)
     w = np.random.default_rng(0).standard_normal(schema.n_params)
-    rows = X.pooled()
+    rows = X.pool_windows()
     plain = Candidates()
     theirs = plain.schema(rows, y)
     oracle, other = problem.bind(X, y, schema), plain.bind(rows, y, theirs)
@@ -133,18 +133,18 @@ def test_what_does_not_fit_is_refused():
     X, y, _ = planted(6)
     with pytest.raises(TypeError, match="window_maps"):
         LatentSVM(Detection()).fit(np.zeros((6, 3)), y)
-    with pytest.raises(ValueError, match="at most the smaller"):
+    with pytest.raises(ValueError, match="n_components=9"):
         LatentSVM(Detection(n_components=9)).fit(X, y)
-    with pytest.raises(ValueError, match="windows 0 to"):
+    with pytest.raises(ValueError, match=r"hidden\[0\]"):
         LatentSVM(Detection(types=2)).fit(X, y, hidden=np.full((6, 2), 9999))
-    with pytest.raises(ValueError, match="contrast must be"):
+    with pytest.raises(ValueError, match="contrast"):
         LatentSVM(Detection(contrast="edge")).fit(X, y)
     model = StructuredSVM(Detection()).fit(X, y, hidden=np.zeros(6, int))
-    with pytest.raises(ValueError, match="expecting 4 features"):
+    with pytest.raises(ValueError, match="4 features"):
         model.predict(X.with_values(X.values[:, :2].copy()))
     schema = model.schema_
     wrong = Schema(schema.classes, schema.n_features, {"window": (2, 1, 1, 9)})
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(ValueError, match="window"):
         Detection().bind(X, y, wrong)
 
 

@@ -63,12 +63,12 @@ def test_broken_idx_files_are_refused_by_name(tmp_path, digits_folder):
     for name, content, why in (
         ("cut.gz", packed[: len(packed) // 2], "truncated"),
         ("text.gz", b"hello", "not a gzip file"),
-        ("header.idx", whole[:7], "ends within its header"),
-        ("short.idx", whole[:-5], "truncated or changed"),
+        ("header.idx", whole[:7], "header"),
+        ("short.idx", whole[:-5], "truncated"),
         ("long.idx", whole + b"x", "more bytes"),
         ("other.idx", b"PK\x03\x04" + whole, "not an idx file"),
         ("empty.idx", b"", "not an idx file"),
-        ("huge.idx", whole[:4] + b"\xff" * 12, "truncated or changed"),
+        ("huge.idx", whole[:4] + b"\xff" * 12, "truncated"),
         ("deep.idx", b"\0\0\x08\xff" + struct.pack(">I", 1) * 255 + b"x", "not an idx file"),
         ("promise.gz", gzip.compress(whole[:4] + struct.pack(">III", 1 << 20, 28, 28)), "too short"),
     ):
@@ -79,22 +79,22 @@ def test_broken_idx_files_are_refused_by_name(tmp_path, digits_folder):
 
 def test_files_that_grow_beyond_the_limit_are_not_unpacked(tmp_path):
     write_idx(tmp_path / "bomb.gz", np.zeros((6000,), np.uint8))
-    with pytest.raises(ValueError, match=r"bomb\.gz.*unpacks to 6000 bytes"):
+    with pytest.raises(ValueError, match=r"bomb\.gz.*6000"):
         read_idx(tmp_path / "bomb.gz", max_bytes=5000)
     assert read_idx(tmp_path / "bomb.gz", max_bytes=6000).size == 6000
     arrays = {"hog": np.zeros((100, 100)), "position": np.zeros((100, 2)), "offsets": np.array([0, 100])}
     np.savez_compressed(tmp_path / "hog.npz", **arrays)
-    with pytest.raises(ValueError, match=r"hog\.npz.*unpacks to"):
+    with pytest.raises(ValueError, match=r"hog\.npz.*5000"):
         mammals(tmp_path, max_bytes=5000)
     for name, read, content in (
         ("boxes.csv", boxes_csv, "file,xmin,ymin,xmax,ymax\n" + "a.jpg,1,2,31,42\n" * 500),
         ("boxes.json", boxes_coco, "[" * 10_000),
     ):
         (tmp_path / name).write_text(content)
-        with pytest.raises(ValueError, match=f"{name}.*unpacks to more than 5000 bytes"):
+        with pytest.raises(ValueError, match=f"{name}.*5000"):
             read(tmp_path / name, max_bytes=5000)
     (tmp_path / "huge.xml").write_text(voc("x" * 10_000_001))
-    with pytest.raises(ValueError, match=r"huge\.xml.*unpacks to more than"):
+    with pytest.raises(ValueError, match=r"huge\.xml.*10000000"):
         boxes_voc(tmp_path / "huge.xml")
 
 
@@ -104,7 +104,7 @@ def test_arrays_that_promise_more_than_there_is_are_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "hog.npz", "w") as archive:
         for name in ("hog", "position", "offsets"):
             archive.writestr(f"{name}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head)
-    with pytest.raises(ValueError, match=r"hog\.npz.*promises 72000000000000 bytes and has 0"):
+    with pytest.raises(ValueError, match=r"hog\.npz.*72000000000000"):
         mammals(tmp_path)
 
 
@@ -132,7 +132,7 @@ def test_messages_do_not_repeat_what_stands_in_a_file(tmp_path):
 def test_one_long_name_does_not_widen_a_column_of_many(tmp_path):
     rows = "".join(f"{'x' * (100_000 if i == 0 else 1)},1,2,3,4\n" for i in range(5000))
     (tmp_path / "boxes.csv").write_text("file,xmin,ymin,xmax,ymax\n" + rows)
-    with pytest.raises(ValueError, match="a name of 100000 letters"):
+    with pytest.raises(ValueError, match="100000"):
         boxes_csv(tmp_path / "boxes.csv")
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_path_is_refused_by_every_reader(wrong, tmp_path):
         with pytest.raises((TypeError, ValueError), match=r"must be a path|NUL"):
             read(wrong)
     for read in (read_idx, read_image, boxes_csv, mnist):
-        with pytest.raises(FileNotFoundError, match=r"missing|there is no folder"):
+        with pytest.raises(FileNotFoundError, match="xxx"):
             read("x" * 5000)
 
 
@@ -156,28 +156,28 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr("pathlib.Path.open", denied)
-    with pytest.raises(PermissionError, match=r"boxes\.csv.*could not be read: Permission denied"):
+    with pytest.raises(PermissionError, match=r"boxes\.csv.*Permission denied"):
         boxes_csv(tmp_path / "boxes.csv")
 
 
 def test_missing_data_say_what_to_set(tmp_path, monkeypatch, digits_folder):
     monkeypatch.delenv("TACIT_DATA", raising=False)
-    with pytest.raises(FileNotFoundError, match="set TACIT_DATA"):
+    with pytest.raises(FileNotFoundError, match="TACIT_DATA"):
         mnist()
     monkeypatch.setenv("TACIT_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(FileNotFoundError, match="TACIT_DATA is"):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
         find_folder(None, "mnist")
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match="train-images-idx3-ubyte"):
         mnist(tmp_path / "empty")
-    with pytest.raises(ValueError, match="digits names 11"):
+    with pytest.raises(ValueError, match=r"digits .*11"):
         mnist(digits_folder, digits=(11,))
-    with pytest.raises(TypeError, match="such as"):
+    with pytest.raises(TypeError, match="digits"):
         mnist(digits_folder, digits=3)
-    with pytest.raises(ValueError, match="'train' or 'test'"):
+    with pytest.raises(ValueError, match="'validation'"):
         mnist(digits_folder, "validation")
     write_idx(digits_folder / "train-labels-idx1-ubyte", np.zeros(3, np.uint8))
-    with pytest.raises(ValueError, match="do not go together"):
+    with pytest.raises(ValueError, match="labels"):
         mnist(digits_folder)
 
 
@@ -225,7 +225,7 @@ def bomb(width, height):
 @pytest.mark.parametrize("side", [8000, 12000, 60000])
 def test_image_bombs_are_refused_by_name(tmp_path, side):
     (tmp_path / "bomb.png").write_bytes(bomb(side, side))
-    with pytest.raises(ValueError, match=r"bomb\.png.*too large"):
+    with pytest.raises(ValueError, match=r"bomb\.png.*pixels"):
         read_image(tmp_path / "bomb.png")
 
 
@@ -241,7 +241,7 @@ def test_broken_images_are_refused_by_name(tmp_path):
         ("start.gif", b"GIF89a\x10\x00"),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"{name}.*broken"):
+        with pytest.raises(ValueError, match=name):
             read_image(tmp_path / name)
     (tmp_path / "program.png").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n%%EndComments\n")
     with pytest.raises(ValueError, match=r"program\.png.*cannot identify"):  # never handed to an interpreter
@@ -258,7 +258,7 @@ def test_a_folder_of_images_is_sorted_and_labelled(tmp_path):
     assert [file.name for file in files] == ["a.JPG", "a.png", "b.png"]
     assert y.tolist() == ["cat", "dog", "dog"]
     (tmp_path / "none").mkdir()
-    with pytest.raises(FileNotFoundError, match="no images in subfolders"):
+    with pytest.raises(FileNotFoundError, match=r"none.*subfolders"):
         image_folder(tmp_path / "none")
 
 
@@ -322,15 +322,15 @@ def test_entities_in_xml_are_refused_before_they_grow(tmp_path):
 def test_wrong_boxes_are_refused_with_their_place(tmp_path):
     head = "file,xmin,ymin,xmax,ymax,width,height\n"
     for name, text, why in (
-        ("number.csv", head + "a,1,2,x,4,9,9\n", "line 2: xmax is 'x'"),
-        ("nan.csv", head + "a,1,2,nan,4,9,9\n", "not a number"),
-        ("empty.csv", head + "a,5,2,5,4,9,9\n", "is empty"),
-        ("outside.csv", head + "a,5,2,50,4,9,9\n", "leaves its image"),
-        ("short.csv", head + "a,5,2\n", "not a number"),
-        ("column.csv", "file,x\na,1\n", "no column 'xmin'"),
-        ("nothing.csv", head, "holds no boxes"),
-        ("nameless.csv", head + ",1,2,3,4,9,9\n", "line 2: the box has no image"),
-        ("wide.csv", head + "a,1,2,3,4,1e30,9\n", "width is 1e"),
+        ("number.csv", head + "a,1,2,x,4,9,9\n", "line 2: xmax .*'x'"),
+        ("nan.csv", head + "a,1,2,nan,4,9,9\n", "xmax .*'nan'"),
+        ("empty.csv", head + "a,5,2,5,4,9,9\n", "empty"),
+        ("outside.csv", head + "a,5,2,50,4,9,9\n", "9 × 9"),
+        ("short.csv", head + "a,5,2\n", "xmax .*None"),
+        ("column.csv", "file,x\na,1\n", "'xmin'"),
+        ("nothing.csv", head, "no boxes"),
+        ("nameless.csv", head + ",1,2,3,4,9,9\n", "line 2: .*image"),
+        ("wide.csv", head + "a,1,2,3,4,1e30,9\n", "width .*1e"),
         ("binary.csv", "\udcff\udcfe", "UTF-8"),
     ):
         (tmp_path / name).write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -338,31 +338,31 @@ def test_wrong_boxes_are_refused_with_their_place(tmp_path):
             boxes_csv(tmp_path / name)
     for name, text, why in (
         ("cut.xml", voc("")[:50], "truncated"),
-        ("other.xml", "<html></html>", "not a VOC"),
-        ("lost.xml", voc("<xmin>1</xmin>"), "ymin is None"),
-        ("japan.xml", voc("", '<?xml version="1.0" encoding="shift_jis"?>'), "not XML"),
+        ("other.xml", "<html></html>", "VOC"),
+        ("lost.xml", voc("<xmin>1</xmin>"), "ymin .*None"),
+        ("japan.xml", voc("", '<?xml version="1.0" encoding="shift_jis"?>'), "XML"),
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=f"{name}.*{why}"):
             boxes_voc(tmp_path / name)
     good = {"images": [{"id": 1, "file_name": "a"}], "categories": [{"id": 3, "name": "cat"}], "annotations": []}
     for name, content, why in (
-        ("cut.json", json.dumps(good)[:20], "truncated or not JSON"),
-        ("list.json", "[]", "no list 'images'"),
-        ("none.json", json.dumps(good), "holds no boxes"),
+        ("cut.json", json.dumps(good)[:20], "truncated"),
+        ("list.json", "[]", "'images'"),
+        ("none.json", json.dumps(good), "no boxes"),
         ("image.json", json.dumps({**good, "annotations": [{"image_id": 2, "category_id": 3, "bbox": []}]}), "image 2"),
         ("box.json", json.dumps({**good, "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1]}]}), "bbox"),
-        ("large.json", huge("9" * 400), "not a number"),
-        ("larger.json", huge("9" * 5000), "not JSON"),
+        ("large.json", huge("9" * 400), "bbox"),
+        ("larger.json", huge("9" * 5000), "JSON"),
         ("field.json", json.dumps({**good, "annotations": [{"image_id": 1}]}), "category_id"),
     ):
         (tmp_path / name).write_text(content)
         with pytest.raises(ValueError, match=f"{name}.*{why}"):
             boxes_coco(tmp_path / name)
     (tmp_path / "folder").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"no \*\.xml"):
+    with pytest.raises(FileNotFoundError, match=r"\*\.xml"):
         boxes_voc(tmp_path / "folder")
-    with pytest.raises(FileNotFoundError, match="is a folder"):
+    with pytest.raises(FileNotFoundError, match="folder"):
         boxes_csv(tmp_path)
 
 
@@ -384,15 +384,15 @@ def test_broken_mammals_are_refused_by_name(tmp_path):
     write(good, table)
     assert mammals(tmp_path).y.tolist() == ["bison", "deer"]
     for arrays, text, why in (
-        ({"hog": good["hog"]}, table, "hog.npz.*no array 'position'"),
-        ({**good, "hog": np.array(["a"])}, table, "hog.npz.*hog has shape"),
-        (good, table[:40], "images.csv has 0 images|truncated"),
-        (good, table.replace("1,2", "2,2"), "image 'a' has 2 windows"),
-        (good, table.replace("class", "kind"), "no column 'class'"),
+        ({"hog": good["hog"]}, table, "hog.npz.*'position'"),
+        ({**good, "hog": np.array(["a"])}, table, "hog.npz.*shape"),
+        (good, table[:40], "images.csv.* 0 images|truncated"),
+        (good, table.replace("1,2", "2,2"), "image 'a'"),
+        (good, table.replace("class", "kind"), "'class'"),
         (good, table.replace("1,1,15", "1"), "line 3"),
         (good, table.replace("1,2", "1,²"), "line 2"),
         (good, table.replace("bison", "b\udcff"), "images.csv.*UTF-8"),
-        ({**good, "offsets": np.array([0, 5, 3])}, table, "hog.npz.*offsets fall"),
+        ({**good, "offsets": np.array([0, 5, 3])}, table, "hog.npz.*offsets"),
     ):
         write(arrays, text)
         with pytest.raises(ValueError, match=why):
@@ -415,5 +415,5 @@ def test_broken_mammals_are_refused_by_name(tmp_path):
 
 def test_a_name_that_is_no_name_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("TACIT_DATA", str(tmp_path))
-    with pytest.raises(TypeError, match="name must be"):
+    with pytest.raises(TypeError, match="name"):
         image_folder(None, name=False)

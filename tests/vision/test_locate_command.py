@@ -94,7 +94,7 @@ def test_a_model_remembers_its_network(place, tmp_path):
     assert model.predict([pixels]).y[0] == "rises"  # the same file elsewhere
     (tmp_path / "changed.onnx").write_bytes((tmp_path / "other.onnx").read_bytes() + b"\x0a\x00")
     model.use_network(tmp_path / "changed.onnx")
-    with pytest.raises(ValueError, match=r"not the one that this model was fitted with|no network"):
+    with pytest.raises(ValueError, match="network"):
         model.predict([pixels])
 
 
@@ -133,16 +133,16 @@ def broken_input(kind, folder, table):
     """What a user got wrong, and what the line says."""
     if kind == "no photos":
         (folder / "empty").mkdir()
-        return [str(folder / "empty")], "no images in subfolders"
+        return [str(folder / "empty")], "empty"
     if kind == "one class":
         for file in (folder / "photos" / "falls").iterdir():
             file.unlink()
-        return [str(folder / "photos")], "nothing to tell apart"
+        return [str(folder / "photos")], "'rises'"
     lines = table.read_text().splitlines()
     changed = {
         "unknown file": (lines[1].replace("falls_0", "falls_99"), "falls_99"),
-        "outside": (",".join([*lines[1].split(",")[:6], "500", "60"]), "leaves its image|leaves the photo"),
-        "another size": (lines[1].replace(",96,72,", ",97,72,"), "another version"),
+        "outside": (",".join([*lines[1].split(",")[:6], "500", "60"]), "500"),
+        "another size": (lines[1].replace(",96,72,", ",97,72,"), "97 × 72"),
     }[kind]
     (folder / "wrong.csv").write_text("\n".join([lines[0], changed[0]]) + "\n")
     return [str(folder / "photos"), "--boxes", str(folder / "wrong.csv")], changed[1]
@@ -153,10 +153,10 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path, capsys, kind):
     import re
 
     table = write_photos(tmp_path / "photos", n=2)
-    arguments, told = broken_input(kind, tmp_path, table)
+    arguments, keyword = broken_input(kind, tmp_path, table)
     assert main(["locate", *arguments, "--out", str(tmp_path / "out")]) == 1
     error = capsys.readouterr().err.strip()
-    assert re.search(told, error)
+    assert re.search(keyword, error)
     assert "\n" not in error
     assert not (tmp_path / "out").exists()
 
@@ -164,7 +164,7 @@ def test_bad_input_is_one_line_and_writes_nothing(tmp_path, capsys, kind):
 def test_networks_and_models_that_do_not_fit_are_one_line(place, tmp_path, capsys):
     flat = write_network(tmp_path / "flat.onnx", is_map=False)
     assert main(["locate", str(place / "photos"), "--features", str(flat), "--out", str(tmp_path / "a")]) == 1
-    assert "no map" in capsys.readouterr().err
+    assert "flat.onnx" in capsys.readouterr().err
     (tmp_path / "model.tacit").write_bytes(b"nothing")
     assert (
         main(["locate", "--model", str(tmp_path / "model.tacit"), str(place / "photos"), "--out", str(tmp_path)]) == 1
@@ -173,19 +173,19 @@ def test_networks_and_models_that_do_not_fit_are_one_line(place, tmp_path, capsy
     assert main(["locate", *two]) == 2
 
 
-def test_turned_photos_get_boxes_as_people_see_them(place, tmp_path):
+def test_boxes_are_in_coordinates_after_exif_orientation(place, tmp_path):
     pixels, _ = photo(True, 5)
     image = Image.fromarray(np.rot90(pixels))  # lies on its side in the file
     exif = image.getexif()
     exif[0x0112] = 6
-    image.save(tmp_path / "turned.png", exif=exif)
+    image.save(tmp_path / "rotated.png", exif=exif)
     Image.fromarray(pixels).save(tmp_path / "upright.png")
     model = load(place / "out" / "model.tacit")
-    found = model.predict([tmp_path / "turned.png", tmp_path / "upright.png"])
+    found = model.predict([tmp_path / "rotated.png", tmp_path / "upright.png"])
     np.testing.assert_allclose(found.boxes[0], found.boxes[1])
 
 
-def test_notes_of_cameras_that_cannot_be_read_are_a_line(tmp_path, recwarn):
+def test_unreadable_exif_data_are_a_warning(tmp_path, recwarn):
     from tacit.vision.photos import read_photo
 
     Image.fromarray(photo(True, 5)[0]).save(tmp_path / "a.jpg", exif=b"Exif\x00\x00MM\x00*\xff\xff\xff\xff broken")
@@ -204,7 +204,7 @@ def test_a_locator_is_an_estimator_that_refuses_what_does_not_fit():
     y = np.array(["falls", "rises"] * 4)
     with pytest.raises(ValueError, match="latent_C"):
         Locator(latent_C=0).fit(photos, y)
-    with pytest.raises(ValueError, match="boxes have shape"):
+    with pytest.raises(ValueError, match="boxes"):
         Locator().fit(photos, y, boxes=np.zeros((3, 4)))
-    with pytest.raises(TypeError, match="features must be"):
+    with pytest.raises(TypeError, match="features"):
         Locator(features=3).fit(photos, y)

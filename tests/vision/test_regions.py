@@ -178,7 +178,7 @@ def test_rounds_begin_with_the_given_weights():
     y = weakly(truth, X)
     start = StructuredSVM(Regions(), C=20).fit(X[:4], truth[:4])
     model = IterativeLatentSVM(Regions(), C=20, init=start.weights_, max_iter=1)
-    with pytest.warns(match="not converged"):
+    with pytest.warns(match="converge"):
         model.fit(X, y)
     imputed = start.impute(X, y)
     first = model.history_[0].hidden
@@ -231,18 +231,18 @@ def test_features_of_scale_zero_are_left_out():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "keyword"),
     [
-        ({"scales": [1.0]}, "for 2 features"),
-        ({"scales": [1.0, -1.0]}, r"scales\[1\] is -1"),
-        ({"scales": [1.0, np.nan]}, r"scales\[1\] is nan"),
-        ({"scales": "wide"}, "one number from 0 per feature"),
-        ({"scales": [1.0, 1.0], "standardise": False}, "multiply your own features"),
+        ({"scales": [1.0]}, "scales"),
+        ({"scales": [1.0, -1.0]}, r"scales\[1\] .*-1"),
+        ({"scales": [1.0, np.nan]}, r"scales\[1\] .*nan"),
+        ({"scales": "wide"}, "scales"),
+        ({"scales": [1.0, 1.0], "standardise": False}, "standardise"),
     ],
 )
-def test_scales_that_are_none_are_refused(change, words):
+def test_wrong_scales_are_refused(change, keyword):
     X, y = RegionGraphs([[[1.0, 0.0], [2.0, 1.0]]]), [[0, 1]]
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=keyword):
         StructuredSVM(Regions(**change)).fit(X, y)
 
 
@@ -256,36 +256,33 @@ def test_single_regions_and_images_without_pairs_are_learned():
 
 
 @pytest.mark.parametrize(
-    ("labels", "limits", "words"),
-    [
-        ([[0, 0, -1]], [[0.9, 1.0]], "nothing meets the limits of image 0"),
-        ([[1, 1, -1]], [[0.0, 0.1]], "nothing meets the limits of image 0"),
-    ],
+    ("labels", "limits"),
+    [([[0, 0, -1]], [[0.9, 1.0]]), ([[1, 1, -1]], [[0.0, 0.1]])],
 )
-def test_limits_that_nothing_can_meet_are_refused(labels, limits, words):
+def test_limits_that_nothing_can_meet_are_refused(labels, limits):
     X = RegionGraphs([[[1.0], [2.0], [3.0]], [[1.0], [0.0]]])
     y = RegionLabels([*labels, [0, 1]], {1: [*limits, [np.nan, np.nan]]})
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match="limits of image 0"):
         LatentSVM(Regions()).fit(X, y)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "keyword"),
     [
-        ({"edges": [[0, 5]]}, "has 2 regions"),
-        ({"edges": [[1, 1]]}, "joins region 1 to itself"),
-        ({"edges": [[0, 1]], "edge_values": [[-1.0]]}, "not negative"),
-        ({"areas": [1.0, 0.0]}, "areas are positive"),
-        ({"maps": [np.zeros((2, 2), int)]}, "every one needs a pixel"),
+        ({"edges": [[0, 5]]}, r"\[0, 5\]"),
+        ({"edges": [[1, 1]]}, "itself"),
+        ({"edges": [[0, 1]], "edge_values": [[-1.0]]}, "edge_values"),
+        ({"areas": [1.0, 0.0]}, "area "),
+        ({"maps": [np.zeros((2, 2), int)]}, r"maps\[0\]"),
     ],
 )
-def test_graphs_that_are_none_are_refused(change, words):
-    with pytest.raises(ValueError, match=words):
+def test_wrong_graphs_are_refused(change, keyword):
+    with pytest.raises(ValueError, match=keyword):
         RegionGraphs([[[1.0], [2.0]]], **change)
 
 
 def test_one_label_everywhere_is_refused():
-    with pytest.raises(ValueError, match="only one"):
+    with pytest.raises(ValueError, match="one"):
         StructuredSVM(Regions()).fit(RegionGraphs([[[1.0], [2.0]]]), [[1, 1]])
 
 
@@ -303,7 +300,7 @@ def test_boxes_rule_out_what_is_outside():
     assert 0 < low < high <= 0.25
 
 
-def test_strokes_words_and_empty_masks_become_labels():
+def test_strokes_image_labels_and_empty_masks_become_labels():
     strokes = np.full((8, 8), -1)
     strokes[0, 0], strokes[7, 7] = 1, 0
     y = weak_labels(squares(), masks=[strokes, np.zeros((8, 8), int)])
@@ -312,7 +309,7 @@ def test_strokes_words_and_empty_masks_become_labels():
 
 
 def test_a_box_outside_of_the_image_is_refused():
-    with pytest.raises(ValueError, match="no region inside"):
+    with pytest.raises(ValueError, match="image 0"):
         weak_labels(squares(), boxes=[[20, 20, 30, 30], [np.nan] * 4])
 
 

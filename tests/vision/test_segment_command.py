@@ -92,7 +92,7 @@ def test_two_boxes_of_an_image_are_one_around_both(folder):
 
 
 def lonely_mask(folder):
-    Image.new("L", (44, 36)).save(folder / "masks" / "nobody.png")
+    Image.new("L", (44, 36)).save(folder / "masks" / "lonely.png")
 
 
 def other_size(folder):
@@ -118,23 +118,23 @@ def broken_image(folder):
     (folder / "images" / "p8.png").write_bytes(b"no image")
 
 
-def unknown_word(folder):
+def unknown_label(folder):
     (folder / "labels.csv").write_text("file,contains\np8.png,perhaps\n")
 
 
-def words_without_a_header(folder):
+def labels_without_a_header(folder):
     (folder / "labels.csv").write_text("p8.png,yes\n")
 
 
-def two_words(folder):
+def two_labels(folder):
     (folder / "labels.csv").write_text("file,contains\np8.png,yes\np8.png,no\n")
 
 
-def word_against_a_box(folder):
+def label_against_a_box(folder):
     (folder / "labels.csv").write_text("file,contains\np4.png,no\n")
 
 
-def word_against_a_mask(folder):
+def label_against_a_mask(folder):
     (folder / "labels.csv").write_text("file,contains\np0.png,no\n")
 
 
@@ -158,29 +158,29 @@ def same_stem(folder):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("spoil", "keyword"),
     [
-        (lonely_mask, "nobody.png has no image"),
-        (other_size, "10 × 10 pixels, its image 44 × 36"),
-        (no_masks, "has no masks"),
-        (empty_masks, "masks are empty"),
-        (box_outside, "leaves its image"),
+        (lonely_mask, "lonely.png"),
+        (other_size, "10 × 10"),
+        (no_masks, "masks"),
+        (empty_masks, "empty"),
+        (box_outside, "320"),
         (broken_image, "p8.png"),
-        (unknown_word, "write yes or no"),
-        (words_without_a_header, "its first line must be file,contains"),
-        (two_words, "line 3: p8.png has both yes and no"),
-        (word_against_a_box, "p4.png does not contain the object, and it has a box"),
-        (word_against_a_mask, "p0.png does not contain the object, and it has a mask"),
-        (box_of_another_size, "44 × 36 pixels, and the table of boxes says 88 × 72"),
-        (tiny_box, "of p8.png has no region inside"),
-        (boxes_of_two_kinds, "boxes of 'thing' and 'zebra'"),
-        (same_stem, "same stem"),
+        (unknown_label, "'perhaps'"),
+        (labels_without_a_header, "file,contains"),
+        (two_labels, "line 3"),
+        (label_against_a_box, "p4.png"),
+        (label_against_a_mask, "p0.png"),
+        (box_of_another_size, "88 × 72"),
+        (tiny_box, "p8.png"),
+        (boxes_of_two_kinds, "'zebra'"),
+        (same_stem, "p8.jpg"),
     ],
 )
-def test_bad_folders_are_refused_in_one_line(folder, tmp_path, capsys, spoil, words):
+def test_bad_folders_are_refused_in_one_line(folder, tmp_path, capsys, spoil, keyword):
     spoil(folder)
     assert main(["segment", str(folder), "--out", str(tmp_path / "out")]) == 1
-    said = capsys.readouterr().err.strip()
-    assert words in said
-    assert "\n" not in said
+    error = capsys.readouterr().err.strip()
+    assert keyword in error
+    assert "\n" not in error
     assert not (tmp_path / "out").exists()

@@ -117,7 +117,7 @@ def turned_digits(folder: Path) -> str:
     best = min(list(learners.values())[1:], key=lambda model: model.objective_)
     first = np.arange(10)
     pictures = {
-        "turns.png": plot.turned_images(train.X[first], best.hidden_[first], ANGLES),
+        "turns.png": plot.rotated_images(train.X[first], best.hidden_[first], ANGLES),
         "mean_digits.png": plot.mean_images(train.X, train.y, best.hidden_, ANGLES),
     }
     lines += ["", TURN_NOTES]

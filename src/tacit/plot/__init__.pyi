@@ -17,5 +17,5 @@ from tacit.vision.plots import box_statistics as box_statistics
 from tacit.vision.plots import found_windows as found_windows
 from tacit.vision.plots import mean_images as mean_images
 from tacit.vision.plots import predicted_boxes as predicted_boxes
-from tacit.vision.plots import turned_images as turned_images
+from tacit.vision.plots import rotated_images as rotated_images
 from tacit.vision.plots import window_chances as window_chances

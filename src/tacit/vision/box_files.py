@@ -1,10 +1,10 @@
 """Tables of boxes in files: CSV, VOC XML and COCO JSON, read and written.
 
-A box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the corner of the image at (0, 0); it covers
-``x_max − x_min`` pixels across. Formats that count otherwise are converted. Paths are looked for here, then below the
-folder that the environment variable TACIT_DATA names, and read up to a limit (`tacit.data.reading`). Names of
-images are handed on as they are written and never opened: before you join names of a table that you do not trust to a
-folder, look for ``..`` in them.
+A bounding box is (x_min, y_min, x_max, y_max) in pixels, x to the right, y down, the upper left corner of the image at
+(0, 0); it covers ``x_max − x_min`` pixels across. Formats that count otherwise are converted. Relative paths are tried
+in the current folder, then below the folder that the environment variable TACIT_DATA names; files are read up to a
+limit. The image files that a table names are never opened. Check the names of a table that you do not trust for ``..``
+before you join them to a folder.
 """
 
 from __future__ import annotations
@@ -24,25 +24,26 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import file_path, numbers, reason, shorten
 from tacit.data.reading import MAX_BYTES, find_file, find_place, named, read_bytes, read_text
-from tacit.vision.boxes import MAX_SIDE, BoxTable, checked_table, path_parts
+from tacit.vision.boxes import MAX_SIDE, BoxTable, check_table, path_parts
 
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 _MAX_XML = 10_000_000
 
 
 def read_table(path: Any) -> BoxTable:
+    """Boxes from a file or folder; its ending says in which format."""
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"table must be a BoxTable or the path of one, got {type(path).__name__}")
-    place = find_place(path)
-    if os.path.isdir(place) or place.suffix.lower() == ".xml":
-        return boxes_voc(place)
-    return boxes_coco(place) if place.suffix.lower() == ".json" else boxes_csv(place)
+    file = find_place(path)
+    if os.path.isdir(file) or file.suffix.lower() == ".xml":
+        return boxes_voc(file)
+    return boxes_coco(file) if file.suffix.lower() == ".json" else boxes_csv(file)
 
 
 def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
-    """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and perhaps class, width, height.
+    """Boxes from a table with the columns file, xmin, ymin, xmax, ymax, and optionally class, width, height.
 
-    A table of more than ``max_bytes`` is refused.
+    A table of more than ``max_bytes`` bytes is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -50,29 +51,29 @@ def boxes_csv(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTa
     ...     boxes_csv(f"{folder}/boxes.csv").boxes
     array([[ 1. ,  2. , 30. , 40.5]])
     """
-    place = find_file(path, "a table of boxes")
+    file = find_file(path, "a table of boxes")
     rows = []
-    reader = csv.DictReader(io.StringIO(read_text(place, "utf-8-sig", max_bytes), newline=""))
+    reader = csv.DictReader(io.StringIO(read_text(file, "utf-8-sig", max_bytes), newline=""))
     try:
         columns = list(reader.fieldnames or ())
         missing = [name for name in ("file", *CORNERS) if name not in columns]
         if missing:
-            raise ValueError(f"{named(place)} has no column {missing[0]!r}; its columns are {shorten(columns)}")
+            raise ValueError(f"{named(file)} lacks the column {missing[0]!r}; its columns are {shorten(columns)}")
         for row in reader:
-            where = f"{named(place)}, line {reader.line_num}"
+            where = f"{named(file)}, line {reader.line_num}"
             corners = [_number(row[name], f"{where}: {name}") for name in CORNERS]
             size = [_size(row.get(name), f"{where}: {name}") for name in ("width", "height")]
             rows.append(_Row(where, row["file"], row.get("class") or "", corners, size))
     except csv.Error as error:
-        raise ValueError(f"{named(place)} is not a table ({reason(error)})") from error
-    return _table(place, rows)
+        raise ValueError(f"{named(file)} is not a CSV table ({reason(error)})") from error
+    return _make_table(file, rows)
 
 
 def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
-    """Boxes from one VOC annotation, or from all ``*.xml`` of a folder.
+    """Boxes from one Pascal VOC annotation, or from all ``*.xml`` of a folder.
 
     VOC counts pixels from 1 and includes the last: 1 … 10 becomes 0 … 10. Documents that declare entities or a
-    document type are refused, because a few bytes of those can grow to gigabytes.
+    document type are refused: a few bytes of those can expand to gigabytes.
 
     >>> import tempfile
     >>> text = '''<annotation><filename>a.jpg</filename><object><name>cat</name><bndbox><xmin>1</xmin><ymin>1</ymin>
@@ -82,17 +83,17 @@ def boxes_voc(path: str | os.PathLike[str]) -> BoxTable:
     ...     boxes_voc(folder).boxes
     array([[ 0.,  0., 10., 20.]])
     """
-    place = find_place(path)
-    files = sorted(place.glob("*.xml")) if os.path.isdir(place) else [find_file(place, "a VOC annotation")]
+    folder = find_place(path)
+    files = sorted(folder.glob("*.xml")) if os.path.isdir(folder) else [find_file(folder, "a VOC annotation")]
     if not files:
-        raise FileNotFoundError(f"{named(place)} has no *.xml files")
-    return _table(place, [row for file in files for row in _voc_rows(file)])
+        raise FileNotFoundError(f"{named(folder)} contains no *.xml files")
+    return _make_table(folder, [row for file in files for row in _voc_rows(file)])
 
 
 def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxTable:
     """Boxes from a COCO annotation file: its images, categories and annotations.
 
-    A file of more than ``max_bytes`` is refused: as Python objects it takes ten times as much.
+    A file of more than ``max_bytes`` bytes is refused: its Python objects take ten times as much memory.
 
     >>> import tempfile
     >>> content = {
@@ -105,24 +106,24 @@ def boxes_coco(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> BoxT
     ...     boxes_coco(f"{folder}/boxes.json").boxes
     array([[ 1.,  2., 31., 42.]])
     """
-    place = find_file(path, "a COCO annotation file")
-    text = read_text(place, max_bytes=max_bytes)
+    file = find_file(path, "a COCO annotation file")
+    text = read_text(file, max_bytes=max_bytes)
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{named(place)} is truncated or not JSON ({reason(error)})") from error
-    lists = {name: content.get(name) if isinstance(content, dict) else None for name in ("images", "categories")}
-    notes = content.get("annotations") if isinstance(content, dict) else None
-    wrong = [name for name, value in {**lists, "annotations": notes}.items() if not isinstance(value, list)]
+        raise ValueError(f"{named(file)} is truncated or not JSON ({reason(error)})") from error
+    lists: dict[str, Any] = content if isinstance(content, dict) else {}
+    wrong = [name for name in ("images", "categories", "annotations") if not isinstance(lists.get(name), list)]
     if wrong:
-        raise ValueError(f"{named(place)} has no list {wrong[0]!r}; COCO has images, categories and annotations")
+        raise ValueError(f"{named(file)} lacks the list {wrong[0]!r}; COCO has images, categories and annotations")
     try:
-        images = {image["id"]: image for image in lists["images"] or ()}
-        names = {kind["id"]: str(kind["name"]) for kind in lists["categories"] or ()}
-        rows = [_coco_row(f"{named(place)}, annotation {i}", note, images, names) for i, note in enumerate(notes or ())]
+        images = {image["id"]: image for image in lists["images"]}
+        names = {kind["id"]: str(kind["name"]) for kind in lists["categories"]}
+        notes = enumerate(lists["annotations"])
+        rows = [_coco_row(f"{named(file)}, annotation {i}", note, images, names) for i, note in notes]
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{named(place)} is not a COCO file: {reason(error)} is missing or malformed") from error
-    return _table(place, rows)
+        raise ValueError(f"{named(file)} is not a COCO file: {reason(error)} is missing or malformed") from error
+    return _make_table(file, rows)
 
 
 class _Row(NamedTuple):
@@ -136,7 +137,7 @@ class _Row(NamedTuple):
 def _voc_rows(file: Path) -> Iterable[_Row]:
     root = _safe_tree(file)
     if root.tag != "annotation":
-        raise ValueError(f"{named(file)} holds <{shorten(root.tag)}>, not a VOC <annotation>")
+        raise ValueError(f"{named(file)} contains <{shorten(root.tag)}>, not a VOC <annotation>")
     image = root.findtext("filename") or f"{file.stem}.jpg"
     size = [_size(root.findtext(f"size/{name}"), f"{named(file)}: {name}") for name in ("width", "height")]
     for i, thing in enumerate(root.iter("object")):
@@ -146,7 +147,7 @@ def _voc_rows(file: Path) -> Iterable[_Row]:
 
 
 def _safe_tree(file: Path) -> ElementTree.Element:
-    """An XML document without document type, hence without entities of its own."""
+    """An XML document without a document type, hence without entities that it defines itself."""
     content = read_bytes(file, _MAX_XML)
 
     def refuse(*_: Any) -> None:
@@ -163,14 +164,12 @@ def _safe_tree(file: Path) -> ElementTree.Element:
 
 def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, str]) -> _Row:
     if note["image_id"] not in images or note["category_id"] not in names:
-        raise ValueError(
-            f"{where} names image {shorten(note['image_id'])} and category {shorten(note['category_id'])}; "
-            "one of them is not in the file"
-        )
+        image, kind = shorten(note["image_id"]), shorten(note["category_id"])
+        raise ValueError(f"{where} names image {image} and category {kind}; one of them is not in the file")
     image = images[note["image_id"]]
     box = note["bbox"]
     if not isinstance(box, list) or len(box) != 4:
-        raise ValueError(f"{where} has the bbox {shorten(box)}; COCO has [x, y, width, height]")
+        raise ValueError(f"{where}: bbox is {shorten(box)}, but must be [x, y, width, height]")
     left, top, width, height = (_number(value, f"{where}: bbox") for value in box)
     size = [_size(image.get(name), f"{where}: {name}") for name in ("width", "height")]
     name = names[note["category_id"]]
@@ -180,38 +179,37 @@ def _coco_row(where: str, note: Any, images: dict[Any, Any], names: dict[Any, st
 def _number(text: Any, where: str) -> float:
     try:
         value = float(text)
-    except (TypeError, ValueError, OverflowError):  # no number, or one of 400 digits
+    except (TypeError, ValueError, OverflowError):  # not a number, or one of 400 digits
         value = np.nan
     if not np.isfinite(value):
-        raise ValueError(f"{where} is {shorten(text)}, not a number")
+        raise ValueError(f"{where} is {shorten(text)}, but must be a finite number")
     return value
 
 
 def _size(text: Any, where: str) -> int:
-    """Pixels across or down, −1 where nobody wrote them: nothing, or 0."""
+    """Pixels across or down; −1 where the file has nothing or 0."""
     value = _number(text or 0, where)
     if value > MAX_SIDE:
-        raise ValueError(f"{where} is {value:g}; no image has that many pixels")
+        raise ValueError(f"{where} is {value:g} pixels, but must be at most {MAX_SIDE:g}")
     return int(value) if value >= 1 else -1
 
 
-def _table(place: Path, rows: list[_Row]) -> BoxTable:
+def _make_table(file: Path, rows: list[_Row]) -> BoxTable:
     if not rows:
-        raise ValueError(f"{named(place)} holds no boxes")
+        raise ValueError(f"{named(file)} contains no boxes")
     for row in rows:
         if not row.file:
-            raise ValueError(f"{row.where}: the box has no image; write the name of its file")
+            raise ValueError(f"{row.where}: the name of the image file is missing")
         left, top, right, bottom = row.corners
+        box = f"{row.where}: the box {tuple(row.corners)}"
         if not (left < right and top < bottom):
-            raise ValueError(
-                f"{row.where}: the box {tuple(row.corners)} is empty; corners are left, top, right, bottom"
-            )
+            raise ValueError(f"{box} is empty; corners must be left, top, right, bottom")
         width, height = row.size
         if min(left, top) < -1 or (width > 0 and right > width + 1) or (height > 0 and bottom > height + 1):
-            raise ValueError(f"{row.where}: the box {tuple(row.corners)} leaves its image of {width:g} × {height:g}")
+            raise ValueError(f"{box} must lie inside its image of {width:g} × {height:g} pixels")
     longest = max(max(len(row.file), len(row.name)) for row in rows)
     if longest * len(rows) > MAX_BYTES:  # columns of strings are as wide as their longest
-        raise ValueError(f"{named(place)} has a name of {longest} letters; names of files and classes are shorter")
+        raise ValueError(f"{named(file)} has a name of {longest} letters; names of files and classes must be shorter")
     return BoxTable(
         np.array([row.file for row in rows]),
         np.array([row.name for row in rows]),
@@ -232,7 +230,7 @@ def write_boxes_csv(path: str | os.PathLike[str], table: BoxTable, scores: Any =
     a.jpg,cat,50,60,1,2,30,40.5,0.5
     <BLANKLINE>
     """
-    table, ranks = _checked(table, scores)
+    table, ranks = _check_rows(table, scores)
     head = ["file", "class", "width", "height", *CORNERS, *([] if ranks is None else ["score"])]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -256,7 +254,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
     ...     "<xmin>1</xmin>" in (Path(folder) / "a.xml").read_text()
     True
     """
-    table, ranks = _checked(table, scores)
+    table, ranks = _check_rows(table, scores)
     rows: dict[str, list[int]] = {}
     for i, file in enumerate(table.files):
         rows.setdefault(str(file), []).append(i)
@@ -265,14 +263,14 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
         name = Path("_".join(path_parts(file)).strip("/")).stem
         if name in names:
             raise ValueError(
-                f"{named(names[name])} and {named(file)} would both be written to {name[:80]}.xml; rename one of them"
+                f"{named(names[name])} and {named(file)} would both become {name[:80]}.xml; rename one of them"
             )
         names[name] = file
-    place = file_path("folder", folder)
+    path = file_path("folder", folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(error.errno, f"the folder {named(place)} cannot be made: {error.strerror}") from error
+        raise OSError(error.errno, f"the folder {named(path)} cannot be created: {error.strerror}") from error
     for name, file in names.items():
         root = ElementTree.Element("annotation")
         _add(root, "filename", file)
@@ -290,7 +288,7 @@ def write_boxes_voc(folder: str | os.PathLike[str], table: BoxTable, scores: Any
             for corner, value in zip(CORNERS, table.boxes[i] + [1, 1, 0, 0], strict=True):
                 _add(corners, corner, _short(value))
         ElementTree.indent(root)
-        _write(place / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
+        _write(path / f"{name}.xml", ElementTree.tostring(root, encoding="unicode") + "\n")
 
 
 def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any = None) -> None:
@@ -303,7 +301,7 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     ...     json.loads((Path(folder) / "found.json").read_text())["annotations"][0]["bbox"]
     [1.0, 2.0, 30.0, 40.0]
     """
-    table, ranks = _checked(table, scores)
+    table, ranks = _check_rows(table, scores)
     images: dict[str, dict[str, Any]] = {}
     kinds = {str(name): k for k, name in enumerate(np.unique(table.y).tolist(), start=1)}
     notes = []
@@ -320,29 +318,30 @@ def write_boxes_coco(path: str | os.PathLike[str], table: BoxTable, scores: Any 
     _write(file_path("path", path), json.dumps(content, indent=1) + "\n")
 
 
-def _checked(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
-    """A table of boxes with an area, and scores of its length."""
-    table = checked_table(table)
+def _check_rows(table: BoxTable, scores: Any) -> tuple[BoxTable, Array | None]:
+    """The table, if every box has an area, and finite scores, one per box."""
+    table = check_table(table)
     n, boxes = len(table.files), table.boxes
     ranks = None if scores is None else numbers("scores", scores, "one number per box")
     if ranks is not None and (ranks.shape != (n,) or not np.isfinite(ranks).all()):
-        raise ValueError(f"scores has shape {ranks.shape} for {n} files, not {(n,)} finite numbers")
+        raise ValueError(f"scores must be {n} finite numbers, one per box, got shape {ranks.shape}")
     good = np.isfinite(boxes).all(axis=1) & (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     if not good.all():
         i = int(np.argmin(good))
         name = named(str(table.files[i]))
-        raise ValueError(f"the box of {name} is {boxes[i].tolist()}; leave out rows without a box")
+        raise ValueError(f"the box of {name} is {boxes[i].tolist()}, which is empty or not finite; remove the row")
     return table, ranks
 
 
-def _write(place: Path, text: str) -> None:
+def _write(file: Path, text: str) -> None:
     try:
-        place.write_bytes(text.encode("utf-8"))
+        file.write_bytes(text.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise ValueError(f"a name holds {error.object[error.start]!r}, which is no character; rename it") from error
+        letter = error.object[error.start]
+        raise ValueError(f"a name contains {letter!r}, which cannot be written as UTF-8; rename it") from error
     except (OSError, ValueError) as error:
-        told = getattr(error, "strerror", None) or reason(error)
-        raise OSError(getattr(error, "errno", None) or 0, f"{named(place)} could not be written: {told}") from error
+        cause = getattr(error, "strerror", None) or reason(error)
+        raise OSError(getattr(error, "errno", None) or 0, f"{named(file)} could not be written: {cause}") from error
 
 
 def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree.Element:
@@ -352,6 +351,6 @@ def _add(parent: ElementTree.Element, tag: str, text: Any = None) -> ElementTree
 
 
 def _short(value: Any) -> str:
-    """A number with all its digits and no more: 30, not 30.0."""
+    """The shortest text of a number that keeps its value: 30, not 30.0."""
     number = float(value)
     return str(int(number)) if number.is_integer() else repr(number)

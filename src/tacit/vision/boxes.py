@@ -1,5 +1,5 @@
-"""Boxes in images: which candidate is nearest to a drawn one, what a model finds and how good that is; tables of boxes,
-joined to images by name."""
+"""Bounding boxes in images: the candidate nearest to a drawn box, the boxes that a model finds and how good they are
+(IoU, average precision); tables of boxes, joined to images by name."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ __all__ = [
 ]
 
 MAX_SIDE = 1e9
-"""No image has more pixels across, or down."""
+"""Images have at most this many pixels across, or down."""
 
 
 class Nearest(NamedTuple):
-    """The candidate of every bag that shares most with a box, and how much."""
+    """The candidate of every bag with the highest overlap with a box, and that overlap (IoU)."""
 
     hidden: Array
     overlap: Array
 
 
 def nearest(bags: Ragged, boxes: Any) -> Nearest:
-    """The hidden values that stand for drawn boxes: in every bag the candidate of the highest overlap.
+    """The hidden values of drawn boxes: in every bag the candidate of the highest overlap (intersection over union).
 
     Parameters
     ----------
     bags : candidates with boxes, such as `tacit.windows` gives
-    boxes : (n, 4), one box per bag *in the order of the bags*; a row of NaN for an image in which nobody drew one: its
-        hidden value is −1, as is that of a box which no candidate touches. A table of boxes has an order of its own:
-        `tacit.datasets.join_boxes` brings it into that of the images, `tacit.boxed_windows` does all in one call
+    boxes : (n, 4), one box per bag *in the order of the bags*; a row of NaN for an image without a box. The hidden
+        value is −1 (unknown) there, and where no candidate overlaps the box. `tacit.datasets.join_boxes` brings a
+        table of boxes into the order of the images; `tacit.boxed_windows` does all in one call
 
     >>> bags = Ragged([[0.0], [0.0]], [0, 2], boxes=[[0, 0, 4, 4], [2, 0, 6, 4]])
     >>> nearest(bags, [[2, 0, 6, 3]])
@@ -60,7 +60,7 @@ def nearest(bags: Ragged, boxes: Any) -> Nearest:
     empty = np.flatnonzero((drawn[:, 0] >= drawn[:, 2]) | (drawn[:, 1] >= drawn[:, 3]))
     if empty.size:
         first = int(empty[0])
-        raise ValueError(f"box {first} is {drawn[first].tolist()}; x_min must be below x_max and y_min below y_max")
+        raise ValueError(f"box {first} is {drawn[first].tolist()}; it must have x_min < x_max and y_min < y_max")
     shared = overlap(np.repeat(drawn, bags.lengths, axis=0), candidates)
     known = ~np.isnan(drawn).any(axis=1)
     hidden, best = np.full(len(bags), -1), np.zeros(len(bags))
@@ -72,9 +72,9 @@ def nearest(bags: Ragged, boxes: Any) -> Nearest:
 
 
 class FoundBoxes(NamedTuple):
-    """What a model finds: the label and the box (n, 4) of every image, and how sure it is of the label.
+    """What a model finds: the label and the box (n, 4) of every image, and a confidence.
 
-    ``scores`` are margins: by how much the label's best window beats the best window of any other label.
+    ``scores`` of `predict_boxes` are margins: the score of the label's best window minus that of any other label's.
     """
 
     y: Array
@@ -90,14 +90,14 @@ class FoundBoxes(NamedTuple):
         sizes : (n, 2) width and height of the images; None reads them from the files
         """
         if len(files) != len(self.boxes):
-            raise ValueError(f"{len(files)} files for {len(self.boxes)} boxes; give one each, in the order of the bags")
+            raise ValueError(f"files must be {len(self.boxes)} names, one per box in the same order, got {len(files)}")
         pixels = [image_size(file) for file in files] if sizes is None else np.asarray(sizes)
         names = np.array([str(file) for file in files])
         return BoxTable(names, np.array([str(label) for label in self.y]), self.boxes, np.reshape(pixels, (-1, 2)))
 
 
 def predict_boxes(model: Any, bags: Ragged) -> FoundBoxes:
-    """The label and the box of every image, as a fitted model sees it.
+    """The label and the box that a fitted model finds in every image.
 
     Parameters
     ----------
@@ -119,25 +119,25 @@ def predict_boxes(model: Any, bags: Ragged) -> FoundBoxes:
 
 
 def pick_boxes(bags: Ragged, hidden: Any) -> Array:
-    """(n, 4) the box of the candidate that a hidden value names in every bag; a row of NaN where it is −1, unknown.
+    """(n, 4) the box of the candidate that the hidden value of every bag names; NaN where it is −1 (unknown).
 
     >>> bags = Ragged([[0.0], [0.0]], [0, 2], boxes=[[0, 0, 4, 4], [2, 0, 6, 4]])
     >>> pick_boxes(bags, [1])
     array([[2., 0., 6., 4.]])
     """
-    candidates, places = _boxes_of(bags), even_table("hidden", hidden)
-    if places.shape != (len(bags),) or places.dtype.kind not in "iu":
+    candidates, chosen = _boxes_of(bags), even_table("hidden", hidden)
+    if chosen.shape != (len(bags),) or chosen.dtype.kind not in "iu":
         raise ValueError(
-            f"hidden values of shape {places.shape} and {places.dtype} for {len(bags)} bags; one whole number per bag "
-            "is needed, the position of its candidate: models of tacit.problems.Candidates give them"
+            f"hidden must be {len(bags)} whole numbers, the position of a candidate per bag, got {chosen.dtype} of "
+            f"shape {chosen.shape}; models of tacit.problems.Candidates predict them"
         )
-    wrong = np.flatnonzero((places < -1) | (places >= bags.lengths))
+    wrong = np.flatnonzero((chosen < -1) | (chosen >= bags.lengths))
     if wrong.size:
         i = int(wrong[0])
-        raise ValueError(f"hidden[{i}] is {places[i]}; bag {i} has candidates 0 to {bags.lengths[i] - 1}")
-    known = places >= 0
+        raise ValueError(f"hidden[{i}] is {chosen[i]}; bag {i} has candidates 0 to {bags.lengths[i] - 1}")
+    known = chosen >= 0
     out = np.full((len(bags), 4), np.nan)
-    out[known] = candidates[(bags.offsets[:-1] + places)[known]]
+    out[known] = candidates[(bags.offsets[:-1] + chosen)[known]]
     return out
 
 
@@ -149,10 +149,10 @@ class BoxReport(NamedTuple):
     n : images that count: those with a drawn box
     mean_overlap : mean intersection over union of the found and the drawn box, whatever the label
     share_above : share of the images where that is `threshold` or more
-    accuracy : share of right labels
-    average_precision : by class, see `average_precision`; a window is right if it has the class of its image and an
+    accuracy : share of correct labels
+    average_precision : by class, see `average_precision`; a window is correct if it has the class of its image and an
         overlap of `threshold` or more
-    threshold : 0.5 unless asked otherwise
+    threshold : the least IoU of a correct box
     """
 
     n: int
@@ -179,14 +179,14 @@ class BoxReport(NamedTuple):
 
 
 def report_boxes(model: Any, bags: Ragged, y: Any, boxes: Any, threshold: float = 0.5) -> BoxReport:
-    """Compare what a model finds with drawn boxes: mean overlap, share above a threshold, labels, average precision.
+    """Evaluate a detector on drawn boxes: mean overlap, share above a threshold, labels, average precision.
 
     Parameters
     ----------
     model, bags : as in `predict_boxes`
     y : (n,) true labels
-    boxes : (n, 4) drawn boxes in the order of the bags, NaN where there is none: those images do not count
-    threshold : from which overlap on a box counts as found
+    boxes : (n, 4) drawn boxes in the order of the bags; images with NaN do not count
+    threshold : the least overlap at which a box counts as found
 
     >>> from tacit import StructuredSVM
     >>> from tacit.problems import Candidates
@@ -206,14 +206,14 @@ def report_boxes(model: Any, bags: Ragged, y: Any, boxes: Any, threshold: float 
     labels, drawn = read_labels(y, len(bags)), _read_boxes(boxes, len(bags))
     known = np.flatnonzero(~np.isnan(drawn).any(axis=1))
     if not known.size:
-        raise ValueError("no image has a drawn box: there is nothing to compare with")
+        raise ValueError("boxes are all NaN; at least one image must have a drawn box to compare with")
     bags, labels, drawn = bags[known], labels[known], drawn[known]
     found, margins = predict_boxes(learner, bags), _margins(learner, bags)
     shared = overlap(found.boxes, drawn)
     precision = {}
     for label in np.unique(labels):
         column = np.flatnonzero(learner.classes_ == label)
-        if not column.size:  # a class that training never saw is never found
+        if not column.size:  # a class without training images is never found
             precision[label.item()] = 0.0
             continue
         own = pick_boxes(bags, learner.impute(bags, np.full(len(bags), label)))
@@ -225,16 +225,16 @@ def report_boxes(model: Any, bags: Ragged, y: Any, boxes: Any, threshold: float 
 
 
 def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
-    """The area under precision by recall of detections that are ranked by score, as in the PASCAL VOC challenge (2010).
+    """The area under the precision-recall curve of detections ranked by score, as in the PASCAL VOC challenge (2010).
 
-    Precision at a recall is the highest one at that recall or above. Detections of equal score come in together, so
+    Precision at a recall is the highest one at that recall or above. Detections of equal score are added together, so
     that their order does not matter.
 
     Parameters
     ----------
     scores : of the detections
-    is_right : whether each of them is right
-    n_objects : how many objects there were to find
+    is_right : whether each of them is correct
+    n_objects : how many objects there are to find
 
     >>> average_precision([0.9, 0.8, 0.7, 0.6], [True, False, True, True], n_objects=4)
     0.625
@@ -242,11 +242,11 @@ def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
     values, right = numbers("scores", scores), numbers("is_right", is_right, "True or False for each") != 0
     n_objects = whole_number("n_objects", n_objects, 0, 1 << 53)
     if not np.isfinite(values).all():
-        raise ValueError(f"scores are finite numbers, got {shorten(scores)}")
+        raise ValueError(f"scores must be finite numbers, got {shorten(scores)}")
     if values.shape != right.shape or values.ndim != 1 or n_objects < max(int(right.sum()), 1):
         raise ValueError(
-            f"scores {values.shape} and is_right {right.shape} must be two equal vectors, and "
-            f"n_objects={shorten(n_objects)} at least the {right.sum()} that were found, and 1"
+            f"scores {values.shape} and is_right {right.shape} must be vectors of one length, and "
+            f"n_objects={shorten(n_objects)} must be at least 1 and at least the {right.sum()} correct detections"
         )
     order = np.argsort(-values, kind="stable")
     last = np.flatnonzero(np.diff(values[order], append=-np.inf) != 0)
@@ -257,19 +257,19 @@ def average_precision(scores: Any, is_right: Any, n_objects: int) -> float:
 
 def _boxes_of(bags: Any) -> Array:
     if not isinstance(bags, Ragged) or bags.boxes is None:
-        raise ValueError("these bags carry no boxes; give them some with Ragged.of(bags).with_boxes(...)")
+        raise ValueError("bags must have boxes; add them with Ragged.of(bags).with_boxes(...)")
     return bags.boxes
 
 
 def _read_boxes(boxes: Any, n: int) -> Array:
     if hasattr(boxes, "files"):
         raise TypeError(
-            "a table of boxes is in the order of its file, not of the bags; join it by name first: "
-            "tacit.datasets.join_boxes(table, files), or tacit.boxed_windows(folder, table, ...)"
+            "boxes must be in the order of the bags, and a BoxTable is in the order of its file; join it by name with "
+            "tacit.datasets.join_boxes(table, files) or tacit.boxed_windows(folder, table, ...)"
         )
     drawn = numbers("boxes", boxes, "one box per bag, (n, 4)")
     if drawn.shape != (n, 4):
-        raise ValueError(f"boxes have shape {drawn.shape} for {n} bags; give one box per bag, (n, 4)")
+        raise ValueError(f"boxes must have shape {(n, 4)}, one box per bag, got {drawn.shape}")
     return drawn
 
 
@@ -280,13 +280,13 @@ def _last_step(model: Any, bags: Ragged) -> tuple[Any, Ragged]:
         for _, step in before:
             bags = bags if step in (None, "passthrough") else step.transform(bags)
     if not hasattr(model, "predict_hidden"):
-        raise TypeError(f"a fitted learner of tacit.problems.Candidates is needed, got {shorten(model)}")
+        raise TypeError(f"model must be a fitted learner of tacit.problems.Candidates, got {shorten(model)}")
     _boxes_of(bags)
     return model, bags
 
 
 def _margins(learner: Any, bags: Ragged) -> Array:
-    """(n, classes): by how much the best window of each label beats that of all other labels."""
+    """(n, classes): the score of each label's best window minus the best score of any other label."""
     scores = learner.decision_function(bags)
     if scores.ndim == 1:
         return np.column_stack([-scores, scores])
@@ -298,7 +298,7 @@ def _margins(learner: Any, bags: Ragged) -> Array:
 class BoxTable(NamedTuple):
     """One row per object: its file and class, its box (n, 4), and (width, height) of the image, −1 where unknown.
 
-    The order of rows is that of the file they come from; `join_boxes` brings them into the order of the images.
+    Rows are in the order of the file; `join_boxes` brings them into the order of the images.
     """
 
     files: Array
@@ -310,16 +310,16 @@ class BoxTable(NamedTuple):
 def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
     """The boxes of a table in the order of image files, (n, 4), joined by name; a row of NaN where the table has none.
 
-    A row belongs to the image whose path ends in the row's name: ``cat/1.jpg`` or ``1.jpg`` to ``photos/cat/1.jpg``. A
-    row whose image is not there, a name that fits two images, a second box of one image and a class that is not the
-    image's are errors: joined by position, such a table would give wrong boxes in silence.
+    A row belongs to the image whose path ends in the row's name: ``cat/1.jpg`` or ``1.jpg`` to ``photos/cat/1.jpg``.
+    Errors are: a row without an image, a name that fits two images, a second box of one image, and a class other than
+    the image's. Joined by position, such a table would silently give wrong boxes.
 
     Parameters
     ----------
     table : boxes by name, in any order
     files : paths of the images, such as those of `image_folder`
-    y : the classes of the images, to be compared with those of the table; None compares nothing
-    several : what to do about an image with two boxes or more: "error", or "largest" to take the largest one, of the
+    y : the classes of the images, to be compared with those of the table; None skips the comparison
+    several : what to do about an image with several boxes: "error", or "largest" to take the largest one, of the
         image's own class where y is given
 
     >>> table = BoxTable(np.array(["b.jpg", "a.jpg"]), np.array(["", ""]), np.array([[0, 0, 1, 1], [2, 2, 3, 3.0]]), [])
@@ -329,13 +329,13 @@ def join_boxes(table: BoxTable, files: Sequence[Any], y: Any = None, *, several:
            [nan, nan, nan, nan]])
     """
     rows = match_rows(table, files, y, several=several)
-    return np.where((rows >= 0)[:, None], checked_table(table).boxes[rows], np.nan)
+    return np.where((rows >= 0)[:, None], check_table(table).boxes[rows], np.nan)
 
 
-def place_boxes(table: BoxTable, rows: Array, names: Sequence[Any], sizes: Callable[[int], Any]) -> Array:
-    """(n, 4) the boxes of images by the row that `match_rows` found for each; NaN where there is none.
+def take_boxes(table: BoxTable, rows: Array, names: Sequence[Any], sizes: Callable[[int], Any]) -> Array:
+    """(n, 4) the boxes of images, given the row (of `match_rows`) of each; NaN where there is none.
 
-    A box that was drawn in an image of another size, or that leaves its image, is an error; ``sizes(i)`` gives width
+    A box that was drawn in an image of another size, or that exceeds its image, is an error; ``sizes(i)`` returns width
     and height of image i.
     """
     for i in np.flatnonzero(rows >= 0).tolist():
@@ -343,42 +343,42 @@ def place_boxes(table: BoxTable, rows: Array, names: Sequence[Any], sizes: Calla
         (width, height), noted = sizes(i), tuple(int(side) for side in table.sizes[row])
         if min(noted) > 0 and noted != (width, height):
             raise ValueError(
-                f"{name} has {width} × {height} pixels, and the table of boxes says {noted[0]} × {noted[1]}: "
-                "the box belongs to another version of the image; scale or turn the box, or take that version"
+                f"{name} has {width} × {height} pixels, but {noted[0]} × {noted[1]} in the table of boxes; "
+                "scale or rotate the box, or use the version of the image that it was drawn in"
             )
         left, top, right, bottom = table.boxes[row].tolist()
         if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
             raise ValueError(
-                f"the box {(left, top, right, bottom)} of {name} leaves the image of {width} × {height} pixels; "
-                "correct it, or leave it out"
+                f"the box {(left, top, right, bottom)} of {name} must lie inside the image of {width} × {height} "
+                "pixels; correct it, or remove the row"
             )
     return np.where((rows >= 0)[:, None], table.boxes[rows], np.nan)
 
 
 def match_rows(table: BoxTable, files: Sequence[Any], y: Any = None, *, several: str = "error") -> Array:
-    """(n,) the row of the table that belongs to every file, −1 where there is none; the rules are `join_boxes`'s."""
+    """(n,) the row of the table that belongs to every file, −1 where there is none; by the rules of `join_boxes`."""
     one_of("several", several, ("error", "largest"))
-    table = checked_table(table)
+    table = check_table(table)
     if not isinstance(files, list | tuple | np.ndarray) or not is_list(files):
-        raise TypeError(f"files is a list of paths of images, got {shorten(files)}")
+        raise TypeError(f"files must be a list of paths of images, got {shorten(files)}")
     if y is not None and not has_length(y):
-        raise TypeError(f"y has the class of every image, or is None, got {shorten(y)}")
+        raise TypeError(f"y must be None or one class per image, got {shorten(y)}")
     labels = None if y is None else [str(label) for label in y]
     if labels is not None and len(labels) != len(files):
-        raise ValueError(f"y has {len(labels)} classes for {len(files)} images; give one each")
+        raise ValueError(f"y must have one class per image, got {len(labels)} for {len(files)} images")
     rows = np.full(len(files), -1)
     for i, own in enumerate(_rows_by_file(table, files)):
         if len(own) > 1 and several == "error":
             raise ValueError(
-                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table), and one "
-                "is needed; keep one per image, or take the largest with several='largest'"
+                f"image {named(str(files[i]))} has {len(own)} boxes (rows {own[0]} and {own[1]} of the table); keep "
+                "one per image, or take the largest with several='largest'"
             )
         if labels is not None and own:
             same = [row for row in own if str(table.y[row]) in ("", labels[i])]
             if not same:
                 raise ValueError(
-                    f"image {named(str(files[i]))} is of class {shorten(labels[i])}, and row {own[0]} of the table "
-                    f"says {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
+                    f"image {named(str(files[i]))} has class {shorten(labels[i])}, but row {own[0]} of the table "
+                    f"has {shorten(str(table.y[own[0]]))}; correct one of the two, or join without classes"
                 )
             own = same
         if own:
@@ -400,42 +400,42 @@ def _rows_by_file(table: BoxTable, files: Sequence[Any]) -> list[list[int]]:
         if not fits:
             known = ", ".join(one_line("/".join(path[-2:]), 80) for path in paths[:3])
             raise ValueError(
-                f"row {row} of the table has a box of {shorten(str(name))}, which ends none of the {len(files)} paths "
-                f"({known}, …); correct the name, or leave the row out"
+                f"row {row} of the table is about {shorten(str(name))}, but none of the {len(files)} paths ends in "
+                f"that ({known}, …); correct the name, or remove the row"
             )
         if len(fits) > 1:
             both = " and ".join(named(str(files[i])) for i in fits[:2])
             raise ValueError(
-                f"row {row} of the table has a box of {shorten(str(name))}, which fits {both}; write more of the path "
+                f"row {row} of the table is about {shorten(str(name))}, which fits {both}; write more of the path "
                 "into the table, such as the subfolder"
             )
         found[fits[0]].append(row)
     return found
 
 
-def checked_table(table: Any) -> BoxTable:
-    """A table whose parts fit each other, as arrays; sizes may be missing altogether."""
+def check_table(table: Any) -> BoxTable:
+    """The table as arrays of matching lengths; sizes may be missing altogether."""
     if not isinstance(table, BoxTable):
-        raise TypeError(f"a BoxTable is needed, as boxes_csv gives it, got {shorten(table)}")
+        raise TypeError(f"table must be a BoxTable, such as boxes_csv returns, got {shorten(table)}")
     names = [_as_names(name, part) for name, part in (("files", table.files), ("y", table.y))]
     n = len(names[0])
     boxes, sizes = numbers("boxes", table.boxes), numbers("sizes", table.sizes)
     sizes = sizes if sizes.size else np.full((n, 2), -1.0)
     for name, part, shape in (("y", names[1], (n,)), ("boxes", boxes, (n, 4)), ("sizes", sizes, (n, 2))):
         if part.shape != shape:
-            raise ValueError(f"{name} has shape {part.shape} for {n} files, not {shape}")
+            raise ValueError(f"{name} of a BoxTable with {n} files must have shape {shape}, got {part.shape}")
     if not (np.abs(sizes) <= MAX_SIDE).all():
-        raise ValueError(f"sizes are pixels, −1 where unknown, got {shorten(table.sizes)}")
+        raise ValueError(f"sizes of a BoxTable must be pixels, −1 where unknown, got {shorten(table.sizes)}")
     return BoxTable(names[0], names[1], boxes, sizes.astype(np.int64))
 
 
 def _as_names(name: str, part: Any) -> Array:
-    """A vector of names, whatever they were written as."""
+    """A vector of names as strings."""
     if isinstance(part, str | bytes | dict | set) or not is_list(part) or getattr(part, "ndim", 1) != 1:
-        raise TypeError(f"{name} of a table of boxes is a list of names, got {shorten(part)}")
+        raise TypeError(f"{name} of a BoxTable must be a list of names, got {shorten(part)}")
     names = [str(entry) for entry in part]
     if len(names) * max(map(len, names), default=0) > MAX_BYTES:
-        raise ValueError(f"{name} of a table of boxes holds a name of {max(map(len, names))} letters")
+        raise ValueError(f"{name} of a BoxTable has a name of {max(map(len, names))} letters; shorten it")
     return np.array(names, dtype=np.str_)
 
 

@@ -1,9 +1,9 @@
-"""Objects in images, by windows on feature maps: the problem and its oracle, which scores all windows of all images.
+"""Object detection by windows on feature maps: the problem and its oracle, which scores all windows of all images.
 
 ``s(y, h) = a_y·g(x) + b_{y,t} + Σ_p (u_p + v_{y,t,p})·φ_p(x, window)``, ``h = (window, type)``, where φ_p is what piece
-p of the window pools of the map (`tacit.vision.maps.pooling`) and g is the mean of the map. Pooling is linear, so
-weights are applied to the cells, and the resulting maps are pooled: O(cells·K·T·P·d + windows·K·T) per pass instead of
-O(windows·K·T·P·d), and no row of features per window is ever made.
+p of the window pools of the map (`tacit.vision.maps.pooling`) and g is the mean of the map. Pooling is linear: weights
+are applied to the cells, and the resulting maps are pooled. That takes O(cells·K·T·P·d + windows·K·T) per pass instead
+of O(windows·K·T·P·d), and never a row of features per window.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ from tacit.vision.maps.window_maps import WindowMaps, read_window_maps
 from tacit.vision.window_types import WindowLoss, join_hidden, known_window, read_windows_and_types
 
 MAX_PCA_CELLS = 60_000
-"""Cells that principal components are learned from; evenly spread over the images where there are more."""
+"""Cells that principal components are learned from at most; every k-th cell is taken where there are more."""
 CELLS_AT_A_TIME = 1 << 14
 """Cells that are reduced together."""
 
 
 @estimator
 class Detection(ClassProblem):
-    """An image has a label, and a window that shows what it says; which window, and of which type, is hidden.
+    """Weakly supervised object detection: an image has a label; the window and the type of the object are hidden.
 
-    ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``: φ is what the window
-    pools of a feature map (its contrast to the surroundings), u is shared by all classes and types, v belongs to
-    one, and a_y sees the mean g of the whole map. Images come as `WindowMaps`, or from disk as
-    `MapShards`. The hidden value is the position of the window, with several types the pair
-    (window, type); −1 where one of them is unknown. O(cells·K·T·d + windows·K·T) per pass.
+    ``s(y, h) = a_y·g(x) + b_{y,t} + (u + v_{y,t})·φ(x, window)`` with ``h = (window, type)``. φ is what the window
+    pools of a feature map (its contrast to the surroundings), and g is the mean of the map. u is shared by all classes
+    and types, v belongs to one. Images come as `WindowMaps`, or from disk as `MapShards`. The hidden value is the
+    position of the window, with several types the pair (window, type); −1 where one of them is unknown.
+    O(cells·K·T·d + windows·K·T) per pass.
 
     Drawn boxes are known windows (`tacit.vision.boxes.nearest`). If all are drawn and the types are hidden, `LatentSVM`
-    learns the types (Felzenszwalb et al. 2010); if types are given too, `StructuredSVM` does without latent learning.
+    learns the types (Felzenszwalb et al. 2010); if the types are known too, `StructuredSVM` suffices.
 
     Parameters
     ----------
     contrast : "ring", "image" or None: what is pooled of a window, see `tacit.vision.maps.pooling`
-    parts : pieces of a window across, and down, each with weights of its own
-    types : weight blocks per class: kinds of an object that differ in looks
+    parts : pieces of a window across, and down, each with its own weights
+    types : weight blocks per class, for kinds of an object that look different
     n_components : principal components of the cells to keep; None for the cells as they are
     shared : whether there is a term u that all classes and types share
-    image_term : whether there is a term of the whole image, which decides on labels together with the windows
-    loss : "0/1", a cost matrix, or "overlap": 1 under a wrong label, and 1 − intersection over union of the windows
-        under the right one, whatever the type. Where the true window is unknown that counts the label alone
-    classes : all labels; list the one label of problems in which only the place is asked for
+    image_term : whether the whole image has a term a_y, which decides on labels together with the windows
+    loss : "0/1", a cost matrix, or "overlap": 1 for a wrong label, and 1 − intersection over union (IoU) of the windows
+        for the right one, whatever the type. Where the true window is unknown only the label counts
+    classes : all labels; list the single label of problems in which only the window is predicted
     fit_intercept : whether every class and type has an intercept, penalised like the other weights
 
     >>> from tacit import LatentSVM
     >>> rng = np.random.default_rng(0)
     >>> maps = 0.1 * rng.random((20, 3, 4, 2))
     >>> y = np.arange(20) % 2
-    >>> maps[np.arange(20), 1, np.arange(20) % 4, y] += 1  # the cell that tells the label
+    >>> maps[np.arange(20), 1, np.arange(20) % 4, y] += 1  # the cell that shows the label
     >>> X = WindowMaps.of_maps(maps, sizes=[(40, 30)] * 20, stride=10, pixels=[(10, 10)], step=1.0)
     >>> model = LatentSVM(Detection(), C=100, n_init=3).fit(X, y)
     >>> bool((model.predict(X) == y).all()), X.boxes_as_bags.boxes[model.hidden_[0]]
@@ -89,7 +89,7 @@ class Detection(ClassProblem):
     def check(self) -> None:
         super().check()
         if callable(self.loss):
-            raise TypeError("loss must be '0/1', 'overlap' or a cost matrix; Detection takes no function")
+            raise TypeError("loss of Detection must be '0/1', 'overlap' or a cost matrix, not a function")
 
     def read(self, X: Any) -> WindowMaps | MapShards:
         if isinstance(X, MapShards):
@@ -125,10 +125,7 @@ class Detection(ClassProblem):
         kept = whole_number("n_components", self.n_components)
         cells, d = maps.values.shape
         if kept > min(cells, d):
-            raise ValueError(
-                f"n_components={kept} principal components of {cells} cells of {d} numbers; at most the smaller of the "
-                "two can be kept"
-            )
+            raise ValueError(f"n_components={kept} must be at most {min(cells, d)} for {cells} cells of {d} numbers")
         chosen = maps.values[np.arange(0, cells, max(1, -(-cells // MAX_PCA_CELLS)))]
         solver = "covariance_eigh" if len(chosen) > d else "full"
         pca = PCA(kept, svd_solver=solver).fit(chosen.astype(np.float64))
@@ -139,11 +136,11 @@ class Detection(ClassProblem):
         k, width = len(schema.classes), schema.n_features
         components, mean = schema.facts.get("components"), schema.facts.get("mean")
         if (components is None) != (self.n_components is None):
-            raise ValueError(f"n_components={self.n_components} does not fit what was learned: fit again")
+            raise ValueError(f"n_components={self.n_components} does not match the schema; fit again")
         if components is not None:
             fits = is_table(components, 2, "f") and is_table(mean, 1, "f") and mean.shape == (width,)  # type: ignore[union-attr]
             if not fits or components.shape != (self.n_components, width):
-                raise ValueError("the principal components of the schema do not fit its features: fit again")
+                raise ValueError("the principal components of the schema do not match its features; fit again")
             width = len(components)
         check_blocks(schema, self._blocks(k, int(self.types), int(self.parts) ** 2, width), {})
         self.check_loss(schema.classes)
@@ -155,14 +152,14 @@ class Detection(ClassProblem):
         if maps.values.shape[1] != schema.n_features:
             raise ValueError(
                 f"X has {maps.values.shape[1]} features, but Detection is expecting {schema.n_features} features as "
-                "input: take the feature maps that it was fitted on"
+                "input; make X with the feature maps of the fit"
             )
         maps = maps.with_values(self.reduce(maps.values, schema))
         offsets = maps.window_offsets * int(self.types)
         supervision = self.read_supervision(maps, y, schema, offsets, hidden)
         if "hidden_loss" in supervision and "hidden" in supervision:
             window = known_window(supervision["hidden"], offsets, int(self.types))
-            if (window >= 0).all():  # no imputed type can change such a loss: it is measured once
+            if (window >= 0).all():  # imputed types cannot change this loss: it is measured once
                 loss, labels = supervision.pop("hidden_loss"), supervision["labels"]
                 table = loss.table(len(schema.classes), offsets, labels, Reference(*supervision["hidden"]))
                 supervision["losses"] = LossTable(table, None)
@@ -170,19 +167,19 @@ class Detection(ClassProblem):
 
     @staticmethod
     def reduce(values: Any, schema: Schema) -> Array:
-        """Cells as the weights see them: their principal components, where the schema has some.
+        """The cells that weights apply to: their principal components, where the schema has some.
 
-        ``values`` is an array, or the table of `MapShards`, which is read some at a time.
+        ``values`` is an array, or the table of `MapShards`, which is read in blocks.
         """
         components = schema.facts.get("components")
         if components is None:
             return values if isinstance(values, np.ndarray) else np.concatenate(list(values.chunks()))
         mean = (components @ schema.facts["mean"]).astype(values.dtype)
-        turn = components.T.astype(values.dtype)
+        rotation = components.T.astype(values.dtype)
         reduced = np.empty((len(values), len(components)), values.dtype)
-        for first in range(0, len(values), CELLS_AT_A_TIME):  # also in memory: other blocks round in another way
+        for first in range(0, len(values), CELLS_AT_A_TIME):  # also in memory: other blocks round differently
             last = min(first + CELLS_AT_A_TIME, len(values))
-            reduced[first:last] = values[first:last] @ turn - mean
+            reduced[first:last] = values[first:last] @ rotation - mean
             if not isinstance(values, np.ndarray):
                 values.release(slice(first, last))
         return reduced
@@ -208,20 +205,20 @@ class Detection(ClassProblem):
         states = [(h, t) for h in range(3) for t in range(types)]
         hidden = [states[int(rng.integers(len(own) * types))] for own in windows]
         plain = self.specify(X, np.zeros(n, int), classes, rng)
-        place = {label: k for k, label in enumerate(classes.tolist())}
+        position = {label: k for k, label in enumerate(classes.tolist())}
         shape = (len(classes), types)
 
         def joint_feature(x: WindowMaps, label: Any, h: Any) -> Array:
             window, kind = (int(h), 0) if types == 1 else map(int, h)
-            row = x.pooled(self.contrast, int(self.parts)).values[window].reshape(pieces, d)
+            row = x.pool_windows(self.contrast, int(self.parts)).values[window].reshape(pieces, d)
             parts = {name: np.zeros(size) for name, size in self._blocks(*shape, pieces, d).items()}
-            parts["window"][place[label], kind] = row
+            parts["window"][position[label], kind] = row
             if self.shared:
                 parts["shared"][:] = row
             if self.image_term:
-                parts["image"][place[label]] = x.means()[0]
+                parts["image"][position[label]] = x.means()[0]
             if self.fit_intercept:
-                parts["intercept"][place[label], kind] = 1
+                parts["intercept"][position[label], kind] = 1
             return np.concatenate([part.ravel() for part in parts.values()])
 
         def outputs(x: WindowMaps) -> list[tuple[Any, Any]]:
@@ -241,14 +238,14 @@ class Detection(ClassProblem):
 
 
 def nearest_windows(maps: WindowMaps, boxes: Any) -> Array:
-    """(n,) the window of every image that shares most with a drawn box (n, 4); −1 where there is none.
+    """(n,) the window of every image with the highest overlap with a drawn box (n, 4); −1 where there is none.
 
     >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20], [20, 0, 40, 20]]])
     >>> nearest_windows(maps, [[22, 0, 40, 20]])
     array([1])
     """
     if not isinstance(maps, WindowMaps):
-        raise TypeError(f"maps with windows are needed, got {shorten(maps)}")
+        raise TypeError(f"maps must be WindowMaps, got {shorten(maps)}")
     return nearest(maps.boxes_as_bags, boxes).hidden
 
 
@@ -269,7 +266,7 @@ class WindowScores(EnumerableOracle):
     Parameters
     ----------
     maps : reduced maps and their windows
-    schema : with the block window (K, T, P, d), and perhaps shared (P, d), image (K, d) and intercept (K, T)
+    schema : with the block window (K, T, P, d), and optionally shared (P, d), image (K, d) and intercept (K, T)
     contrast, parts : of the pooling
     supervision : as in `EnumerableOracle`
     """
@@ -302,11 +299,10 @@ class WindowScores(EnumerableOracle):
                 self._means[first:last],
             )
         index = np.asarray(rows)
-        places, cells = states_of(self._cells, index)
+        positions, cells = states_of(self._cells, index)
         chosen, windows = states_of(self._windows, index)
-        return _Part(
-            self._table[places], cells, self._grids[index], self._plan.take(chosen), windows, self._means[index]
-        )
+        table, plan = self._table[positions], self._plan.take(chosen)
+        return _Part(table, cells, self._grids[index], plan, windows, self._means[index])
 
     def _window_weights(self, parts: dict[str, Array]) -> Array:
         """(P, K·T, d): the weights of every piece under every label and type."""
@@ -321,9 +317,8 @@ class WindowScores(EnumerableOracle):
         weights = self._window_weights(parts)
         pieces, channels, d = weights.shape
         maps = own.table @ weights.reshape(-1, d).T.astype(self._precision, copy=False)
-        pooled = pool(
-            maps.reshape(len(own.table), pieces, channels), own.cells, own.grids, own.plan, own.windows
-        ).reshape(-1, self.n_labels, self._types)
+        maps = maps.reshape(len(own.table), pieces, channels)
+        pooled = pool(maps, own.cells, own.grids, own.plan, own.windows).reshape(-1, self.n_labels, self._types)
         if "intercept" in self._names:
             pooled += parts["intercept"]
         scores = np.ascontiguousarray(pooled.transpose(1, 0, 2)).reshape(self.n_labels, -1)
@@ -337,14 +332,14 @@ class WindowScores(EnumerableOracle):
         values = V.reshape(self.n_labels, -1, self._types).transpose(1, 0, 2)
         cells = pool_adjoint(values.reshape(len(values), -1), own.cells, own.grids, own.plan, own.windows)
         sums = cells.reshape(len(cells), -1).T @ own.table
-        out = self._filled(sums.reshape(cells.shape[1], self.n_labels, self._types, -1), values.sum(axis=0))
+        out = self._pack(sums.reshape(cells.shape[1], self.n_labels, self._types, -1), values.sum(axis=0))
         if "image" in self._names:
             starts = (own.windows[:-1] - own.windows[0]) * self._types
             self._blocks_of(out)["image"][:] = np.add.reduceat(V, starts, axis=1) @ own.means
         return out
 
-    def _filled(self, sums: Array, counts: Array) -> Array:
-        """The flat vector of sums (P, K, T, d) of what windows pool, and of counts (K, T)."""
+    def _pack(self, sums: Array, counts: Array) -> Array:
+        """The flat weight-shaped vector of pooled sums (P, K, T, d) and of counts (K, T)."""
         out = np.zeros(self.n_params)
         parts = self._blocks_of(out)
         parts["window"][:] = sums.transpose(1, 2, 0, 3)
@@ -360,13 +355,13 @@ class WindowScores(EnumerableOracle):
         plan = own.plan.take(own.windows[:-1] - own.windows[0] + window)
         n = len(labels)
         cells = pool_adjoint(coef[:, None], own.cells, own.grids, plan, np.arange(n + 1))[:, :, 0]
-        place, piece = np.nonzero(cells)
-        block = np.repeat(labels * self._types + kind, np.diff(own.cells))[place]
+        cell, piece = np.nonzero(cells)
+        block = np.repeat(labels * self._types + kind, np.diff(own.cells))[cell]
         pieces, blocks = cells.shape[1], self.n_labels * self._types
         sums = np.zeros((pieces * blocks, own.table.shape[1]))
-        add_rows(own.table, piece * blocks + block, place, cells[place, piece], sums)
+        add_rows(own.table, piece * blocks + block, cell, cells[cell, piece], sums)
         counts = np.bincount(labels * self._types + kind, coef, minlength=blocks).reshape(self.n_labels, self._types)
-        out = self._filled(sums.reshape(pieces, self.n_labels, self._types, -1), counts)
+        out = self._pack(sums.reshape(pieces, self.n_labels, self._types, -1), counts)
         if "image" in self._names:
             add_rows(own.means, labels, np.arange(n), coef, self._blocks_of(out)["image"])
         return out
@@ -374,8 +369,7 @@ class WindowScores(EnumerableOracle):
     def encode(self, labels: Any, hidden: Any = None, rows: Rows = None) -> Array:
         if self._types > 1 and hidden is not None:
             counts = np.diff(self._windows) if rows is None else np.diff(self._windows)[rows]
-            known = read_windows_and_types(hidden, counts, self._types)
-            hidden = known.states
+            hidden = read_windows_and_types(hidden, counts, self._types).states
         return super().encode(labels, hidden, rows)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Array, Array | None]:

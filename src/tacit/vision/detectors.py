@@ -1,8 +1,8 @@
-"""Which windows show the object: the principal component of a class, a latent SVM on labels, a detector from boxes; and
-which of these to take, chosen on what was drawn, or on how far two of them agree where nothing was.
+"""Detectors of the object: the principal component of a class, a latent SVM on labels, a detector from drawn boxes.
 
-Each has weights of `Detection` on maps that are reduced already: (K, d) by class, or (d,) shared by all. Where windows
-have ``parts × parts`` pieces, d counts the features of all pieces.
+One of them is chosen on drawn boxes, or, where none is drawn, by how often two of them agree. Each has weights of
+`Detection` on reduced maps: (K, d) by class, or (d,) shared by all. Where windows have ``parts × parts`` pieces, d
+counts the features of all pieces.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from tacit.vision.maps.window_maps import (
 from tacit.vision.window_types import start_types
 
 MIN_AGREEMENT = 0.5
-"""Share of the photos of a class in which two methods must place the same box for the class to be trusted."""
+"""Share of the photos of a class in which two methods must find the same box for the class to be trusted."""
 MIN_AGREED = 8
-"""Photos in which two methods agree from which on a detector is learned from them."""
+"""Least number of photos in which two methods agree to learn a detector from them."""
 AGREED_C = 3.0
 MIN_DRAWN = 4
-"""Drawn boxes from which on some are held out to choose by."""
+"""Least number of drawn boxes to hold some out for the choice."""
 FOLDS = 4
 MAX_CHOOSING = 60
-"""Drawn boxes that the choice is made on at the most, evenly spread: more take long and change little."""
+"""Drawn boxes that the choice uses at most, evenly spaced: more take long and change little."""
 ENOUGH_GAIN = 0.01
 """Mean overlap by which the latent step must help on held-out boxes to be taken."""
 CENTRE = 0.6
 """Sides of the centre box, as shares of those of the image."""
 LATENT_C = 10.0
-"""Small, so that a latent SVM keeps near its start: cross-validation on labels would choose C too large to localise."""
+"""Small, so that a latent SVM stays near its start: a C chosen by cross-validation on labels localises badly."""
 SHARED_C = (3.0, 10.0, 30.0, 100.0)
 TOLERANCE = 1e-2
 LABEL_WINDOWS: dict[str, Any] = {
@@ -54,7 +54,7 @@ LABEL_WINDOWS: dict[str, Any] = {
     "step": 0.4,
     "shape": 1.0,
 }
-"""Where nothing was drawn, windows are shaped as the photo is: labels alone do not teach the shape of an object."""
+"""Without drawn boxes, windows have the shape of the photo: labels alone do not teach the shape of an object."""
 
 
 class Recipe(NamedTuple):
@@ -64,11 +64,11 @@ class Recipe(NamedTuple):
     ----------
     own, shared : (K, T, d) and (d,) weights of windows, by class and type of the object
     method : how they were learned
-    evidence : numbers behind the choice, by name
+    evidence : the numbers that the choice was made by, by name
     advice : one sentence
     steps : windows (n,) of the training photos at the first, a middle and the last step
-    others : windows of the training photos by methods that were not taken
-    is_interrupted : whether Ctrl-C cut short any learner that these weights, or their choice, come from
+    others : windows of the training photos by methods that were not chosen
+    is_interrupted : whether Ctrl-C stopped any learner that these weights, or their choice, come from
     """
 
     own: Array
@@ -101,20 +101,20 @@ def choose_detector(
     settings : verbose, n_jobs and random_state of learners, and parts: pieces of a window across, and down
     types : hidden types of the object; more than one needs drawn boxes
     """
-    unit = mean_length(maps)  # C means the same for any features, then
+    unit = mean_length(maps)  # so that C means the same for any features
     maps = maps.with_values((maps.values / unit).astype(maps.values.dtype))
     search = _Search(maps, y, classes, drawn, latent_C, settings)
-    found = search.from_labels() if search.known.size < 2 else search.from_boxes(types)
+    found = search.learn_from_labels() if search.known.size < 2 else search.learn_from_boxes(types)
     return found._replace(own=found.own / unit, shared=found.shared / unit, is_interrupted=search.is_interrupted)
 
 
 def mean_length(maps: WindowMaps) -> float:
-    """The mean length of the cells' features."""
+    """The mean norm of the cells' features."""
     return max(float(np.sqrt((maps.values.astype(np.float64) ** 2).sum(axis=1)).mean()), 1e-12)
 
 
 class _Search:
-    """What detectors of some photos are learned from, as in `choose_detector`, and whether Ctrl-C cut one short."""
+    """The data that detectors are learned from, as in `choose_detector`, and whether Ctrl-C stopped one of them."""
 
     def __init__(
         self, maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any]
@@ -126,33 +126,33 @@ class _Search:
         self.latent_C, self.settings, self.quiet = latent_C, settings, settings | {"verbose": 0}
         self.is_interrupted = False
 
-    def shared(self, rows: Array, windows: Array, C: float) -> Array:
+    def fit_shared(self, rows: Array, windows: Array, C: float) -> Array:
         """Weights (d,) of `learn_shared` from the windows of some photos."""
         found = learn_shared(self.maps[rows], windows[rows], C, **self.quiet)
         self.is_interrupted |= found.is_interrupted
         return found.weights
 
-    def latent(self, start: Array, settings: dict[str, Any], known: Array | None = None) -> LatentWindows:
+    def fit_latent(self, start: Array, settings: dict[str, Any], known: Array | None = None) -> LatentWindows:
         """`learn_latent` on all photos."""
         found = learn_latent(self.maps, self.y, start, known=known, C=self.latent_C, **settings)
         self.is_interrupted |= found.is_interrupted
         return found
 
-    def held_out(self, rows: Array, weights: Array) -> float:
-        """The mean overlap of boxes that were held out with those that weights (n, d) or (d,) find."""
+    def mean_overlap(self, rows: Array, weights: Array) -> float:
+        """The mean IoU of held-out boxes with those that weights (n, d) or (d,) find."""
         return float(overlap(find_boxes(self.maps[rows], weights), self.drawn[rows]).mean())
 
-    def from_labels(self) -> Recipe:
+    def learn_from_labels(self) -> Recipe:
         """Two methods side by side, and a detector that is learned from the boxes on which they agree.
 
-        The principal component finds what the photos of a class share, the latent SVM what tells classes apart. Where
-        both say the same, the box counts as drawn, and one detector for all classes is learned from such boxes: a label
-        cannot teach what all classes have in common, and the detector makes up for errors of both. Classes in
-        which the two mostly disagree keep the latent SVM, which stays near the middle of the photo.
+        The principal component finds what the photos of a class share, the latent SVM what separates classes. Where
+        both agree, the box counts as drawn, and one detector for all classes is learned from such boxes. It learns what
+        all classes have in common, which labels cannot teach, and corrects errors of both methods. Classes in which the
+        two mostly disagree keep the latent SVM, which stays near the middle of the photo.
         """
         maps, labels, n_classes = self.maps, self.labels, len(self.classes)
         components = learn_components(maps, labels, n_classes)
-        latent = self.latent(self.start, self.settings)
+        latent = self.fit_latent(self.start, self.settings)
         by_component = best_windows(maps, components[labels])
         by_latent = best_windows(maps, latent.weights[labels])
         agrees = overlap(boxes_of(maps, by_component), boxes_of(maps, by_latent)) >= SAME
@@ -161,14 +161,14 @@ class _Search:
         agreed = np.flatnonzero(agrees & is_trusted[labels])
         own, shared, method = latent.weights, np.zeros(maps.values.shape[1]), "latent"
         if agreed.size >= MIN_AGREED:
-            shared = self.shared(agreed, by_component, AGREED_C)
-            own = np.where(is_trusted[:, None], 0.0, _as_sharp(maps, latent.weights, shared, labels) - shared)
+            shared = self.fit_shared(agreed, by_component, AGREED_C)
+            own = np.where(is_trusted[:, None], 0.0, _match_scale(maps, latent.weights, shared, labels) - shared)
             method = "agreed" if is_trusted.all() else "agreed and latent"
         share = float(np.mean(agrees))
         doubtful = ", ".join(map(str, self.classes[~is_trusted]))
         advice = (
-            f"learned from labels alone; two methods agree in {share:.0%} of the photos. Draw boxes in a dozen of "
-            "those that the report lists: that helps more than anything else"
+            f"learned from labels alone; two methods agree in {share:.0%} of the photos. Drawing boxes in a dozen of "
+            "the photos that the report lists would help most"
         )
         evidence: dict[str, Any] = {
             "agreement of component and latent SVM": share,
@@ -178,11 +178,11 @@ class _Search:
         others = {"component": by_component, "latent SVM": by_latent}
         return Recipe(own[:, None], shared, method, evidence, advice, latent.steps, others)
 
-    def from_boxes(self, types: int) -> Recipe:
+    def learn_from_boxes(self, types: int) -> Recipe:
         """The shared detector first; the latent step only where it helps on held-out boxes.
 
-        It is never tried with types, nor with windows of several pieces, which are for hand-made features: labels teach
-        these nothing about places.
+        The latent step is not tried with types, nor with windows of several pieces, which are for hand-made features:
+        with these, labels do not teach where the object is.
         """
         maps, known = self.maps, self.known
         windows = nearest_windows(maps, self.drawn)
@@ -197,7 +197,7 @@ class _Search:
                 evidence |= {"held-out mean IoU, shared": by_shared, "held-out mean IoU, shared and latent": by_latent}
                 takes_latent = by_latent > by_shared + ENOUGH_GAIN
         advice = _advise(evidence, known.size, len(maps))
-        shared = self.shared(known, windows, C)
+        shared = self.fit_shared(known, windows, C)
         best = best_windows(maps, shared)
         steps = {"first": self.start, "middle": best, "last": best}
         if types > 1:
@@ -206,7 +206,7 @@ class _Search:
             own = np.repeat(found.own[None], len(self.classes), axis=0)
             return Recipe(own, found.shared, "types", evidence, advice, steps, {})
         if takes_latent:
-            latent = self.latent(np.where(windows >= 0, windows, best), self.settings, known=windows)
+            latent = self.fit_latent(np.where(windows >= 0, windows, best), self.settings, known=windows)
             none = np.zeros_like(shared)
             method, others = "shared and latent", {"shared": best}
             return Recipe(latent.weights[:, None], none, method, evidence, advice, latent.steps, others)
@@ -214,16 +214,16 @@ class _Search:
         return Recipe(own, shared, "shared", evidence, advice, steps, {})
 
     def _choose_C(self, windows: Array, known: Array) -> tuple[float, dict[str, Any]]:
-        """The C of the shared detector by held-out boxes, every fourth in turn; how much half of them would reach."""
+        """The C of the shared detector by four-fold cross-validation on drawn boxes, and the IoU with half of them."""
         count = min(FOLDS, known.size)
         folds = [(np.delete(known, np.s_[k::count]), known[k::count]) for k in range(count)]
         by_C, by_half = np.zeros(len(SHARED_C)), 0.0
         for train, test in folds:
             for j, C in enumerate(SHARED_C):
-                by_C[j] += self.held_out(test, self.shared(train, windows, C)) / count
+                by_C[j] += self.mean_overlap(test, self.fit_shared(train, windows, C)) / count
         best = int(np.argmax(by_C))
         for train, test in folds:
-            by_half += self.held_out(test, self.shared(train[::2], windows, SHARED_C[best])) / count
+            by_half += self.mean_overlap(test, self.fit_shared(train[::2], windows, SHARED_C[best])) / count
         evidence = {
             "C of the shared detector": SHARED_C[best],
             "held-out mean IoU": float(by_C[best]),
@@ -232,41 +232,41 @@ class _Search:
         return SHARED_C[best], evidence
 
     def _try_latent(self, windows: Array, known: Array, C: float) -> tuple[float, float]:
-        """Mean overlap of held-out boxes by the shared detector, and after a latent SVM from it.
+        """Mean IoU of held-out boxes by the shared detector, and by a latent SVM that starts from it.
 
-        A latent SVM takes as long as all else, so one fold decides: every second box is held out.
+        A latent SVM takes as long as all the rest, so one fold decides: every second box is held out.
         """
         train, test = known[::2], known[1::2]
-        shared = self.shared(train, windows, C)
+        shared = self.fit_shared(train, windows, C)
         given = np.full(len(self.maps), -1)
         given[train] = windows[train]
         start = np.where(given >= 0, given, best_windows(self.maps, shared))
-        latent = self.latent(start, self.quiet, known=given)
-        return self.held_out(test, shared), self.held_out(test, latent.weights[self.labels[test]])
+        latent = self.fit_latent(start, self.quiet, known=given)
+        return self.mean_overlap(test, shared), self.mean_overlap(test, latent.weights[self.labels[test]])
 
 
-def _as_sharp(maps: WindowMaps, weights: Array, shared: Array, labels: Array) -> Array:
-    """Weights (K, d), scaled so that their scores spread as much as those of the shared ones do."""
+def _match_scale(maps: WindowMaps, weights: Array, shared: Array, labels: Array) -> Array:
+    """Weights (K, d), scaled so that their scores have the temperature of those of the shared weights."""
     theirs = measure_temperature(maps, window_scores(maps, weights[labels]))
     return np.asarray(weights * measure_temperature(maps, window_scores(maps, shared)) / theirs)
 
 
 def _advise(evidence: dict[str, Any], drawn: int, photos: int) -> str:
     if "held-out mean IoU" not in evidence:
-        return f"{drawn} boxes are too few to test on; draw {MIN_DRAWN} or more, best those that the report lists"
+        return f"{drawn} boxes are too few to test on; draw {MIN_DRAWN} or more, first in photos that the report lists"
     now, half = evidence["held-out mean IoU"], evidence["held-out mean IoU with half of the boxes"]
     gain = now - half
-    told = f"learned from {drawn} boxes: held-out mean IoU {now:.2f}, {half:.2f} with half of them"
+    summary = f"learned from {drawn} boxes: held-out mean IoU {now:.2f}, {half:.2f} with half of them"
     if drawn >= photos:
-        return f"{told}; every photo has its box"
+        return f"{summary}; every photo has a drawn box"
     if gain < ENOUGH_GAIN:
-        return f"{told}: more boxes are hardly worth drawing"
+        return f"{summary}: more boxes are hardly worth drawing"
     more = min(drawn, photos - drawn)
-    return f"{told}: {more} more boxes are worth drawing, for about {gain / 2:.2f} to {gain:.2f} more"
+    return f"{summary}: {more} more boxes are worth drawing, for about {gain / 2:.2f} to {gain:.2f} more"
 
 
 def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:
-    """(n, 4) the box in the middle of every image.
+    """(n, 4) a box in the middle of every image.
 
     >>> centre_boxes(np.array([[100, 50]]))
     array([[20., 10., 80., 40.]])
@@ -278,8 +278,8 @@ def centre_boxes(sizes: Array, share: float = CENTRE) -> Array:
 def learn_components(maps: WindowMaps, labels: Array, n_classes: int) -> Array:
     """(K, d): the direction in which the cells of each class vary most, positive in the middle of its images.
 
-    What the images of a class have in common is the object, and where there is none is background, so the first
-    principal component separates the two (Wei et al. 2017, "Deep descriptor transforming").
+    Images of a class share the object, and differ in the background, so the first principal component separates the
+    two (Wei et al. 2017, "Deep descriptor transforming").
     """
     out = np.zeros((n_classes, maps.values.shape[1]))
     of_cell = np.repeat(labels, maps.lengths)
@@ -300,16 +300,16 @@ def learn_components(maps: WindowMaps, labels: Array, n_classes: int) -> Array:
 
 
 def middle_cells(maps: WindowMaps) -> Array:
-    """(cells,) whether the middle of a cell is in the middle half of its image, both ways."""
+    """(cells,) whether the middle of a cell is in the middle half of its image, across and down."""
     grids = np.repeat(maps.grids, maps.lengths, axis=0)
-    place = np.arange(maps.values.shape[0]) - np.repeat(maps.offsets[:-1], maps.lengths)
-    row, column = np.divmod(place, grids[:, 1])
+    position = np.arange(maps.values.shape[0]) - np.repeat(maps.offsets[:-1], maps.lengths)
+    row, column = np.divmod(position, grids[:, 1])
     y, x = (row + 0.5) / grids[:, 0], (column + 0.5) / grids[:, 1]
     return np.asarray((np.abs(y - 0.5) < 0.25) & (np.abs(x - 0.5) < 0.25))
 
 
 class LatentWindows(NamedTuple):
-    """Weights (K, d) of a latent SVM, the windows of its first, middle and last iteration, and whether it was cut."""
+    """Weights (K, d) of a latent SVM, the windows of its first, middle and last iteration, and whether it stopped."""
 
     weights: Array
     steps: dict[str, Array]
@@ -326,7 +326,7 @@ def learn_latent(
     parts: int = 1,
     **settings: Any,
 ) -> LatentWindows:
-    """A latent SVM on labels, started from windows; those that are ``known`` (−1 elsewhere) stay."""
+    """A latent SVM on labels that starts from given windows; ``known`` windows (−1 for unknown) stay fixed."""
     model = LatentSVM(Detection(parts=parts), C=C, init=start, tol=TOLERANCE, unknown_weight=1.0, **settings)
     is_interrupted = _fit_quietly(model, maps, y, known)
     first, middle = (np.asarray(model.history_[i].hidden) for i in (0, len(model.history_) // 2))
@@ -336,14 +336,14 @@ def learn_latent(
 
 
 class SharedWindows(NamedTuple):
-    """Weights (d,) that all classes share, and whether Ctrl-C cut their learner short."""
+    """Weights (d,) that all classes share, and whether Ctrl-C stopped their learner."""
 
     weights: Array
     is_interrupted: bool
 
 
 def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> SharedWindows:
-    """One detector for all classes from drawn boxes; the loss is 1 − their overlap with a window."""
+    """One detector for all classes from drawn boxes; the loss is 1 − IoU of window and box."""
     problem = Detection(parts=parts, loss="overlap", classes=[0], fit_intercept=False)
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     is_interrupted = _fit_quietly(model, maps, np.zeros(len(maps), int), windows)
@@ -351,7 +351,7 @@ def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **s
 
 
 class TypeWindows(NamedTuple):
-    """Weights (T, d) of hidden types, those (d,) that they share, and whether Ctrl-C cut their learner short."""
+    """Weights (T, d) of hidden types, those (d,) that they share, and whether Ctrl-C stopped their learner."""
 
     own: Array
     shared: Array
@@ -374,7 +374,7 @@ def learn_types(
 
 
 def _fit_quietly(model: LatentSVM | StructuredSVM, maps: WindowMaps, y: Array, windows: Array | None) -> bool:
-    """Fit without a warning where it does not converge; returns whether Ctrl-C cut it short."""
+    """Fit without warnings of convergence; returns whether Ctrl-C stopped it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(maps, y, hidden=windows)

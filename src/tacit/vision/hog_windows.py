@@ -1,4 +1,4 @@
-"""Windows of images, described by histograms of oriented gradients (HOG): the candidates in which an object may be.
+"""Windows of images, described by histograms of oriented gradients (HOG): candidates for the object.
 
 Files need the extra ``vision``."""
 
@@ -19,7 +19,7 @@ from tacit.data.ragged import Ragged
 from tacit.data.reading import find_folder
 from tacit.runtime.archive import StorageError
 from tacit.vision.box_files import read_table
-from tacit.vision.boxes import BoxTable, checked_table, match_rows, nearest, place_boxes
+from tacit.vision.boxes import BoxTable, check_table, match_rows, nearest, take_boxes
 from tacit.vision.photos import (
     MAX_PIXELS,
     as_grey,
@@ -34,12 +34,12 @@ from tacit.vision.photos import (
 
 ORIENTATIONS, BLOCK = 9, 2
 CLIP, EPSILON = 0.2, 1e-5
-"""Of the normalisation L2-Hys: no number of a block is above CLIP; EPSILON is what an even patch is divided by."""
+"""Of the normalisation L2-Hys: numbers of a block are at most CLIP; EPSILON avoids a division by 0 in an even patch."""
 MAX_WINDOWS = 100_000
 MAX_NUMBERS = 1 << 28
-"""Numbers that the windows of one image are described by at the most: a gigabyte."""
+"""Limit of the numbers that describe the windows of one image: a gigabyte."""
 KIND = 2
-"""Of the description: another number makes every cache anew. Raise it when the numbers change."""
+"""Version of the description, a part of every cache key. Raise it when the numbers change."""
 
 
 def windows(
@@ -52,25 +52,25 @@ def windows(
     max_pixels: int = MAX_PIXELS,
     verbose: int = 1,
 ) -> Ragged:
-    """Windows of one image or of many, with their boxes and histograms of oriented gradients: bags for `Candidates`.
+    """Sliding windows of images, with their boxes and histograms of oriented gradients: bags for `Candidates`.
 
     Windows of every size start at every multiple of ``stride`` from which they stay inside the image; a size that
     exceeds the image is cut down to it, so every image has a window. A window is divided into ``cells × cells`` cells,
     whatever its size, and described as by `skimage.feature.hog` (Dalal & Triggs 2005): 9 orientations, blocks of 2 × 2
     cells, L2-Hys. Cells have whole pixels, so up to ``cells − 1`` pixels at the right and the lower edge of a window
-    may not count. Colours become grey, transparent pixels white. float32. All windows are read off running sums of one
-    map of gradients, O(pixels + windows · cells²) per image, whatever their sizes and the stride.
+    may not count. Colours become grey, transparent pixels white. Numbers are float32. All windows are computed from
+    integral images of gradients, O(pixels + windows · cells²) per image, whatever their sizes and the stride.
 
     Parameters
     ----------
-    images : an array (height, width) or (height, width, channels), grey, grey and alpha, RGB or RGBA, of unsigned
-        integers or floats; the path of an image; a folder of images or of one subfolder a class (in the order of
-        `tacit.datasets.image_folder`); or a list of arrays and paths
-    sizes : (width, height) of windows, in pixels, at least ``cells`` either way
+    images : an array (height, width) or (height, width, channels) of unsigned integers or floats: grey, grey and
+        alpha, RGB or RGBA. Or the path of an image; or a folder of images, or of one subfolder per class (in the order
+        of `tacit.datasets.image_folder`); or a list of arrays and paths
+    sizes : (width, height) of windows, in pixels, each at least ``cells``
     stride : pixels between neighbouring windows
     cells : cells across a window, and down
-    cache : a folder in which the windows of every image file are kept, under a checksum of file and settings; None
-        computes them anew
+    cache : a folder that keeps the windows of every image file, under a checksum of file and settings; None for no
+        cache
     max_pixels : larger image files are refused before they are unpacked; more than 100,000 windows of an image, or
         2^28 numbers to describe them, are refused too
     verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
@@ -82,7 +82,7 @@ def windows(
     array([ 8.,  8., 40., 40.])
     """
     cells = whole_number("cells", cells, BLOCK)
-    setting = _Setting(_checked_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
+    setting = _Setting(_read_sizes(sizes, cells), whole_number("stride", stride, 1, 1 << 31), cells)
     folder = cache_folder(cache)
 
     def describe(source: Any, name: str) -> _Described:
@@ -119,7 +119,7 @@ def _check_cached(arrays: dict[str, Array], cells: int) -> None:
     width = _numbers_per_window(cells)
     fits = is_table(hog, 2, "f") and hog.dtype == np.float32 and is_table(boxes, 2, "f")
     if not fits or (hog.shape, boxes.shape[1:]) != ((len(boxes), width), (4,)):
-        raise StorageError(f"it holds {hog.shape} numbers and {boxes.shape} boxes, not windows of {width} numbers")
+        raise StorageError(f"it contains {hog.shape} numbers and {boxes.shape} boxes, not windows of {width} numbers")
 
 
 class _Grid(NamedTuple):
@@ -138,7 +138,7 @@ class _Grid(NamedTuple):
         return np.column_stack([x, y, x + self.width, y + self.height]).astype(np.float64)
 
     def sum_cells(self, running: Array, cells: int) -> Array:
-        """(tops, lefts, cells, cells): sums over the pixels of every cell, from running sums over the image."""
+        """(tops, lefts, cells, cells): sums over the pixels of every cell, from an integral image."""
         rows = self.tops[:, None] + self.down * np.arange(cells + 1)
         columns = self.lefts[:, None] + self.across * np.arange(cells + 1)
         corners = running[rows[:, :, None, None], columns]
@@ -153,7 +153,7 @@ def _describe(image: Array, setting: _Setting, name: str) -> _Described:
     for orientation, (running, unit) in enumerate(_running_sums(grey)):
         for grid, out in zip(grids, sums, strict=True):
             out[..., orientation] = grid.sum_cells(running, cells) * (unit / (grid.across * grid.down))
-    parts = [_normalised(part.reshape(-1, cells, cells, ORIENTATIONS)) for part in sums]
+    parts = [_normalise_blocks(part.reshape(-1, cells, cells, ORIENTATIONS)) for part in sums]
     return _Described(np.concatenate(parts), np.concatenate([grid.boxes for grid in grids]))
 
 
@@ -162,8 +162,8 @@ def _grids(height: int, width: int, setting: _Setting, name: str) -> list[_Grid]
     cells = setting.cells
     if min(height, width) < cells:
         raise ValueError(
-            f"{name} has {width} × {height} pixels; {cells} cells need {cells} pixels either way: "
-            "leave it out, or take fewer cells"
+            f"{name} has {width} × {height} pixels, but must have at least {cells} across and down for {cells} cells; "
+            "remove it, or use fewer cells"
         )
     most = min(MAX_WINDOWS, MAX_NUMBERS // _numbers_per_window(cells))
     grids, count = [], 0
@@ -173,14 +173,14 @@ def _grids(height: int, width: int, setting: _Setting, name: str) -> list[_Grid]
         if count > most:
             raise ValueError(
                 f"{name} of {width} × {height} pixels has more than {most} windows of {cells} × {cells} cells; shrink "
-                "it, or take a larger stride or fewer cells"
+                "it, or use a larger stride or fewer cells"
             )
         grids.append(_Grid(w, h, lefts, tops, w // cells, h // cells))
     return grids
 
 
 def oriented_gradients(grey: Array) -> tuple[Array, Array]:
-    """The length of the gradient at every pixel, and its orientation, from 0; rounding may lead one beyond the last."""
+    """The length of the gradient at every pixel, and its orientation from 0; rounding may give `ORIENTATIONS`."""
     across, down = np.zeros_like(grey), np.zeros_like(grey)
     across[:, 1:-1] = grey[:, 2:] - grey[:, :-2]
     down[1:-1] = grey[2:] - grey[:-2]
@@ -189,9 +189,9 @@ def oriented_gradients(grey: Array) -> tuple[Array, Array]:
 
 
 def _running_sums(grey: Array) -> Iterator[tuple[Array, float]]:
-    """For each orientation, sums of gradients over all rectangles that begin at the corner, and what 1 stands for.
+    """For each orientation, the integral image of gradients and its unit.
 
-    Sums are whole numbers, of units so small that they cost no precision, hence exact: a patch has the same
+    Sums are whole numbers of a unit so small that no precision is lost. They are exact, so a patch has the same
     description wherever it is.
     """
     size, bins = oriented_gradients(grey)
@@ -204,19 +204,19 @@ def _running_sums(grey: Array) -> Iterator[tuple[Array, float]]:
         yield running, 2.0**exponent
 
 
-def _normalised(cells: Array) -> Array:
+def _normalise_blocks(cells: Array) -> Array:
     """(n, numbers): blocks of 2 × 2 cells, each scaled to length one, clipped, and scaled again (L2-Hys)."""
     n, blocks = len(cells), cells.shape[1] - BLOCK + 1
     out = np.empty((n, blocks, blocks, BLOCK * BLOCK * ORIENTATIONS), dtype=np.float32)
     for i in range(blocks):
         for j in range(blocks):
             block = cells[:, i : i + BLOCK, j : j + BLOCK].reshape(n, -1)
-            block = np.minimum(block / _length(block), CLIP)
-            out[:, i, j] = block / _length(block)
+            block = np.minimum(block / _row_lengths(block), CLIP)
+            out[:, i, j] = block / _row_lengths(block)
     return out.reshape(n, -1)
 
 
-def _length(rows: Array) -> Array:
+def _row_lengths(rows: Array) -> Array:
     return np.asarray(np.sqrt((rows**2).sum(axis=1, keepdims=True) + EPSILON**2))
 
 
@@ -224,14 +224,12 @@ def _numbers_per_window(cells: int) -> int:
     return (cells - BLOCK + 1) ** 2 * BLOCK * BLOCK * ORIENTATIONS
 
 
-def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
+def _read_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
     try:
         given = [(w, h) for w, h in sizes]
     except (TypeError, ValueError) as error:
-        raise TypeError(
-            f"sizes must be pairs (width, height) such as [(64, 64), (96, 64)], got {shorten(sizes)}"
-        ) from error
-    remedy = f"it has {cells} cells, of a pixel or more"
+        raise TypeError(f"sizes must be pairs such as [(64, 64), (96, 64)], got {shorten(sizes)}") from error
+    remedy = f"each of its {cells} cells needs a pixel"
     pairs = tuple(
         (
             whole_number("the width of a window", w, cells, remedy=remedy),
@@ -240,7 +238,7 @@ def _checked_sizes(sizes: Any, cells: int) -> tuple[tuple[int, int], ...]:
         for w, h in given
     )
     if not pairs:
-        raise ValueError("sizes is empty: give at least one (width, height)")
+        raise ValueError("sizes must have at least one (width, height), got an empty list")
     return pairs
 
 
@@ -251,9 +249,9 @@ class BoxedWindows(NamedTuple):
     ----------
     X : bags of windows with their boxes and gradients
     y : (n,) the class of every image
-    hidden : (n,) the window that shares most with the drawn box, −1 where nobody drew one: for ``fit(X, y, hidden=)``
-    boxes : (n, 4) the drawn boxes, NaN where there is none
-    overlap : (n,) how much that window and the box share (intersection over union), 0 where there is no box
+    hidden : (n,) the window of the highest overlap with the drawn box, −1 without a box: for ``fit(X, y, hidden=)``
+    boxes : (n, 4) the drawn boxes, NaN where an image has none
+    overlap : (n,) the intersection over union of that window and the box, 0 without a box
     files : the paths of the images
     """
 
@@ -280,12 +278,12 @@ def boxed_windows(
 ) -> BoxedWindows:
     """Windows of all images of a folder, with the boxes that a table has for them, joined by file name.
 
-    Images without a row are kept, their hidden value unknown. A row without an image, a name that fits two images, a
-    class or a size that is not the image's, and a box outside of its image are errors. Needs the extra ``vision``.
+    Images without a row are kept, with an unknown hidden value. Errors are: a row without an image, a name that fits
+    two images, a class or a size other than the image's, and a box outside its image. Needs the extra ``vision``.
 
     Parameters
     ----------
-    folder : one subfolder per class; or all images in one folder, then the table says the class of each
+    folder : one subfolder per class; or all images in one folder, if the table has the class of each
     table : a `tacit.datasets.BoxTable`, or the path of one: ``.csv``, ``.json`` (COCO), ``.xml`` or a folder (VOC)
     sizes, stride, cells, cache, max_pixels, verbose : of the windows, as in `tacit.windows`
     several : "error", or "largest": what to do about an image with several boxes, see `tacit.datasets.join_boxes`
@@ -303,14 +301,14 @@ def boxed_windows(
     (array(['cat', 'dog'], dtype='<U3'), array([-1,  1]))
     """
     check_classes = switch("check_classes", check_classes)
-    boxes = checked_table(table if isinstance(table, BoxTable) else read_table(table))
-    place = find_folder(folder, "images")
-    flat = list_images(place)
-    files, y = (flat, None) if flat else image_folder(place)
+    boxes = check_table(table if isinstance(table, BoxTable) else read_table(table))
+    path = find_folder(folder, "images")
+    flat = list_images(path)
+    files, y = (flat, None) if flat else image_folder(path)
     rows = match_rows(boxes, files, y if check_classes else None, several=several)
     if y is None:
         y = _classes_of_table(boxes, files, rows)
-    drawn = place_boxes(boxes, rows, files, lambda i: image_size(files[i], max_pixels))
+    drawn = take_boxes(boxes, rows, files, lambda i: image_size(files[i], max_pixels))
     X = windows(files, sizes, stride, cells=cells, cache=cache, max_pixels=max_pixels, verbose=verbose)
     hidden, shared = nearest(X, drawn)
     return BoxedWindows(X, y, hidden, drawn, shared, files)
@@ -321,7 +319,7 @@ def _classes_of_table(table: BoxTable, files: Sequence[Path], rows: Array) -> Ar
     unknown = np.flatnonzero(y == "")
     if unknown.size:
         raise ValueError(
-            f"{str(files[unknown[0]])!r} has no class, as have {unknown.size} of {len(files)} images: the folder has "
-            "no subfolders to tell, and neither does the table; make one subfolder per class, or list all images"
+            f"the class of {str(files[unknown[0]])!r} is missing ({unknown.size} of {len(files)} images); make one "
+            "subfolder per class, or list all images with their class in the table"
         )
     return y

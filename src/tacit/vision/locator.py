@@ -1,4 +1,4 @@
-"""`Locator`: photos with a class each in, boxes out; and photos as users have them: folders, tables of boxes."""
+"""`Locator`: object localisation from photos with a class each; photos from folders, and boxes from tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tacit.oracle import Schema
 from tacit.problems import Multiclass
 from tacit.runtime import Status
 from tacit.vision.box_files import read_table
-from tacit.vision.boxes import FoundBoxes, match_rows, place_boxes
+from tacit.vision.boxes import FoundBoxes, match_rows, take_boxes
 from tacit.vision.detection import Detection
 from tacit.vision.detectors import LABEL_WINDOWS, LATENT_C, Recipe, choose_detector
 from tacit.vision.maps.handmade import handmade_maps
@@ -40,38 +40,38 @@ from tacit.vision.maps.window_maps import (
 from tacit.vision.photos import ENDINGS, image_folder, image_sources, is_image, photo_pixels, read_photo
 
 LABEL_C = (10.0, 100.0, 1000.0)
-"""Weights of the loss of the classifier of whole photos, of which cross-validation chooses."""
+"""Values of C of the classifier of whole photos; cross-validation chooses one."""
 MIN_BOXES = 2
-"""Drawn boxes from which on a detector is learned from them."""
+"""Least number of drawn boxes to learn a detector from them."""
 MAX_TYPES = 50
-"""Hidden types of the object at the most: each needs drawn boxes of its own, and more are a slip of the pen."""
+"""Limit of hidden types of the object: each needs its own drawn boxes, so more is almost certainly a typo."""
 HANDMADE_PARTS = 4
-"""Pieces of a window across, and down, with hand-made features, which see no layout of their own."""
+"""Pieces of a window across, and down, with hand-made features, which do not encode the layout."""
 MIN_SIDE = 16
-"""Pixels that a photo has either way at the least: smaller ones show nothing."""
+"""Least width and height of a photo, in pixels."""
 
 
 @estimator
 class Locator(Application):
-    """Finds the object in photos: from the class of each alone, or with boxes drawn in some of them.
+    """Weakly supervised object localisation: from the classes of photos alone, or with boxes drawn in some of them.
 
-    The label comes from the mean of the feature map, by a linear classifier, so that looking for places never costs
+    The label comes from the mean of the feature map, by a linear classifier, so that the search for boxes never costs
     accuracy. The window is the one of the highest score (u + v_y)·φ: v_y by class from labels, u shared by all classes
-    from drawn boxes. How these are learned is chosen: see ``method_``.
+    from drawn boxes. How these are learned is chosen automatically: see ``method_``.
 
     Parameters
     ----------
     features : the path of a network in ONNX format, "handmade" (gradients, textures, colours and visual words), or a
         map of `tacit.vision.maps`
     n_components : principal components of the cells that windows see
-    latent_C : weight of the loss of the latent SVM; small, see the docs
-    parts : pieces of a window across, and down, each with weights of its own, where boxes are drawn; None for 4 with
-        hand-made features, which see no layout of their own, and 1 with others. From labels alone it is 1
-    types : hidden types of the object, each with weights of its own: kinds that look different, learned from drawn
-        boxes; one detector with types is then shared by all classes
+    latent_C : C of the latent SVM; small, see the docs
+    parts : pieces of a window across, and down, each with its own weights, where boxes are drawn; None for 4 with
+        hand-made features, which do not encode the layout, and 1 with others. From labels alone it is 1
+    types : hidden types of the object, each with its own weights: kinds that look different, learned from drawn boxes.
+        One detector with types is then shared by all classes
     cache : a folder that keeps feature maps
-    spool : a folder on a disk with room for all feature maps, which are then written there while it learns or predicts,
-        and not held in memory; only their principal components are. The result is the same
+    spool : a folder for temporary files with all feature maps; only their principal components are then in memory.
+        The result is the same
     random_state : seed
     n_jobs : threads
     verbose : 1 shows progress on a terminal
@@ -79,15 +79,15 @@ class Locator(Application):
     Attributes
     ----------
     classes_ : the labels
-    method_ : how windows are weighed. From labels: "agreed" (a detector learned from boxes on which two methods agree),
-        "latent", or "agreed and latent" (the latter for classes in which they do not); from drawn boxes: "shared",
+    method_ : how windows are scored. From labels: "agreed" (a detector learned from boxes on which two methods agree),
+        "latent", or "agreed and latent" (the latter for classes in which they disagree). From drawn boxes: "shared",
         "shared and latent", or "types"
-    found_ : the boxes of the training photos, under their known labels, and how sure they are
+    found_ : the boxes of the training photos, given their labels, and the confidence of each
     found_types_ : (n,) the types of the objects in them, from 0
-    evidence_ : what the choice was made by: mean overlaps of held-out boxes by method, agreement of methods
-    advice_ : one sentence on how sure this is, and what would help
-    accuracy_ : share of right labels in cross-validation on the training photos
-    least_sure_ : the training photos in which drawing a box would help most, the least sure first
+    evidence_ : the numbers behind the choice: mean IoU of held-out boxes by method, agreement of methods
+    advice_ : one sentence on the quality, and on what would help
+    accuracy_ : share of correct labels in cross-validation on the training photos
+    least_sure_ : the training photos without a drawn box, the least confident first: where a box would help most
     """
 
     _not_saved = ("callbacks", "checkpoint", "resume", "verbose", "cache", "spool", "n_jobs")
@@ -118,9 +118,9 @@ class Locator(Application):
             read_features(self.features)
 
     def check(self) -> None:
-        """As of every application; but a network is looked for only when photos are to be described."""
+        """As of every application, but without the network, which is needed only to describe photos."""
         if not isinstance(self.features, str):
-            raise ValueError("features of a file are the path of a network, or 'handmade'")
+            raise ValueError("features in a model file must be 'handmade' or the path of a network")
         super().check_parameters()
         self.check_learned()
 
@@ -128,11 +128,11 @@ class Locator(Application):
         super().check_learned()
         self._problem().check_schema(self.schema_)
         if not np.array_equal(self.labeller_.schema_.classes, self.schema_.classes):
-            raise ValueError("labeller_ and schema_ have different classes")
+            raise ValueError("classes of labeller_ and schema_ must be the same")
         n_params, n_features = self.schema_.n_params, self.schema_.n_features
         for name, size in (("coef_", n_params), ("mean_", n_features), ("scale_", n_features)):
             if len(getattr(self, name)) != size:
-                raise ValueError(f"{name} has {len(getattr(self, name))} numbers for the {size} of schema_")
+                raise ValueError(f"{name} must have {size} numbers, as schema_, got {len(getattr(self, name))}")
 
     @property
     def classes_(self) -> Array:
@@ -144,27 +144,23 @@ class Locator(Application):
 
         Parameters
         ----------
-        photos : paths or arrays; or the `WindowMaps` of photos, or their `MapShards`, whose
-            windows are placed anew
+        photos : paths or arrays; or the `WindowMaps` or `MapShards` of photos, whose windows are replaced
         y : (n,) classes
-        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN where there is none
+        boxes : (n, 4) drawn boxes in the order of the photos, in pixels; a row of NaN for a photo without a box
         """
         self.check_parameters()
         maps = self._fit_maps(photos)
         y = read_labels(y, len(maps))
         drawn = np.full((len(maps), 4), np.nan) if boxes is None else numbers("boxes", boxes)
         if drawn.shape != (len(maps), 4):
-            raise ValueError(f"boxes have shape {drawn.shape} for {len(maps)} photos; give one each, NaN for none")
+            raise ValueError(f"boxes must have shape {(len(maps), 4)}, NaN for no box, got {drawn.shape}")
         count = int(np.sum(~np.isnan(drawn).any(axis=1)))
         self.has_boxes_ = count >= MIN_BOXES
         if self.types > 1 and count < max(int(self.types), MIN_BOXES):
-            raise ValueError(
-                f"types={self.types} are learned from drawn boxes, and {count} were given; draw one per type at the "
-                "least, or leave types at 1"
-            )
+            raise ValueError(f"types={self.types} needs a drawn box per type, got {count}; draw more, or set types=1")
         usual = HANDMADE_PARTS if self._is_handmade else 1
         self.parts_ = int(usual if self.parts is None else self.parts) if self.has_boxes_ else 1
-        maps = self._placed(maps)
+        maps = self._place_windows(maps)
         self.status_ = Status.CONVERGED
         kept = min(int(self.n_components), *maps.values.shape)
         self.n_components_ = kept
@@ -174,13 +170,12 @@ class Locator(Application):
         reduced = maps.with_values(problem.reduce(maps.values, self.schema_))
         settings = {"verbose": self.verbose, "n_jobs": self.n_jobs, "random_state": int(self.random_state)}
         settings["parts"] = self.parts_
-        recipe = choose_detector(
-            reduced, y, self.classes_, drawn, float(self.latent_C), settings, types=int(self.types)
-        )
-        self._keep(recipe, reduced, y, drawn)
+        latent_C, types = float(self.latent_C), int(self.types)
+        recipe = choose_detector(reduced, y, self.classes_, drawn, latent_C, settings, types=types)
+        self._keep_recipe(recipe, reduced, y, drawn)
         return self
 
-    def _keep(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
+    def _keep_recipe(self, recipe: Recipe, reduced: WindowMaps, y: Array, drawn: Array) -> None:
         self.coef_ = np.zeros(self.schema_.n_params)
         parts = self.schema_.views(self.coef_)
         parts["window"][:] = recipe.own.reshape(parts["window"].shape)
@@ -207,10 +202,10 @@ class Locator(Application):
         return FoundBoxes(self.found_labels_, self.found_boxes_, self.found_scores_)
 
     def predict(self, photos: Any) -> FoundBoxes:
-        """The label and the box of new photos, and how sure the box is, from 0 to 1."""
+        """The label and the box of new photos, and the confidence of the box, from 0 to 1."""
         check_is_fitted(self)
         maps = self._maps(photos)
-        return self._locate(maps, self.labeller_.predict(self._standardised(maps)))
+        return self._locate(maps, self.labeller_.predict(self._standardise_means(maps)))
 
     def locate(self, photos: Any, y: Any) -> FoundBoxes:
         """The box of photos whose labels are known."""
@@ -221,18 +216,18 @@ class Locator(Application):
     def _locate(self, maps: WindowMaps | MapShards, y: Array) -> FoundBoxes:
         if maps.values.shape[1] != self.schema_.n_features:
             raise ValueError(
-                f"maps of {maps.values.shape[1]} features, and {self.schema_.n_features} were learned from; take the "
-                "same network"
+                f"maps must have the {self.schema_.n_features} features of the fit, got {maps.values.shape[1]}; use "
+                "the same network"
             )
         labels = find_labels(self.classes_, y)
         if (labels < 0).any():
-            raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is no class that was learned")
+            raise ValueError(f"{shorten(str(y[int(np.argmin(labels))]))} is not a class of the training photos")
         reduced = maps.with_values(self._problem().reduce(maps.values, self.schema_))
         scores = self._score_types(reduced, labels).max(axis=1)
         return FoundBoxes(y, *expected_boxes(reduced, scores, self.temperature_))
 
     def _score_types(self, reduced: WindowMaps, labels: Array) -> Array:
-        """(m, T) the score of every window as every type."""
+        """(m, T) the score of every window for every type."""
         parts = self.schema_.views(self.coef_)
         weights = (parts["window"] + parts["shared"]).reshape(*parts["window"].shape[:2], -1)
         return np.column_stack([window_scores(reduced, weights[labels, t]) for t in range(weights.shape[1])])
@@ -243,7 +238,7 @@ class Locator(Application):
 
         means = maps.means().astype(np.float64)
         self.mean_, self.scale_ = means.mean(axis=0), np.full(means.shape[1], max(float(means.std()), 1e-12))
-        rows = self._standardised(maps)
+        rows = self._standardise_means(maps)
         model = StructuredSVM(Multiclass(), C=LABEL_C[1], verbose=0, n_jobs=self.n_jobs)
         self.held_out_labels_, self.accuracy_ = np.full(len(y), ""), float("nan")
         folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
@@ -259,7 +254,7 @@ class Locator(Application):
         if model.status_ is Status.INTERRUPTED:
             self.status_ = Status.INTERRUPTED
 
-    def _standardised(self, maps: WindowMaps | MapShards) -> Array:
+    def _standardise_means(self, maps: WindowMaps | MapShards) -> Array:
         return np.asarray((maps.means() - self.mean_) / self.scale_ / np.sqrt(self.mean_.size))
 
     def _problem(self) -> Detection:
@@ -281,16 +276,16 @@ class Locator(Application):
         else:
             maker = read_features(self.features)
             self.network_ = maker.digest()
-        return self._described(photos, maker)
+        return self._describe(photos, maker)
 
-    def _placed(self, maps: WindowMaps | MapShards) -> WindowMaps | MapShards:
-        """The maps with the windows that are searched: others where boxes were drawn than where none was."""
+    def _place_windows(self, maps: WindowMaps | MapShards) -> WindowMaps | MapShards:
+        """The maps with the windows to search: other shapes with drawn boxes than without."""
         return maps.with_windows(**({} if self.has_boxes_ else LABEL_WINDOWS))
 
     def _maps(self, photos: Any) -> WindowMaps | MapShards:
         """The maps of new photos, by the same features."""
         if isinstance(photos, WindowMaps | MapShards):
-            return self._placed(photos)
+            return self._place_windows(photos)
         if self.words_ is not None:
             maker = handmade_maps(int(self.random_state))
             maker.maps[-1].centres_ = self.words_
@@ -298,25 +293,25 @@ class Locator(Application):
             maker = read_features(self.features)
             if self.network_ is not None and maker.digest() != self.network_:
                 raise ValueError(
-                    f"the network {shorten(str(self.features))} is not the one that this model was fitted with; give "
-                    "that one, or fit again"
+                    f"the network {shorten(str(self.features))} differs from that of the fit; use the same file, or "
+                    "fit again"
                 )
-        return self._placed(self._described(photos, maker))
+        return self._place_windows(self._describe(photos, maker))
 
-    def _described(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
+    def _describe(self, photos: Any, maker: Any) -> WindowMaps | MapShards:
         settings: dict[str, Any] = {"cache": self.cache, "n_jobs": self.n_jobs, "verbose": self.verbose}
         if self.spool is not None:
             return MapShards.write_in(self.spool, photos, maker, **settings)
         return window_maps(photos, maker, **settings)
 
     def use_network(self, path: str | os.PathLike[str]) -> None:
-        """Take the network from another place; it must be the same file."""
+        """Read the network from another path; it must be the same file."""
         self.features = str(Path(path))
 
 
 def _pixels(photos: Any) -> list[Array]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # notes on EXIF come when the photo is described
+        warnings.simplefilter("ignore", RuntimeWarning)  # EXIF warnings come when the photo is described
         return [photo_pixels(source) for source in image_sources(photos)]
 
 
@@ -326,10 +321,10 @@ class Photos(NamedTuple):
     Attributes
     ----------
     files : their paths
-    names : as exports call them: relative to the folder
+    names : relative to the folder, for exports
     y : (n,) their classes; empty strings for new photos
-    sizes : (n, 2) width and height as people see them
-    left_out : (path, why) of those that cannot be read
+    sizes : (n, 2) width and height after EXIF orientation
+    left_out : (path, reason) of those that cannot be read
     """
 
     files: list[Path]
@@ -342,16 +337,16 @@ class Photos(NamedTuple):
 def read_photo_folder(folder: str | os.PathLike[str]) -> Photos:
     """The photos of a folder that has one subfolder per class; those that cannot be read are left out, with a warning.
 
-    A folder with photos of one class alone is refused: there is nothing to tell apart.
+    At least two classes are needed.
     """
-    place = find_folder(folder, "photos")
-    files, y = image_folder(place)
-    photos = _readable(files, [file.relative_to(place).as_posix() for file in files], y)
+    path = find_folder(folder, "photos")
+    files, y = image_folder(path)
+    photos = _keep_readable(files, [file.relative_to(path).as_posix() for file in files], y)
     found = np.unique(photos.y)
     if found.size < 2:
         raise ValueError(
-            f"{named(place)} holds photos of one class, {str(found[0])!r}; there is nothing to tell apart: add a "
-            "subfolder with photos of something else"
+            f"{named(path)} must have photos of at least two classes, got only {str(found[0])!r}; add a subfolder with "
+            "photos of something else"
         )
     return photos
 
@@ -361,34 +356,34 @@ def list_photos(sources: Sequence[str | os.PathLike[str]]) -> Photos:
     files: list[Path] = []
     names: list[str] = []
     for source in sources:
-        place = find_place(source)
-        if os.path.isdir(place):
-            inside = sorted(file for file in place.rglob("*") if is_image(file) and file.is_file())
+        path = find_place(source)
+        if os.path.isdir(path):
+            inside = sorted(file for file in path.rglob("*") if is_image(file) and file.is_file())
             files += inside
-            names += [file.relative_to(place).as_posix() for file in inside]
-        elif os.path.isfile(place):
-            files.append(place)
-            names.append(place.name)
+            names += [file.relative_to(path).as_posix() for file in inside]
+        elif os.path.isfile(path):
+            files.append(path)
+            names.append(path.name)
         else:
-            raise FileNotFoundError(f"there is no photo {named(place)}")
+            raise FileNotFoundError(f"the photo {named(path)} does not exist")
     if not files:
-        raise FileNotFoundError(f"{named(sources[0])} holds no photos, which are {' '.join(ENDINGS)}")
+        raise FileNotFoundError(f"{named(sources[0])} contains no photos ({' '.join(ENDINGS)})")
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
-    return _readable(files, names, np.full(len(files), ""))
+    return _keep_readable(files, names, np.full(len(files), ""))
 
 
-def _readable(files: list[Path], names: list[str], y: Array) -> Photos:
+def _keep_readable(files: list[Path], names: list[str], y: Array) -> Photos:
     kept: list[int] = []
     sizes: list[tuple[int, int]] = []
     left_out: list[tuple[str, str]] = []
     for i, file in enumerate(files):
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # notes on EXIF come when the photo is described
+                warnings.simplefilter("ignore")  # EXIF warnings come when the photo is described
                 height, width = read_photo(file).shape[:2]
             if min(width, height) < MIN_SIDE:
-                raise ValueError(f"{named(file)} has {width} × {height} pixels, and {MIN_SIDE} either way are needed")
+                raise ValueError(f"{named(file)} has {width} × {height} pixels, but {MIN_SIDE} × {MIN_SIDE} are needed")
         except (ValueError, OSError) as error:
             left_out.append((names[i], reason(error)))
             warnings.warn(f"left out: {reason(error)}", RuntimeWarning, stacklevel=3)
@@ -396,21 +391,21 @@ def _readable(files: list[Path], names: list[str], y: Array) -> Photos:
         kept.append(i)
         sizes.append((width, height))
     if not kept:
-        raise ValueError(f"none of {len(files)} photos can be read; the first: {left_out[0][1]}")
+        raise ValueError(f"none of {len(files)} photos can be read; the first error: {left_out[0][1]}")
     return Photos([files[i] for i in kept], [names[i] for i in kept], y[kept], np.array(sizes), left_out)
 
 
 def join_drawn_boxes(table: Any, photos: Photos) -> Array:
-    """(n, 4) the drawn boxes of photos, NaN where there is none, joined by file name.
+    """(n, 4) the drawn boxes of photos, joined by file name; NaN for photos without a box.
 
     Parameters
     ----------
     table : the path of a CSV file, a COCO file (.json), a VOC file (.xml) or a folder of those
-    photos : what the boxes belong to; of several boxes in one photo the largest counts
+    photos : that the boxes belong to; of several boxes in one photo the largest counts
     """
     boxes = read_table(table)
     names = [*photos.names, *(name for name, _ in photos.left_out)]
     rows = match_rows(boxes, names, several="largest")[: len(photos.files)]
-    drawn = place_boxes(boxes, rows, photos.names, lambda i: tuple(photos.sizes[i].tolist()))
+    drawn = take_boxes(boxes, rows, photos.names, lambda i: tuple(photos.sizes[i].tolist()))
     limits = np.tile(photos.sizes, 2).astype(np.float64)
     return np.asarray(np.clip(drawn, 0.0, limits))

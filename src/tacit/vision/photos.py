@@ -1,4 +1,4 @@
-"""Images from files and arrays: folders, pixels, sizes, colours; many of them described, and that kept in a cache.
+"""Images from files and arrays: folders, pixels, sizes, colours; descriptions of many images, and their cache.
 
 Files need Pillow, of the extra ``vision``.
 """
@@ -27,10 +27,10 @@ from tacit.runtime.blocks import check_jobs
 
 T = TypeVar("T")
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
-"""What is opened, whatever the name of a file says: some of Pillow's other formats start a program to be read."""
+"""Formats that are opened, whatever the ending of a file: some of Pillow's other formats start a program."""
 ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".pgm", ".tif", ".tiff", ".webp")
 MAX_PIXELS = 50_000_000
-"""Larger images are refused before they are unpacked: a small file can hold a picture that fills the memory."""
+"""Larger images are refused before they are unpacked: a small file can unpack to an image that fills the memory."""
 MAX_PIXEL_VALUE = 1e6
 
 
@@ -44,7 +44,7 @@ class ImageFiles(NamedTuple):
 def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "images") -> ImageFiles:
     """All images of a folder that has one subfolder per class, sorted by class and file name. None is opened.
 
-    A table of boxes has an order of its own: `join_boxes` brings it into this one.
+    `join_boxes` brings a table of boxes into this order.
 
     Parameters
     ----------
@@ -59,16 +59,12 @@ def image_folder(folder: str | os.PathLike[str] | None = None, name: str = "imag
     ...     image_folder(folder).y
     array(['cat', 'dog'], dtype='<U3')
     """
-    place = find_folder(folder, name)
-    files = [
-        file
-        for kind in sorted(place.iterdir())
-        if kind.is_dir() and not kind.name.startswith(".")
-        for file in list_images(kind)
-    ]
+    path = find_folder(folder, name)
+    kinds = [kind for kind in sorted(path.iterdir()) if kind.is_dir() and not kind.name.startswith(".")]
+    files = [file for kind in kinds for file in list_images(kind)]
     if not files:
         raise FileNotFoundError(
-            f"{named(place)} has no images in subfolders; put them into one folder a class, as {' '.join(ENDINGS)}"
+            f"{named(path)} contains no subfolders with images; make one subfolder per class, with {' '.join(ENDINGS)}"
         )
     return ImageFiles(files, np.array([file.parent.name for file in files]))
 
@@ -79,17 +75,15 @@ def list_images(folder: Path) -> list[Path]:
 
 
 def is_image(file: Path) -> bool:
-    """Whether a file is an image by its name; names that start with a dot are notes of an operating system."""
+    """Whether a file is an image by its name; names that start with a dot are hidden files."""
     return file.suffix.lower() in ENDINGS and not file.name.startswith(".")
 
 
 def read_image(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Array:
-    """The pixels of an image: (height, width) or (height, width, channels), uint8, uint16 or float32, as the file has
-    them.
+    """The pixels of an image as stored: (height, width) or (height, width, channels), uint8, uint16 or float32.
 
-    Palettes become colours; of several frames the first is taken; a camera's note of how it was held is not applied,
-    so that boxes keep their place. A file that is corrupt, truncated, no image, or larger than ``max_pixels`` is
-    refused with its name.
+    Palettes become colours; of several frames the first is taken. EXIF orientation is not applied, so that boxes stay
+    valid. A file that is corrupt, truncated, not an image, or larger than ``max_pixels`` is refused by name.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -98,27 +92,27 @@ def read_image(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Ar
     ...     read_image(f"{folder}/red.png").shape
     (3, 4, 3)
     """
-    return _opened(path, max_pixels, _pixels)
+    return _read_with(path, max_pixels, _pixels)
 
 
 def read_photo(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Array:
-    """The pixels of a photo as people see it: (height, width, 3), uint8, turned as the camera noted (EXIF).
+    """The pixels of a photo as viewers show it: (height, width, 3), uint8. EXIF orientation is applied.
 
-    Grey becomes colours, transparent pixels white, 16 bits 8. A note that cannot be read is a warning, and the photo is
-    taken as it lies in the file. Otherwise as `read_image`.
+    Grey becomes RGB, transparent pixels white, 16 bits 8. Unreadable EXIF data give a warning, and the photo is not
+    rotated. Otherwise as `read_image`.
 
     >>> import tempfile
     >>> from PIL import Image
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     image = Image.new("L", (4, 3))
     ...     exif = image.getexif()
-    ...     exif[0x0112] = 6  # held upright
+    ...     exif[0x0112] = 6  # rotate by 90°
     ...     image.save(f"{folder}/upright.png", exif=exif)
     ...     read_photo(f"{folder}/upright.png").shape
     (4, 3, 3)
     """
     notes: list[str] = []
-    pixels = _opened(path, max_pixels, lambda image: _as_photo(image, notes))
+    pixels = _read_with(path, max_pixels, lambda image: _as_photo(image, notes))
     for note in notes:
         warnings.warn(f"{named(os.fspath(path))}: {note}", RuntimeWarning, stacklevel=2)
     return pixels
@@ -133,11 +127,11 @@ def _as_photo(image: Any, notes: list[str]) -> Array:
     from PIL import ImageOps
 
     try:
-        turned = ImageOps.exif_transpose(image)
-    except Exception as error:  # notes of cameras may hold anything
-        notes.append(f"its EXIF notes cannot be read ({reason(error)}); it is taken as it lies in the file")
-        turned = image
-    pixels = _pixels(turned)
+        rotated = ImageOps.exif_transpose(image)
+    except Exception as error:  # EXIF data may contain anything
+        notes.append(f"the EXIF orientation cannot be read ({reason(error)}); the photo is not rotated")
+        rotated = image
+    pixels = _pixels(rotated)
     if pixels.dtype == np.uint16:
         pixels = (pixels >> 8).astype(np.uint8)
     elif pixels.dtype != np.uint8:
@@ -153,29 +147,28 @@ def _as_photo(image: Any, notes: list[str]) -> Array:
 
 def image_size(path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> tuple[int, int]:
     """Width and height of an image from its header alone, under the limits of `read_image`."""
-    return _opened(path, max_pixels, lambda image: (int(image.width), int(image.height)))
+    return _read_with(path, max_pixels, lambda image: (int(image.width), int(image.height)))
 
 
-def _opened(path: str | os.PathLike[str], max_pixels: int, look: Callable[[Any], T]) -> T:
-    """What ``look`` finds in an opened image; whatever goes wrong names the file."""
-    place = find_file(path, "an image")
+def _read_with(path: str | os.PathLike[str], max_pixels: int, read: Callable[[Any], T]) -> T:
+    """What ``read`` returns for the opened image; all errors name the file."""
+    file = find_file(path, "an image")
     max_pixels = whole_number("max_pixels", max_pixels)
     Image = pillow()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            with Image.open(place, formats=FORMATS) as image:
+            with Image.open(file, formats=FORMATS) as image:
                 if image.width * image.height > max_pixels:
-                    raise Image.DecompressionBombError(
-                        f"{image.width} × {image.height} pixels where max_pixels={max_pixels} allows fewer"
-                    )
-                return look(image)
+                    size = f"{image.width} × {image.height} pixels"
+                    raise Image.DecompressionBombError(f"{size} are more than max_pixels={max_pixels}")
+                return read(image)
         except Image.DecompressionBombError as error:  # ours, or Pillow's own above 179 million pixels
-            raise ValueError(f"{named(place)} is too large ({reason(error)}); shrink it") from error
+            raise ValueError(f"{named(file)} is too large ({reason(error)}); shrink it") from error
         except MemoryError:
             raise
-        except Exception as error:  # decoders raise whatever their format makes them stumble over
-            raise ValueError(f"{named(place)} is no image, or a broken one ({reason(error)}); leave it out") from error
+        except Exception as error:  # decoders raise exceptions of many types
+            raise ValueError(f"{named(file)} is not a valid image ({reason(error)}); remove it") from error
 
 
 def _pixels(image: Any) -> Array:
@@ -228,30 +221,30 @@ def image_sources(images: Any) -> list[Any]:
     if isinstance(images, np.ndarray):
         if images.ndim not in (2, 3):
             raise ValueError(
-                f"an image is (height, width) or (height, width, channels), got shape {images.shape}; "
-                "for several images give list(images)"
+                f"an image must be (height, width) or (height, width, channels), got shape {images.shape}; "
+                "give several images as list(images)"
             )
         return [images]
     if isinstance(images, (str, os.PathLike)):
-        place = find_place(images)
-        return [place] if not os.path.isdir(place) else list_images(place) or image_folder(place).files
+        path = find_place(images)
+        return [path] if not os.path.isdir(path) else list_images(path) or image_folder(path).files
     if not is_list(images):
-        raise TypeError(f"an image, a path or a list of them is needed, got {shorten(images)}")
+        raise TypeError(f"images must be an array, a path or a list of them, got {shorten(images)}")
     sources = list(images)
     wrong = [i for i, s in enumerate(sources) if not isinstance(s, (str, os.PathLike, np.ndarray))]
     if wrong:
-        raise TypeError(f"image {wrong[0]} is a {type(sources[wrong[0]]).__name__}; give arrays or paths")
+        raise TypeError(f"image {wrong[0]} must be an array or a path, got {type(sources[wrong[0]]).__name__}")
     if not sources:
-        raise ValueError("no images: the list is empty")
+        raise ValueError("images must have at least one image, got an empty list")
     return sources
 
 
 def describe_images(
     images: Any, describe: Callable[[Any, str], T], what: str, n_jobs: int | None = None, verbose: int = 1
 ) -> Iterator[T]:
-    """What ``describe(source, name)`` makes of every image, in order, with progress.
+    """What ``describe(source, name)`` returns for every image, in order, with progress.
 
-    Threads share the images; no more than a few wait to be taken, so that images need not fit into memory together.
+    Threads share the images; only a few results wait at any time, so that all images need not fit into memory.
     """
     check_jobs(n_jobs)
     sources, jobs = image_sources(images), effective_n_jobs(n_jobs)
@@ -288,16 +281,16 @@ def read_cached(
     make: Callable[[], dict[str, Array]],
     check: Callable[[dict[str, Array]], None],
 ) -> dict[str, Array]:
-    """What describes an image, from a folder that keeps it under a checksum of pixels and settings; else made and kept.
+    """The description of an image, from a cache with checksums of pixels and settings as keys; else made and kept.
 
     Parameters
     ----------
-    folder : None to keep nothing
-    kind : of the file, and how its name ends
-    settings : whatever the numbers depend on beside the pixels
+    folder : of the cache; None for no cache
+    kind : of the file, and the ending of its name
+    settings : all that the numbers depend on beside the pixels
     pixels, name : of the image
-    make : describes the image, by names of arrays
-    check : refuses arrays that cannot describe an image with a `StorageError`, or a KeyError
+    make : describes the image by named arrays
+    check : raises a `StorageError` or a KeyError for arrays that cannot describe an image
     """
     if folder is None:
         return make()
@@ -309,7 +302,7 @@ def read_cached(
             check(found)
             return found
         except (StorageError, KeyError) as error:
-            message = f"the cached {kind} of {name} is broken and made anew ({reason(error)})"
+            message = f"the cached {kind} of {name} cannot be read and is computed again ({reason(error)})"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
     found = make()
     write_archive(kept, kind, {"image": name}, found)
@@ -317,7 +310,7 @@ def read_cached(
 
 
 def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
-    """The folder of a cache, None where nothing is to be kept."""
+    """The folder of a cache, created where it is missing; None for no cache."""
     if cache is None:
         return None
     folder = make_folder("cache", cache)
@@ -326,16 +319,15 @@ def cache_folder(cache: str | os.PathLike[str] | None) -> Path | None:
 
 
 def make_folder(name: str, path: str | os.PathLike[str]) -> Path:
-    """The folder that a parameter names, made where it is not there."""
+    """The folder that a parameter names, created where it is missing."""
     folder = file_path(name, path)
     if os.path.exists(folder) and not os.path.isdir(folder):
-        raise ValueError(f"{name}={shorten(str(folder))} is a file; give a folder")
+        raise ValueError(f"{name}={shorten(str(folder))} is a file, but must be a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(
-            error.errno, f"the folder {name}={shorten(str(folder))} cannot be made: {error.strerror}"
-        ) from error
+        message = f"the folder {name}={shorten(str(folder))} cannot be created: {error.strerror}"
+        raise OSError(error.errno, message) from error
     return folder
 
 
@@ -372,21 +364,19 @@ def as_uint8(image: Array, name: str = "the image") -> Array:
 
 
 def _unit_pixels(image: Array, name: str) -> tuple[Array, Array | None]:
-    """Grey values or colours from 0 to 1, and alpha where there is one; an error if this is not an image."""
+    """Grey values or colours from 0 to 1, and alpha (None without); an error if this is not an image."""
     if image.ndim not in (2, 3) or 0 in image.shape or (image.ndim == 3 and image.shape[2] not in (1, 2, 3, 4)):
-        raise ValueError(
-            f"{name} has shape {image.shape}; an image is (height, width), or (height, width, channels) with 1 to 4"
-        )
+        raise ValueError(f"{name} must be (height, width) or (height, width, 1 to 4 channels), got shape {image.shape}")
     if image.dtype.kind == "u":
         pixels = image / np.iinfo(image.dtype).max
     elif image.dtype.kind in "bf":
         pixels = image.astype(np.float64)
     else:
-        raise ValueError(f"{name} holds {image.dtype}; use uint8, uint16, bool, or floats from 0 to 1")
+        raise ValueError(f"{name} must be of uint8, uint16, bool, or floats from 0 to 1, got {image.dtype}")
     if not np.isfinite(pixels).all():
-        raise ValueError(f"{name} holds NaN or infinity; fill the gap")
+        raise ValueError(f"{name} contains NaN or infinity; replace them")
     if np.abs(pixels).max() > MAX_PIXEL_VALUE:
-        raise ValueError(f"{name} holds {np.abs(pixels).max():g}; floats are grey values from 0 to 1: divide them")
+        raise ValueError(f"{name} contains {np.abs(pixels).max():g}; floats must be from 0 to 1: divide them")
     if pixels.ndim == 2 or pixels.shape[2] % 2:
         return np.asarray(pixels), None
     return np.asarray(pixels[:, :, :-1]), np.asarray(pixels[:, :, -1])

@@ -1,11 +1,11 @@
-"""Pictures of images: windows that were found and how likely they are, boxes, images turned back, regions, masks."""
+"""Figures of images: windows and their probabilities, boxes, rotated images, regions, masks."""
 
 from __future__ import annotations
 
 import io
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,29 +17,26 @@ from tacit.problems.rotation import Rotations
 from tacit.vision.boxes import FoundBoxes
 from tacit.vision.photos import as_colours, pillow, read_image
 
-if TYPE_CHECKING:
-    pass
-
 OBJECT_COLOUR = (1.0, 0.35, 0.1)
 BOX_COLOUR = (0.1, 0.45, 1.0)
 MAX_SIDE = 480
-"""Pictures for a page are not larger than this."""
+"""Pictures for a page have at most this height, in pixels."""
 
 
 def found_windows(
     images: Sequence[Any], bags: Ragged, models: Mapping[str, Any], samples: Sequence[int], truth: Any = None
 ) -> Any:
-    """Photos with the window that a fit found at its first, a middle and its last iteration, in or out of the pace.
+    """Photos with the window that a fit found at its first, a middle and its last iteration (self-paced learning).
 
-    One row for every sample and model. A blue window belongs to a sample that the convex task held, an orange one to a
-    sample that was left out; a true box is dotted. The middle is the iteration that left out most samples, halfway
-    where none was. (Kumar, Packer & Koller 2010, figure 4.)
+    One row for every sample and model. A window is blue where the convex task included the sample, and orange where it
+    left the sample out; a true box is dotted. The middle is the iteration that left out most samples, or halfway if all
+    were included. (Kumar, Packer & Koller 2010, figure 4.)
 
     Parameters
     ----------
-    images : one image a sample, as matplotlib shows them
+    images : one image per sample, as matplotlib shows them
     bags : their candidates, with boxes
-    models : fitted learners by name; several to compare
+    models : fitted learners by name
     samples : which images to show
     truth : (n, 4) true boxes, if there are any
 
@@ -53,13 +50,10 @@ def found_windows(
     >>> len(figure.axes)
     6
     """
-    if bags.boxes is None:
-        raise ValueError("these bags carry no boxes; give them some with bags.with_boxes(...)")
-    if not models or not len(samples):
-        raise ValueError("nothing to show: give at least one model and one sample")
-    wrong = [i for i in samples if not 0 <= i < len(bags)]
-    if wrong:
-        raise ValueError(f"sample {wrong[0]} does not exist: there are {len(bags)}")
+    boxes = _boxes_of(bags)
+    if not models:
+        raise ValueError("models must have at least one fitted learner")
+    _check_samples(samples, len(bags))
     rows = [(i, name) for i in samples for name in models]
     heights = [0.25 + 2.3 * np.shape(images[i])[0] / np.shape(images[i])[1] for i, _ in rows]
     figure, axes = axes_grid(len(rows), 3, (7.2, sum(heights)), height_ratios=heights)
@@ -68,8 +62,8 @@ def found_windows(
         for step, ax in zip((history[0], _middle(history), history[-1]), line, strict=True):
             show_image(ax, images[i])
             is_in = bool(step.is_in[i])
-            outlines = [(bags.boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
-            outline(ax, outlines + _drawn(truth, i))
+            outlines = [(boxes[bags.offsets[i] + int(step.hidden[i])], BLUE if is_in else ORANGE, "-")]
+            outline(ax, outlines + _true_box(truth, i))
             ax.set_title(f"{name}, iteration {step.iteration}" + ("" if is_in else ": out"), fontsize=9, color=INK)
     return figure
 
@@ -82,18 +76,18 @@ def window_chances(
     predicted: Any = None,
     truth: Any = None,
 ) -> Any:
-    """Photos with P_θ over their windows: how likely every pixel is to lie in the hidden window.
+    """Photos with P_θ over their windows: the probability of every pixel to lie in the hidden window.
 
-    Beside each photo the same as a map, from white (0) to blue (1). The likeliest window is drawn blue, a predicted one
-    orange, a true box dotted green.
+    Beside each photo is a map of it, from white (0) to blue (1). The likeliest window is blue, a predicted one orange,
+    a true box dotted green.
 
     Parameters
     ----------
     images : one image per sample, as matplotlib shows them
     bags : their candidates, with boxes
-    chances : one probability per candidate, such as `tacit.DissimilaritySVM.conditional_proba` gives them
+    chances : one probability per candidate, such as those of `tacit.DissimilaritySVM.conditional_proba`
     samples : which images to show
-    predicted : (n,) the candidate that was predicted, as `predict_hidden` gives it
+    predicted : (n,) the predicted candidate, such as that of `predict_hidden`
     truth : (n, 4) true boxes, if there are any
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -102,23 +96,20 @@ def window_chances(
     >>> len(figure.axes)
     2
     """
-    if bags.boxes is None:
-        raise ValueError("these bags carry no boxes; give them some with bags.with_boxes(...)")
+    windows = _boxes_of(bags)
     if not np.array_equal(chances.offsets, bags.offsets):
-        raise ValueError("chances must hold one probability for every candidate of these bags")
-    wrong = [i for i in samples if not 0 <= i < len(bags)]
-    if wrong or not len(samples):
-        raise ValueError(f"samples are some of 0 to {len(bags) - 1}, at least one, got {list(samples)}")
+        raise ValueError("chances must have one probability for every candidate of the bags")
+    _check_samples(samples, len(bags))
     heights = [0.25 + 2.6 * np.shape(images[i])[0] / np.shape(images[i])[1] for i in samples]
     figure, axes = axes_grid(len(samples), 2, (5.6, sum(heights)), height_ratios=heights)
     for i, (left, right) in zip(samples, axes, strict=True):
         own = slice(int(bags.offsets[i]), int(bags.offsets[i + 1]))
-        boxes, shares = bags.boxes[own], np.asarray(chances.values[own], dtype=np.float64)
+        boxes, shares = windows[own], np.asarray(chances.values[own], dtype=np.float64)
         outlines = [(boxes[int(np.argmax(shares))], BLUE, "-")]
         if predicted is not None and int(predicted[i]) >= 0:
             outlines.append((boxes[int(predicted[i])], ORANGE, "-"))
         show_image(left, images[i])
-        outline(left, outlines + _drawn(truth, i))
+        outline(left, outlines + _true_box(truth, i))
         covered = pixel_chances(np.shape(images[i])[:2], boxes, shares)
         height, width = covered.shape
         right.imshow(covered, cmap="Blues", vmin=0, vmax=1, extent=(0, width, height, 0))
@@ -127,13 +118,24 @@ def window_chances(
     return figure
 
 
-def _drawn(truth: Any, i: int) -> list[tuple[Array, str, str]]:
+def _boxes_of(bags: Ragged) -> Array:
+    if bags.boxes is None:
+        raise ValueError("bags must have boxes; add them with bags.with_boxes(...)")
+    return bags.boxes
+
+
+def _check_samples(samples: Sequence[int], n: int) -> None:
+    if not len(samples) or not all(0 <= i < n for i in samples):
+        raise ValueError(f"samples must be at least one of 0 to {n - 1}, got {list(samples)}")
+
+
+def _true_box(truth: Any, i: int) -> list[tuple[Array, str, str]]:
     """The outline of the true box of an image, if there is one."""
     return [(np.asarray(truth[i]), GREEN, ":")] if truth is not None and np.isfinite(truth[i]).all() else []
 
 
 def pixel_chances(shape: tuple[int, ...], boxes: Array, shares: Array) -> Array:
-    """(height, width) the probability of every pixel to lie in a box that is drawn with these shares.
+    """(height, width) the probability of every pixel to lie in a box that is sampled with these probabilities.
 
     >>> pixel_chances((1, 3), np.array([[0, 0, 2, 1], [1, 0, 3, 1]]), np.array([0.25, 0.75]))
     array([[0.25, 1.  , 0.75]])
@@ -147,17 +149,17 @@ def pixel_chances(shape: tuple[int, ...], boxes: Array, shares: Array) -> Array:
 def predicted_boxes(
     images: Sequence[Any], found: FoundBoxes, y: Any = None, truth: Any = None, columns: int = 4
 ) -> Any:
-    """Images with the box and the label that a model found in each: what it makes of new ones.
+    """Images with the box and the label that a model predicts for each.
 
-    A blue box and title belong to a right label, orange ones to a wrong one (all are blue where y is not given); a
-    drawn box is dotted green. Under the label: by how much its best window beats the best one of any other label.
+    Box and title are blue where the label is right, orange where it is wrong (all blue without y); a drawn box is
+    dotted green. The number after the label is the margin of its best window over that of any other label.
 
     Parameters
     ----------
     images : one per box, as matplotlib shows them, or paths
     found : of `tacit.vision.boxes.predict_boxes`
     y : the true labels, if they are known
-    truth : (n, 4) drawn boxes, if there are any; NaN where there is none
+    truth : (n, 4) drawn boxes, if there are any; NaN for images without a box
     columns : images side by side
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -169,11 +171,11 @@ def predicted_boxes(
     """
     n = len(found.boxes)
     if len(images) != n or n == 0:
-        raise ValueError(f"{len(images)} images and {n} boxes; one image per box is needed, and at least one")
+        raise ValueError(f"images must be one per box and at least one, got {len(images)} for {n} boxes")
     if y is not None and len(y) != n:
-        raise ValueError(f"y has {len(y)} labels for {n} images; give one each")
+        raise ValueError(f"y must have {n} labels, one per image, got {len(y)}")
     if truth is not None and np.shape(truth) != (n, 4):
-        raise ValueError(f"truth has shape {np.shape(truth)} for {n} images; give one box per image, (n, 4)")
+        raise ValueError(f"truth must have shape {(n, 4)}, one box per image, got {np.shape(truth)}")
     pixels = [read_image(image) if isinstance(image, (str, os.PathLike)) else image for image in images]
     across = min(columns, n)
     down = -(-n // across)
@@ -184,7 +186,7 @@ def predicted_boxes(
     has_truth = False
     for i, (ax, image) in enumerate(zip(axes.ravel()[:n], pixels, strict=True)):
         colour = BLUE if y is None or found.y[i] == y[i] else ORANGE
-        drawn = _drawn(truth, i)
+        drawn = _true_box(truth, i)
         has_truth |= bool(drawn)
         show_image(ax, image)
         outline(ax, [(found.boxes[i], colour, "-"), *drawn])
@@ -194,7 +196,7 @@ def predicted_boxes(
 
 
 def _name_lines(figure: Any, has_labels: bool, has_truth: bool) -> None:
-    """A legend of what the colours and lines of `predicted_boxes` mean."""
+    """A legend of the colours and lines of `predicted_boxes`."""
     from matplotlib.lines import Line2D
 
     meanings = {"found, label right": (BLUE, "-"), "found, label wrong": (ORANGE, "-")}
@@ -206,36 +208,36 @@ def _name_lines(figure: Any, has_labels: bool, has_truth: bool) -> None:
     figure.legend(lines, list(meanings), loc="outside lower center", ncols=len(lines), frameon=False, fontsize=9)
 
 
-def turned_images(images: Array, hidden: Array, rotations: Rotations, titles: Sequence[Any] | None = None) -> Any:
-    """Images as they are (above), and turned back by what was found for each (below).
+def rotated_images(images: Array, hidden: Array, rotations: Rotations, titles: Sequence[Any] | None = None) -> Any:
+    """Images as they are (above), and rotated back by the angle that was found for each (below).
 
     Parameters
     ----------
     images : (n, height, width), or (n, height, width, channels) as matplotlib shows them
     hidden : (n,) the hidden value of each: the position of its angle
     rotations : the angles, `tacit.problems.rotations(...)`
-    titles : one an image; None writes the angle
+    titles : one per image; None for the angles
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.problems import rotations
-    >>> figure = turned_images(np.eye(5)[None].repeat(3, axis=0), [0, 1, 2], rotations(-45, 45, 3))
+    >>> figure = rotated_images(np.eye(5)[None].repeat(3, axis=0), [0, 1, 2], rotations(-45, 45, 3))
     >>> len(figure.axes)
     6
     """
     images, hidden = _as_shown(images), np.asarray(hidden)
-    after = _turned(images, hidden, rotations)
+    after = _rotate_back(images, hidden, rotations)
     figure, axes = axes_grid(2, len(images), (max(3.0, 1.05 * len(images)), 2.7))
-    words = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
-    for pair, before, then, word in zip(axes.T, images, after, words, strict=True):
+    titles = [f"{rotations.states[h]:.0f}°" for h in hidden] if titles is None else titles
+    for pair, before, then, title in zip(axes.T, images, after, titles, strict=True):
         show_image(pair[0], before)
         show_image(pair[1], then)
-        pair[1].set_title(str(word), fontsize=10, color=INK)
+        pair[1].set_title(str(title), fontsize=10, color=INK)
     _name_rows(axes)
     return figure
 
 
 def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> Any:
-    """The mean image of every class as the images are (above), and turned back (below): sharper is better.
+    """The mean image of every class before (above) and after (below) the images are rotated back: sharper is better.
 
     Parameters
     ----------
@@ -251,7 +253,7 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
     ['0', '1']
     """
     images, y, hidden = _as_shown(images), np.asarray(y), np.asarray(hidden)
-    after = _turned(images, hidden, rotations)
+    after = _rotate_back(images, hidden, rotations)
     classes = np.unique(y)
     figure, axes = axes_grid(2, len(classes), (max(3.6, 1.05 * len(classes)), 2.7))
     for column, label in zip(axes.T, classes, strict=True):
@@ -263,11 +265,11 @@ def mean_images(images: Array, y: Any, hidden: Array, rotations: Rotations) -> A
 
 
 def box_statistics(boxes: Array, sizes: Array) -> Any:
-    """How large boxes are and where: width and height, and how often each place of an image is covered, as shares.
+    """The sizes and locations of boxes: width and height, and how often each location of an image is covered.
 
     Parameters
     ----------
-    boxes : (n, 4) x_min, y_min, x_max, y_max, one an image
+    boxes : (n, 4) x_min, y_min, x_max, y_max, one per image
     sizes : (n, 2) width and height of the images
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -277,9 +279,9 @@ def box_statistics(boxes: Array, sizes: Array) -> Any:
     """
     boxes, sizes = np.asarray(boxes, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
     if boxes.ndim != 2 or boxes.shape[1] != 4 or sizes.shape != (len(boxes), 2) or not len(boxes):
-        raise ValueError(f"boxes (n, 4) and sizes (n, 2) are needed, got shapes {boxes.shape} and {sizes.shape}")
+        raise ValueError(f"boxes must be (n, 4) and sizes (n, 2), got shapes {boxes.shape} and {sizes.shape}")
     if not (sizes > 0).all():
-        raise ValueError(f"the size of image {int(np.argmin(sizes.min(axis=1)))} is not known: sizes must be positive")
+        raise ValueError(f"sizes must be positive; the size of image {int(np.argmin(sizes.min(axis=1)))} is unknown")
     share = boxes / np.tile(sizes, 2)
     width, height = share[:, 2] - share[:, 0], share[:, 3] - share[:, 1]
     figure, (left, right) = pyplot().subplots(1, 2, figsize=(8.2, 3.6), layout="constrained")
@@ -293,13 +295,13 @@ def box_statistics(boxes: Array, sizes: Array) -> Any:
     plain_axes(left)
     shown = right.imshow(coverage(share), extent=(0, 1, 1, 0), cmap="Blues", vmin=0, vmax=1)
     right.set(xlabel="x, share of the image", ylabel="y, share of the image")
-    right.set_title("share of the boxes that cover a place", fontsize=10, color=INK)
+    right.set_title("share of the boxes that cover a location", fontsize=10, color=INK)
     figure.colorbar(shown, ax=right, shrink=0.85)
     return figure
 
 
 def coverage(share: Array, side: int = 64) -> Array:
-    """(side, side): the share of boxes, given in shares of their images, that cover each place.
+    """(side, side): the share of boxes, given relative to their images, that cover each location.
 
     >>> coverage(np.array([[0.0, 0.0, 0.5, 1.0]]), 2)
     array([[1., 0.],
@@ -312,30 +314,29 @@ def coverage(share: Array, side: int = 64) -> Array:
 
 
 def _name_rows(axes: Array) -> None:
-    for ax, word in zip(axes[:, 0], ("as they are", "turned back"), strict=True):
-        ax.text(-0.14, 0.5, word, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=10, color=INK)
+    for ax, name in zip(axes[:, 0], ("as they are", "rotated back"), strict=True):
+        ax.text(-0.14, 0.5, name, transform=ax.transAxes, rotation=90, va="center", ha="center", fontsize=10, color=INK)
 
 
 def _as_shown(images: Any) -> Array:
-    """Colours from 0 to 255 become those from 0 to 1: turned and mean ones are floats, which matplotlib cuts at 1."""
+    """Colours from 0 to 255, scaled to 0 … 1: rotated and mean images are floats, which matplotlib cuts at 1."""
     table: Array = np.asarray(images)
     return np.asarray(table / 255) if table.ndim == 4 and table.dtype == np.uint8 else table
 
 
-def _turned(images: Array, hidden: Array, rotations: Rotations) -> Array:
+def _rotate_back(images: Array, hidden: Array, rotations: Rotations) -> Array:
     if images.ndim not in (3, 4) or hidden.shape != (len(images),) or not len(images):
-        raise ValueError(
-            f"images (n, height, width) and one hidden value each are needed, got {images.shape} and {hidden.shape}"
-        )
+        shapes = f"{images.shape} and {hidden.shape}"
+        raise ValueError(f"images must be (n, height, width) and hidden (n,), got {shapes}")
     count = len(rotations.states)
     wrong = np.flatnonzero((hidden < 0) | (hidden >= count))
     if wrong.size:
-        raise ValueError(f"hidden[{wrong[0]}] is {hidden[wrong[0]]}; there are {count} angles, from 0")
+        raise ValueError(f"hidden[{wrong[0]}] is {hidden[wrong[0]]}; it must be the position of one of {count} angles")
     out = np.empty(images.shape)
-    for h, turn in enumerate(rotations.maps(images.shape[1:])):
+    for h, rotation in enumerate(rotations.maps(images.shape[1:])):
         own = hidden == h
-        flat = images[own].reshape(np.count_nonzero(own), turn.shape[0])
-        out[own] = np.asarray(flat @ turn).reshape(-1, *images.shape[1:])
+        flat = images[own].reshape(np.count_nonzero(own), rotation.shape[0])
+        out[own] = np.asarray(flat @ rotation).reshape(-1, *images.shape[1:])
     return out
 
 
@@ -346,14 +347,14 @@ def _middle(history: Any) -> Any:
 
 
 def show_image(ax: Any, image: Any) -> None:
-    """An image without axes, its pixels counted from the upper left corner."""
+    """Show an image without axes; coordinates are pixels from the upper left corner."""
     height, width = np.shape(image)[:2]
     ax.imshow(image, cmap="gray" if np.ndim(image) == 2 else None, extent=(0, width, height, 0))
     ax.set_axis_off()
 
 
 def outline(ax: Any, outlines: Sequence[tuple[Array, str, str]]) -> None:
-    """Boxes by colour and style; first white lines, which show on any photo, so that they hide no other box."""
+    """Draw boxes by colour and style, all on white lines that are visible on any photo."""
     corners = [((x0, x1, x1, x0, x0), (y0, y0, y1, y1, y0)) for (x0, y0, x1, y1), _, _ in outlines]
     for x, y in corners:
         ax.plot(x, y, "-", color="white", lw=3.0, clip_on=False)
@@ -368,7 +369,7 @@ def draw_regions(image: Array, regions: Array) -> Array:
     [0, 255, 0, 0]
     """
     colours, cut = as_colours(np.asarray(image)), np.asarray(regions)
-    _same_size(colours, cut, "regions")
+    _check_size(colours, cut, "regions")
     borders = np.zeros(cut.shape, dtype=bool)
     borders[:, :-1] |= cut[:, 1:] != cut[:, :-1]
     borders[:-1] |= cut[1:] != cut[:-1]
@@ -382,7 +383,7 @@ def draw_mask(image: Array, mask: Array, box: Any = None) -> Array:
     [[140, 49, 14], [0, 0, 0]]
     """
     colours, taken = as_colours(np.asarray(image)), np.asarray(mask, dtype=bool)
-    _same_size(colours, taken, "mask")
+    _check_size(colours, taken, "mask")
     colours = np.where(taken[:, :, None], 0.45 * colours + 0.55 * np.array(OBJECT_COLOUR), colours)
     if box is not None and not np.isnan(np.asarray(box, dtype=float)).any():
         left, top, right, bottom = (round(float(side)) for side in box)
@@ -398,7 +399,7 @@ def draw_mask(image: Array, mask: Array, box: Any = None) -> Array:
 def join_pictures(pictures: Sequence[Array], gap: int = 4) -> Array:
     """Pictures side by side, on white."""
     if not pictures:
-        raise ValueError("no pictures to join")
+        raise ValueError("pictures must have at least one picture")
     height = max(picture.shape[0] for picture in pictures)
     parts: list[Array] = []
     for picture in pictures:
@@ -422,8 +423,6 @@ def _as_bytes(colours: Array) -> Array:
     return np.asarray(np.round(255 * np.clip(colours, 0, 1)).astype(np.uint8))
 
 
-def _same_size(colours: Array, other: Array, name: str) -> None:
+def _check_size(colours: Array, other: Array, name: str) -> None:
     if other.shape != colours.shape[:2]:
-        raise ValueError(
-            f"the image has {colours.shape[:2]} pixels, the {name} {shorten(other.shape)}; they must be the same"
-        )
+        raise ValueError(f"{name} must have the {colours.shape[:2]} pixels of the image, got {shorten(other.shape)}")

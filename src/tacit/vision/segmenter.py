@@ -1,4 +1,4 @@
-"""The application: images, some with masks, some with boxes or less; masks come out."""
+"""`Segmenter`: weakly supervised segmentation, from images of which some have masks, some boxes or less."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHOICES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Values of C that are compared."""
 FOLDS = 5
 MIN_MASKS = 3
-"""With fewer nothing is compared."""
+"""With fewer masks, values of C are not compared."""
 
 
 def _number_or_nan(name: str, value: Any) -> float:
@@ -47,34 +47,32 @@ def _number_or_nan(name: str, value: Any) -> float:
 
 @estimator
 class Segmenter(Application):
-    """Learn to find an object's pixels from images of which a few have masks, others a box, a word, or nothing.
+    """Weakly supervised segmentation: a few images have masks, others a box, an image label, or nothing.
 
     Images are cut into regions (`tacit.regions`), weak labels become constraints on the labels of the regions
     (`tacit.weak_labels`), and `IterativeLatentSVM` learns from both, beginning with a model of the masks alone. Boxes
-    are filled in before that, by a model that sees them (`tacit.vision.segmenter.fill_boxes`).
+    are filled in before that, by a model of regions in boxes (`tacit.vision.segmenter.fill_boxes`).
 
     Parameters
     ----------
     method : how images are cut: "felzenszwalb" or "slic"
-    C : weight of the loss; "auto" takes as much as there are images with masks if these are one or two; from three on
-        the nearest of 1, 3, 10, 30, 100, 300 and 1000, or the one of these that cross-validation on them finds better
-        by more than chance; then, where boxes are filled in, the geometric mean of that and of how many images have a
-        mask or a box. A number is taken as it is
-    weak : how much all images without a mask weigh together, beside those with one; "auto" is the square root of how
-        many there are of them per image with a mask; 0 leaves them out
+    C : factor of the loss. "auto" is the number of masks if that is one or two. From three on it is the nearest to
+        that number of 1, 3, 10, 30, 100, 300 and 1000 that is within a standard error of the best in cross-validation.
+        Where boxes are filled in, it is then the geometric mean of that and of the number of masks and boxes
+    weak : factor of the loss of all images without a mask together, relative to those with one. "auto" is the square
+        root of the ratio of their numbers; 0 leaves them out
     random_state : of the folds of the cross-validation
     cache : a folder that keeps the regions of images, for the next fit
     n_jobs, verbose : as in `tacit.LatentSVM`
 
     Attributes
     ----------
-    model_ : the fitted learner, a `StructuredSVM` where no image was left open
-    box_model_ : the learner that filled in boxes; None where there are none
-    box_limits_, box_images_ : which shares of a box it allows, and which images it learned from
-    C_, weak_ : what was chosen
-    accuracy_, iou_ : means over the images with masks, each predicted by a model of the other folds' masks alone; NaN
-        where there are too few
-    ceiling_ : (accuracy, IoU) that the best labels of regions would have on the images with masks
+    model_ : the fitted learner, a `StructuredSVM` where all labels were known
+    box_model_ : the learner that filled in boxes, or None
+    box_limits_, box_images_ : the least and largest share of a box that it allows, and the images that it learned from
+    C_, weak_ : the chosen values
+    accuracy_, iou_ : means over the images with masks in cross-validation with masks alone; NaN for too few masks
+    ceiling_ : (accuracy, IoU) of the best possible labels of regions on the images with masks
     shares_ : the share of the image that the object covers in each of them
 
     >>> rng = np.random.default_rng(0)
@@ -114,10 +112,10 @@ class Segmenter(Application):
         for name in ("model_", "box_model_"):
             model = getattr(self, name)
             if model is not None and tuple(np.asarray(model.classes_).tolist()) != OBJECT_LABELS:
-                raise ValueError(f"{name} has the labels {shorten(model.classes_)}; those of a Segmenter are 0 and 1")
+                raise ValueError(f"the labels of {name} must be 0 and 1, got {shorten(model.classes_)}")
         limits = self.box_limits_
         if self.box_model_ is not None and (limits.shape != (2,) or not 0 <= limits[0] <= limits[1] <= 1):
-            raise ValueError(f"box_limits_ are {shorten(limits)}; they are two shares of a box, the lower one first")
+            raise ValueError(f"box_limits_ must be two shares of a box, the lower one first, got {shorten(limits)}")
 
     def fit(self, images: Any, masks: Any, boxes: Any = None, contains: Any = None) -> Segmenter:
         """Learn from images.
@@ -125,10 +123,10 @@ class Segmenter(Application):
         Parameters
         ----------
         images : a list of paths or arrays
-        masks : per image a table (height, width), 1 (or True) for the object and 0 elsewhere, −1 where it is unknown;
-            or None
+        masks : per image None or a table (height, width), 1 (or True) for the object, 0 for the background, −1 for
+            unknown
         boxes : (n, 4) x_min, y_min, x_max, y_max around the object, NaN for none
-        contains : per image True or False, whether the object is there, or None
+        contains : per image, whether the object is in it: True, False or None (unknown)
         """
         self.check_parameters()
         masks = _check_masks(images, masks)
@@ -142,25 +140,23 @@ class Segmenter(Application):
         return regions(images, self.method, cache=self.cache, n_jobs=self.n_jobs, verbose=verbose)
 
     def fit_regions(self, graphs: RegionGraphs, y: Any, masks: Sequence[Any], boxes: Any = None) -> Segmenter:
-        """`fit` from regions and what is known of them, for those who cut images themselves.
+        """`fit` from regions and their weak labels, if you cut images yourself.
 
-        ``y`` is what `tacit.weak_labels` makes of masks, boxes and words. With the boxes themselves given, too, they
-        are filled in first (`tacit.vision.segmenter.fill_boxes`); without, they count by what y says of their regions.
+        ``y`` comes from `tacit.weak_labels`. Boxes that are given are filled in first
+        (`tacit.vision.segmenter.fill_boxes`); otherwise only y counts.
         """
         self.check_parameters()
         table = read_image_boxes(boxes, len(graphs))
         y = RegionLabels.of(y)
         if not len(graphs) == len(y) == len(masks):
-            raise ValueError(f"{len(graphs)} images, labels of {len(y)} and {len(masks)} masks; give one each")
+            raise ValueError(f"{len(graphs)} images need as many y and masks, got {len(y)} and {len(masks)}")
         known = np.array([i for i, own in enumerate(y) if (np.asarray(own) >= 0).all() and masks[i] is not None])
         if not known.size:
-            raise ValueError("no image has a complete mask, and a few are needed to know what to look for: draw one")
+            raise ValueError("masks must have at least one complete mask; draw one")
         labels = np.concatenate([np.asarray(y[i]) for i in known])
         if labels.min() == labels.max():
             what = "empty" if labels.max() == 0 else "full"
-            raise ValueError(
-                f"all {known.size} masks are {what} at the size of regions: there is nothing to tell apart"
-            )
+            raise ValueError(f"all {known.size} masks are {what} at the size of regions; draw one with both labels")
         truths = [np.asarray(masks[i]) > 0 for i in known]
         chosen, held_out = choose_C(self, graphs[known], y[known], truths)
         self.C_, (self.accuracy_, self.iou_) = float(chosen), (float(share) for share in held_out)
@@ -181,19 +177,19 @@ class Segmenter(Application):
         return self
 
     def predict(self, images: Any) -> list[Array]:
-        """The mask of every image, a boolean table each."""
+        """The mask of every image, a boolean array each."""
         check_is_fitted(self)
         return self.predict_regions(self.cut(images))
 
     def predict_regions(self, graphs: RegionGraphs) -> list[Array]:
-        """The masks of images that are cut into regions already."""
+        """The masks of images that are already cut into regions."""
         return [own == 1 for own in graphs.paint(self.model_.predict(graphs))]
 
     def complete(self, graphs: RegionGraphs, y: Any, boxes: Any = None) -> list[Array]:
-        """The masks of images, what is known of them kept: within their boxes, equal to what was drawn.
+        """The masks of images, consistent with their weak labels: within boxes, equal to drawn regions.
 
-        With ``boxes`` given, those of which y knows no region inside are filled in by ``box_model_``, where that was
-        learned: it sees the box, and so finds more than ``model_``.
+        ``boxes`` without a known region inside are filled in by ``box_model_``, if there is one: with features of the
+        box, it is more accurate than ``model_``.
         """
         check_is_fitted(self)
         if boxes is not None and self.box_model_ is not None:
@@ -203,7 +199,7 @@ class Segmenter(Application):
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether Ctrl-C ended the fit of one of the models; what was found until then is kept."""
+        """Whether Ctrl-C stopped the fit of one of the models; the best model so far is kept."""
         check_is_fitted(self)
         models = [self.model_, self.box_model_]
         return any(model is not None and model.status_ is Status.INTERRUPTED for model in models)
@@ -214,10 +210,10 @@ class Segmenter(Application):
 
 def _check_masks(images: Any, masks: Any) -> list[Any]:
     if not is_list(masks) or isinstance(masks, np.ndarray):
-        raise TypeError(f"masks is a list with a mask or None per image, got {shorten(masks)}")
+        raise TypeError(f"masks must be a list with a mask or None per image, got {shorten(masks)}")
     own = list(masks)
     if isinstance(images, list | tuple) and len(images) != len(own):
-        raise ValueError(f"{len(images)} images and {len(own)} masks; give one each, None where there is none")
+        raise ValueError(f"masks must have {len(images)} entries, one per image (or None), got {len(own)}")
     return own
 
 
@@ -231,26 +227,24 @@ def learn_regions(
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> tuple[StructuredSVM | IterativeLatentSVM, FilledBoxes | None]:
-    """The model of a Segmenter, and the boxes that were filled in for it, None where there are none.
+    """The model of a Segmenter, and the boxes that were filled in for it, if any.
 
-    ``C`` is the weight of the loss on images with complete masks, ``weak`` how much all others weigh together beside
-    them.
+    ``C`` is the factor of the loss on images with complete masks, ``weak`` that of all others relative to them.
     """
     shared: dict[str, Any] = {"n_jobs": n_jobs, "verbose": verbose, "tol": 1e-2}
-    is_known = np.array(
-        [mask is not None and bool((np.asarray(own) >= 0).all()) for own, mask in zip(y, masks, strict=True)]
-    )
+    pairs = zip(y, masks, strict=True)
+    is_known = np.array([mask is not None and bool((np.asarray(own) >= 0).all()) for own, mask in pairs])
     if is_known.all() or not weak:
         known = np.flatnonzero(is_known)
         return StructuredSVM(region_problem(graphs), C=C, **shared).fit(graphs[known], y[known]), None
     if boxes is None or not boxed_images(masks, boxes).any():
-        total = C * (1 + weak)  # so that masks weigh as much as they do alone
+        total = C * (1 + weak)  # so that masks have the factor that they have alone
         return IterativeLatentSVM(region_problem(graphs, weak), C=total, **shared).fit(graphs, y), None
     filled = fill_boxes(graphs, y, masks, boxes, n_jobs=n_jobs, verbose=verbose)
     each = weak * is_known.sum() / (~is_known).sum()
     weights = np.where(boxed_images(masks, boxes), each, 1.0)
     is_open = np.array([bool((np.asarray(own) < 0).any()) for own in filled.y])
-    weak_of_open = each * is_open.sum() / (~is_open).sum()  # so that each of them has the weight of a filled box
+    weak_of_open = each * is_open.sum() / (~is_open).sum()  # so that each of them has the factor of a filled box
     total = C * float(np.where(is_open, each, weights).sum()) / int(is_known.sum())
     problem = region_problem(graphs, weak_of_open)
     learner = IterativeLatentSVM if is_open.any() else StructuredSVM
@@ -258,17 +252,17 @@ def learn_regions(
 
 
 def region_problem(graphs: RegionGraphs, weak: float = 1.0) -> Regions:
-    """What a Segmenter learns: background and object, the features of `tacit.regions` at their scales, others at 1."""
+    """The problem of a Segmenter: background and object, features of `tacit.regions` at their scales, others at 1."""
     is_ours = graphs.nodes.values.shape[1] == len(REGION_SCALES)
     return Regions(labels=OBJECT_LABELS, weak=weak, scales=REGION_SCALES if is_ours else None)
 
 
 def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) -> tuple[float, tuple[float, float]]:
-    """The C for these masks, and the accuracy and IoU that it had on masks that were held out.
+    """The C for these masks, and its accuracy and IoU on held-out masks.
 
-    With fewer than `MIN_MASKS` masks ``C`` is as much as there are masks, so that each weighs 1. With more it is one of
-    `CHOICES`: of all whose IoU in cross-validation is within one standard error of the best, the nearest to the number
-    of masks, by their ratio (see `nearest_good`). A number is taken as it is.
+    With fewer than `MIN_MASKS` masks ``C`` is the number of masks, so that each has the factor 1. With more it is one
+    of `CHOICES`: of all whose IoU in cross-validation is within one standard error of the best, the nearest to the
+    number of masks by ratio (see `nearest_good`). A number is not changed.
     """
     n = len(graphs)
     candidates = CHOICES if isinstance(app.C, str) else (float(app.C),)
@@ -293,9 +287,9 @@ def choose_C(app: Any, graphs: RegionGraphs, y: Any, truths: Sequence[Array]) ->
 def C_with_filled_boxes(C: float, n_masks: int, n_filled: int) -> float:
     """The C for masks and filled boxes, from the one that `choose_C` found for the masks alone.
 
-    It is the geometric mean of that and of how many images there are of both kinds. C grows with the number of images
-    that are learned from: for masks alone it is near to their number. A filled box is an image more, though not as good
-    as a mask: so half of the way, by ratios. Boxes that fewer than `MIN_MASKS` masks filled are too rough to count.
+    C grows with the number of training images: for masks alone it is near to their number. A filled box is another
+    image, but not as good as a mask, so the result is the geometric mean of C and the number of both. Boxes that were
+    filled from fewer than `MIN_MASKS` masks are too inaccurate to count.
 
     >>> C_with_filled_boxes(3.0, 5, 22), C_with_filled_boxes(2.0, 2, 25)
     (9.0, 2.0)
@@ -304,10 +298,10 @@ def C_with_filled_boxes(C: float, n_masks: int, n_filled: int) -> float:
 
 
 def nearest_good(values: Any, scores: Array, wished: float) -> int:
-    """Which of the values is nearest to the wished one among those that are as good as the best.
+    """The position of the value nearest to the wished one, among those that are as good as the best.
 
-    ``scores`` has a row per value and a column per image. As good is one whose mean falls short of the best by no more
-    than the standard error of the difference, image by image: on five masks chance decides the rest.
+    ``scores`` has a row per value and a column per image. A value is as good if its mean is below the best by at most
+    the standard error of the difference, image by image: with five masks, smaller differences are chance.
 
     >>> nearest_good([0, 1, 2], np.array([[0.1, 0.2, 0.1], [0.8, 0.6, 0.9], [0.8, 0.7, 0.9]]), 0.9)
     1
@@ -320,7 +314,7 @@ def nearest_good(values: Any, scores: Array, wished: float) -> int:
 
 
 def accuracy_and_iou(found: Sequence[Array], truths: Sequence[Array]) -> tuple[float, float]:
-    """Mean share of right pixels, and mean intersection over union (1 where both masks are empty).
+    """Mean pixel accuracy, and mean intersection over union (1 where both masks are empty).
 
     >>> accuracy_and_iou([np.array([[True, False]])], [np.array([[True, True]])])
     (0.5, 0.5)

@@ -17,7 +17,7 @@ from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
 from tacit.report import Column, Facts, Figure, Notice, Page, Picture, Prose, Row, Section, Table, line_chart, render
 from tacit.vision.box_files import boxes_coco, boxes_csv, boxes_voc
-from tacit.vision.boxes import BoxTable, match_rows, place_boxes
+from tacit.vision.boxes import BoxTable, match_rows, take_boxes
 from tacit.vision.photos import MAX_PIXELS, image_size, list_images, pillow, read_image
 from tacit.vision.plots import as_png, draw_mask, draw_regions, join_pictures
 from tacit.vision.regions.boxed_regions import regions_in_boxes
@@ -122,7 +122,7 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
     if table is not None:
         table = _one_box_each(table)
         rows = match_rows(table, files)
-        boxes = place_boxes(table, rows, [file.name for file in files], lambda i: image_size(files[i], max_pixels))
+        boxes = take_boxes(table, rows, [file.name for file in files], lambda i: image_size(files[i], max_pixels))
     labels = place / "labels.csv"
     contains: list[bool | None] = [None] * len(files)
     if labels.exists():
@@ -356,7 +356,7 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
         one = graphs[[example]]
         if is_boxed:
             boxed, place = regions_in_boxes(one, data.boxes[[example]]), int(np.searchsorted(app.box_images_, example))
-            labels = [boxed.spread([np.asarray(line.hidden[place])], one.lengths)[0] for line in shown]
+            labels = [boxed.label_all_regions([np.asarray(line.hidden[place])], one.lengths)[0] for line in shown]
         else:
             labels = [np.asarray(line.hidden[example]) for line in shown]
         steps = [draw_mask(image, one.paint([own])[0] == 1) for own in labels]

@@ -1,4 +1,4 @@
-"""Windows and types of an object as hidden values: known ones, the loss between them, where learning types begins."""
+"""Windows and types of an object as hidden values: known ones, the loss between them, initial types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidde
 
     Parameters
     ----------
-    hidden : per sample a window, −1 if it is unknown; with several types a pair (window, type), either of which may be
+    hidden : per sample a window, −1 if it is unknown; with several types a pair (window, type), of which both may be
         −1, or the window alone
     counts : windows per sample
     types : number of types
@@ -37,16 +37,16 @@ def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidde
     """
     if types == 1:
         return read_hidden(hidden, counts, "windows")
-    pairs = read_positions(hidden, (counts.size, 2)) if _holds_pairs(hidden) else None
-    if pairs is None:
-        alone = read_positions(hidden, (counts.size,))
-        pairs = np.column_stack([alone, np.full(counts.size, -1)])
+    if _has_pairs(hidden):
+        pairs = read_positions(hidden, (counts.size, 2))
+    else:
+        pairs = np.column_stack([read_positions(hidden, (counts.size,)), np.full(counts.size, -1)])
     limits = np.column_stack([counts, np.full(counts.size, types)])
     wrong = np.flatnonzero(((pairs < -1) | (pairs >= limits)).any(axis=1))
     if wrong.size:
         i = int(wrong[0])
         raise ValueError(
-            f"hidden[{i}] is {pairs[i].tolist()}, sample {i} has windows 0 to {counts[i] - 1} and types 0 to "
+            f"hidden[{i}] is {pairs[i].tolist()}, but sample {i} has windows 0 to {counts[i] - 1} and types 0 to "
             f"{types - 1} (-1 for unknown)"
         )
     masks: list[Array | None] = []
@@ -60,8 +60,8 @@ def read_windows_and_types(hidden: Any, counts: Array, types: int) -> KnownHidde
     return from_masks(masks, counts * types)
 
 
-def _holds_pairs(hidden: Any) -> bool:
-    """Whether samples have a pair each; the shapes are checked by who reads them."""
+def _has_pairs(hidden: Any) -> bool:
+    """Whether samples have a pair each; `read_positions` checks the shapes."""
     if isinstance(hidden, list | tuple):
         return any(has_length(entry) for entry in hidden)
     return getattr(hidden, "ndim", 1) == 2
@@ -75,7 +75,7 @@ def join_hidden(states: Array | None, types: int) -> Array | None:
 
 
 def known_window(known: KnownHidden, offsets: Array, types: int) -> Array:
-    """(n,) the window that all allowed states of a sample share; −1 where they share none."""
+    """(n,) the window that all allowed states of a sample have in common; −1 where they differ."""
     out = np.where(known.states >= 0, known.states // types, -1)
     if known.allowed is None:
         return out
@@ -89,7 +89,7 @@ def known_window(known: KnownHidden, offsets: Array, types: int) -> Array:
 
 
 class WindowLoss:
-    """1 under a wrong label, else 1 − overlap with the true window, whatever the types; 0 where that is unknown.
+    """1 for a wrong label, else 1 − IoU with the true window, whatever the types; 0 where that is unknown.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class WindowLoss:
         return np.repeat(2.0 * self._mean_costs(posterior), self.types)
 
     def costs(self, window: Array) -> Array:
-        """(m,) 1 − the overlap of every window with the chosen one of its sample; 0 where none is chosen."""
+        """(m,) 1 − IoU of every window with the chosen one of its sample; 0 where none is chosen."""
         counts = np.diff(self.windows)
         true = self.boxes[self.windows[:-1] + np.maximum(window, 0)]
         shared = overlap(np.repeat(true, counts, axis=0), self.boxes)
@@ -145,7 +145,7 @@ class WindowLoss:
 
 
 def start_types(maps: WindowMaps, boxes: Any, k: int, how: str = "clusters", random_state: Any = 0) -> Array:
-    """(n,) a type of every drawn box to begin with: ``init=np.column_stack([windows, types])`` of a latent learner.
+    """(n,) an initial type of every drawn box: ``init=np.column_stack([windows, types])`` of a latent learner.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def start_types(maps: WindowMaps, boxes: Any, k: int, how: str = "clusters", ran
     boxes : (n, 4) the box drawn in each
     k : number of types
     how : "clusters" groups the boxes by looks and shape (k-means on what 4 × 4 pieces of them pool, and their aspect);
-        "aspect" cuts the aspect ratios into k equal parts, as Felzenszwalb et al. (2010) do; "random" draws
+        "aspect" cuts the aspect ratios into k groups of equal size, as Felzenszwalb et al. (2010) do; "random" draws
     random_state : seed
 
     >>> maps = WindowMaps.of_maps(np.ones((4, 3, 4, 2)), [(40, 30)] * 4, 10)
@@ -164,7 +164,7 @@ def start_types(maps: WindowMaps, boxes: Any, k: int, how: str = "clusters", ran
     k = whole_number("k", k, 1, len(maps))
     drawn = numbers("boxes", boxes, "one box per image, (n, 4)")
     if drawn.shape != (len(maps), 4) or not (drawn[:, :2] < drawn[:, 2:]).all():
-        raise ValueError(f"boxes of shape {drawn.shape} for {len(maps)} images; give one box each, none of them empty")
+        raise ValueError(f"boxes must be {(len(maps), 4)}, one per image and none empty, got shape {drawn.shape}")
     rng = random_numbers(random_state)
     if how == "random":
         return np.asarray(rng.randint(k, size=len(maps)))
@@ -176,18 +176,13 @@ def start_types(maps: WindowMaps, boxes: Any, k: int, how: str = "clusters", ran
     from sklearn.decomposition import PCA
 
     inside = np.clip(drawn, 0, np.tile(maps.sizes, 2))
-    own = WindowMaps(
-        maps.values, maps.offsets, maps.grids, maps.sizes, maps.strides, inside, np.arange(len(maps) + 1)
-    ).pooled(contrast=None, parts=PIECES)
-    rows = PCA(min(COMPONENTS, len(maps), own.values.shape[1]), random_state=rng).fit_transform(
-        own.values.astype(np.float64)
-    )
-    table = np.column_stack([_scaled(rows, rows[:, 0].std()), _scaled(aspect - aspect.mean(), 2 * aspect.std())])
+    ends = np.arange(len(maps) + 1)
+    boxed = WindowMaps(maps.values, maps.offsets, maps.grids, maps.sizes, maps.strides, inside, ends)
+    own = boxed.pool_windows(contrast=None, parts=PIECES).values.astype(np.float64)
+    rows = PCA(min(COMPONENTS, len(maps), own.shape[1]), random_state=rng).fit_transform(own)
+    units = rows[:, 0].std() or 1.0, 2 * aspect.std() or 1.0
+    table = np.column_stack([rows / units[0], (aspect - aspect.mean()) / units[1]])
     return np.asarray(KMeans(k, n_init=5, random_state=rng).fit_predict(table))
-
-
-def _scaled(values: Array, unit: float) -> Array:
-    return np.asarray(values / unit if unit > 0 else values)
 
 
 def mean_type_images(images: Any, boxes: Any, types: Any, k: int, side: int = 48) -> Array:
@@ -195,7 +190,7 @@ def mean_type_images(images: Any, boxes: Any, types: Any, k: int, side: int = 48
 
     Parameters
     ----------
-    images : pixels (height, width, 3) of every image; a generator may make them, as one is looked at at a time
+    images : pixels (height, width, 3) of every image; may be a generator, since one is needed at a time
     boxes : (n, 4) the box of each
     types : (n,) the type of each
     k : number of types
@@ -204,7 +199,6 @@ def mean_type_images(images: Any, boxes: Any, types: Any, k: int, side: int = 48
     >>> mean_type_images(np.zeros((2, 8, 8, 3), np.uint8), [[0, 0, 4, 4]] * 2, [0, 0], 2, side=4)[:, 0, 0, 0]
     array([  0, 128], dtype=uint8)
     """
-
     Image = pillow()
     sums, counts = np.zeros((k, side, side, 3)), np.zeros(k)
     for pixels, box, kind in zip(images, np.asarray(boxes), np.asarray(types), strict=True):

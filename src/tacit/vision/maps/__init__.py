@@ -1,8 +1,8 @@
-"""Feature maps: what turns an image into an array (rows, columns, d) of cells.
+"""Feature maps: arrays (rows, columns, d) of cells that describe an image.
 
-A map maker is called with pixels (height, width, 3), uint8, of an image whose longest side it named as `side`, and
-returns one row of features per cell of ``cell × cell`` of these pixels. `digest` names it and its settings, for
-caches. `tacit.window_maps` reads photos, calls a maker, and places windows.
+A map maker is called with the pixels (height, width, 3), uint8, of an image scaled to its `side`, and returns one row
+of features per cell of ``cell × cell`` pixels. `digest` identifies it and its settings, for caches. `tacit.window_maps`
+reads photos, calls a maker, and places windows.
 """
 
 from tacit.exports import export

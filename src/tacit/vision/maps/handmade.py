@@ -1,7 +1,4 @@
-"""Gradients, textures, colours and visual words as feature maps: histograms of the pixels of every cell.
-
-`MapStack` makes one map of several.
-"""
+"""Gradients, textures, colours and visual words as feature maps: histograms per cell. `MapStack` joins several."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ MAX_PATCHES_PER_IMAGE = 200
 
 @estimator
 class HistogramMap(BaseEstimator):  # type: ignore[misc]
-    """Base of maps that count something per cell.
+    """Base of maps that are histograms per cell.
 
     Parameters
     ----------
@@ -43,24 +40,22 @@ class HistogramMap(BaseEstimator):  # type: ignore[misc]
         check_parameters(self)
 
     def digest(self) -> str:
-        """What the numbers depend on, as text."""
+        """All that the numbers depend on, as text."""
         return repr(sorted(self.get_params().items())) + type(self).__name__
 
     def sum_cells(self, bins: Array, amounts: Array, size: int) -> Array:
-        """(rows, columns, size): the mean amount per pixel and bin of every cell; the last cells may be cut short."""
+        """(rows, columns, size): the mean amount per pixel and bin of every cell; the last cells may be smaller."""
         cell = int(self.cell)
         height, width = bins.shape[:2]
         rows, columns = -(-height // cell), -(-width // cell)
         y, x = np.indices((height, width))
-        place = (y // cell) * columns + x // cell
+        position = (y // cell) * columns + x // cell
         if bins.ndim == 3:
-            place = place[:, :, None]
-        flat = (place * size + bins).ravel()
+            position = position[:, :, None]
+        flat = (position * size + bins).ravel()
         sums = np.bincount(flat, np.broadcast_to(amounts, bins.shape).ravel(), minlength=rows * columns * size)
-        pixels = np.minimum(cell, height - cell * np.arange(rows))[:, None] * np.minimum(
-            cell, width - cell * np.arange(columns)
-        )
-        return np.asarray(sums.reshape(rows, columns, size) / pixels[:, :, None], dtype=np.float32)
+        down, across = (np.minimum(cell, n - cell * np.arange(-(-n // cell))) for n in (height, width))
+        return np.asarray(sums.reshape(rows, columns, size) / np.outer(down, across)[:, :, None], dtype=np.float32)
 
 
 @estimator
@@ -70,8 +65,8 @@ class GradientMap(HistogramMap):
     Parameters
     ----------
     cell, side : see `HistogramMap`
-    normalised : scale every cell by the energy of each of the four blocks of 2 × 2 cells that it is in, and clip: 36
-        numbers; False for the 9 sums themselves
+    normalised : whether every cell is scaled by the energy of each of its four blocks of 2 × 2 cells, and clipped: 36
+        numbers; False for the 9 sums
 
     >>> GradientMap()(np.zeros((120, 160, 3), np.uint8)).shape
     (15, 20, 36)
@@ -98,7 +93,7 @@ def _scale_by_blocks(sums: Array) -> Array:
 
 
 class TextureMap(HistogramMap):
-    """Local binary patterns (Ojala et al. 2002): which of the 8 neighbours of a pixel are brighter, 10 kinds of pixels.
+    """Local binary patterns (Ojala et al. 2002): which of the 8 neighbours of a pixel are brighter; 10 patterns.
 
     >>> TextureMap()(np.zeros((120, 160, 3), np.uint8)).shape
     (15, 20, 10)
@@ -127,24 +122,25 @@ class ColourMap(HistogramMap):
         axes = [(red + green + blue) / 3, 0.5 + (red - green), 0.5 + ((red + green) / 2 - blue)]
         parts: list[Any] = []
         for values in axes:
-            place = np.clip(values * COLOUR_BINS - 0.5, 0, COLOUR_BINS - 1.001)
-            low = place.astype(np.int64)
+            position = np.clip(values * COLOUR_BINS - 0.5, 0, COLOUR_BINS - 1.001)
+            low = position.astype(np.int64)
             bins = np.stack([low, low + 1], axis=2)
-            amounts = np.stack([1 - (place - low), place - low], axis=2)
+            amounts = np.stack([1 - (position - low), position - low], axis=2)
             parts.append(self.sum_cells(bins, amounts, COLOUR_BINS))
         return np.asarray(np.sqrt(np.concatenate(parts, axis=2)))
 
 
 @estimator
 class WordMap(HistogramMap):
-    """How often each of a number of visual words occurs in a cell (Csurka et al. 2004).
+    """Bags of visual words: how often each word occurs in a cell (Csurka et al. 2004).
 
-    Words are centres of k-means on patches of 8 × 8 grey values, each with mean 0 and length 1. `fit` learns them.
+    Visual words are centres of k-means on patches of 8 × 8 grey values, each with mean 0 and length 1. `fit` learns
+    them.
 
     Parameters
     ----------
     cell, side : see `HistogramMap`
-    words : number of words
+    words : number of visual words
     random_state : seed of k-means
 
     >>> images = [np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)]
@@ -160,13 +156,13 @@ class WordMap(HistogramMap):
         words = int(self.words)
         centres = getattr(self, "centres_", None)
         if centres is not None and (not is_table(centres, 2, "f") or centres.shape != (words, PATCH * PATCH)):
-            raise ValueError(f"centres_ must be {words} patches of {PATCH * PATCH} numbers: fit again")
+            raise ValueError(f"centres_ must be {words} patches of {PATCH * PATCH} numbers; fit again")
 
     def learned_attributes(self) -> dict[str, Any]:
         return {"centres_": self.centres_}
 
     def fit(self, images: Iterable[Array]) -> WordMap:
-        """Learn the words from images, pixels (height, width, 3) each."""
+        """Learn the visual words from images, pixels (height, width, 3) each."""
         from sklearn.cluster import KMeans
 
         self.check()
@@ -178,7 +174,7 @@ class WordMap(HistogramMap):
         table = np.concatenate(parts)
         words = int(self.words)
         if len(table) < words:
-            raise ValueError(f"{len(table)} patches for words={words}; give more images, or take fewer words")
+            raise ValueError(f"words={words} must be at most {len(table)}, the number of patches; give more images")
         means = KMeans(words, n_init=1, random_state=int(self.random_state), max_iter=50, algorithm="lloyd").fit(table)
         self.centres_ = means.cluster_centers_
         return self
@@ -188,12 +184,12 @@ class WordMap(HistogramMap):
 
     def __call__(self, pixels: Array) -> Array:
         if not hasattr(self, "centres_"):
-            raise ValueError("this WordMap has not learned its words: call fit(images) first")
+            raise ValueError("this WordMap is not fitted; call fit(images) first")
         patches, rows, columns = _patches(pixels)
         word = (patches @ self.centres_.T - 0.5 * (self.centres_**2).sum(axis=1)).argmax(axis=1)
-        places = np.full(pixels.shape[:2], int(self.words))
-        places[rows, columns] = word
-        counts = self.sum_cells(places, np.ones(1), int(self.words) + 1)[:, :, : int(self.words)]
+        words = np.full(pixels.shape[:2], int(self.words))
+        words[rows, columns] = word
+        counts = self.sum_cells(words, np.ones(1), int(self.words) + 1)[:, :, : int(self.words)]
         return np.asarray(np.sqrt(counts * STEP**2))
 
 
@@ -230,18 +226,18 @@ class MapStack(BaseEstimator):  # type: ignore[misc]
 
     @property
     def cell(self) -> float:
-        """Pixels per cell of an image of the largest side."""
+        """Pixels per cell of an image scaled to the largest side."""
         return float(max(one.cell * self.side / one.side for one in self.maps))
 
     def check(self) -> None:
-        """Refuse what is no list of map makers."""
+        """Refuse anything but a list of valid map makers."""
         if not isinstance(self.maps, list | tuple) or not self.maps:
-            raise TypeError("maps must be a list of feature maps, such as [GradientMap(), ColourMap()]")
+            raise TypeError("maps must be a list of map makers, such as [GradientMap(), ColourMap()]")
         for one in self.maps:
             one.check()
 
     def fit(self, images: Iterable[Array]) -> MapStack:
-        """Let those maps learn that can."""
+        """Fit those of the maps that learn from images."""
         given = list(images)
         for one in self.maps:
             if hasattr(one, "fit"):
@@ -261,12 +257,12 @@ class MapStack(BaseEstimator):  # type: ignore[misc]
             found = one(scale_image(pixels, one.side) if one.side != self.side else pixels)
             own = one.cell * self.side / one.side
             is_same = found.shape[:2] == (rows, columns) and abs(own - cell) < 1e-9
-            parts.append(found if is_same else _averaged(found, own, cell, (rows, columns), (width, height)))
+            parts.append(found if is_same else _average_cells(found, own, cell, (rows, columns), (width, height)))
         return np.concatenate(parts, axis=2).astype(np.float32)
 
 
-def _averaged(found: Array, own: float, cell: float, grid: tuple[int, int], size: tuple[int, int]) -> Array:
-    """A map of cells of ``own`` pixels as one of ``cell`` pixels."""
+def _average_cells(found: Array, own: float, cell: float, grid: tuple[int, int], size: tuple[int, int]) -> Array:
+    """A map of cells of ``own`` pixels, averaged to cells of ``cell`` pixels."""
     rows, columns = grid
     y, x = (part.ravel() * cell for part in np.indices(grid))
     boxes = np.column_stack([x, y, np.minimum(x + cell, size[0]), np.minimum(y + cell, size[1])])

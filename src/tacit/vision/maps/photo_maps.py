@@ -1,4 +1,4 @@
-"""From photos to maps with windows: read, scaled, described; in memory, or on disk in shards where they exceed it."""
+"""Feature maps of photos, with windows: in memory, or in shards on disk where they exceed it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from tacit.vision.photos import (
 )
 
 KIND = 1
-"""Of the maps: another number makes every cache anew. Raise it when the numbers change."""
+"""Version of the maps, a part of every cache key. Raise it when the numbers change."""
 SHAPES = "maps.npy"
-"""The file, beside the shards, with rows, columns, width, height and stride of every map."""
+"""The file beside the shards with rows, columns, width, height and stride of every map."""
 PHOTOS_PER_SHARD = 256
 CELLS_AT_A_TIME = 1 << 14
 
@@ -51,16 +51,16 @@ def window_maps(
     verbose: int = 1,
     **placing: Any,
 ) -> WindowMaps:
-    """Feature maps of images, each with windows of several sizes: what `tacit.problems.Detection` takes.
+    """Feature maps of images, each with windows of several sizes: X of `tacit.problems.Detection`.
 
-    Photos are turned as the camera noted (EXIF). Needs the extra ``vision``.
+    EXIF orientation is applied. Needs the extra ``vision``.
 
     Parameters
     ----------
     images : an array (height, width) or (height, width, channels), a path, a folder, or a list of arrays and paths
     features : the path of a network (``.onnx``), or a map maker of `tacit.vision.maps`, such as `GradientMap()`;
-        `CalledMap` makes one of a function of yours
-    cache : a folder in which maps are kept, under a checksum of the pixels and the features; None computes them anew
+        `CalledMap` makes one from your own function
+    cache : a folder that keeps maps, under a checksum of the pixels and the features; None for no cache
     max_pixels : larger files are refused before they are unpacked
     n_jobs : threads; the result is the same for any number
     verbose : 1 shows progress on a terminal when it takes longer than a second
@@ -88,7 +88,7 @@ class MappedImage(NamedTuple):
 def map_photos(
     images: Any, features: Any, cache: Any = None, max_pixels: int = MAX_PIXELS, n_jobs: Any = None, verbose: int = 1
 ) -> Iterator[MappedImage]:
-    """The maps of images, one after the other; all as in `window_maps`."""
+    """The maps of images, one after the other; parameters as in `window_maps`."""
     maker = read_features(features)
     digest, side = maker.digest(), int(maker.side)
     folder = cache_folder(cache)
@@ -111,18 +111,17 @@ def _check_cached(arrays: dict[str, Array]) -> None:
     """Refuse a file of the cache unless it can be the map of an image."""
     table = arrays["map"]
     if not is_table(table, 3, "f") or table.dtype != np.float32 or not np.isfinite(table).all() or 0 in table.shape:
-        raise StorageError(f"it holds {table.shape} numbers, not a map")
+        raise StorageError(f"it contains {table.shape} numbers, not a map")
 
 
 class MapShards:
-    """Feature maps in a folder of shards: what `tacit.problems.Detection` and `tacit.apps.Locator` take in place of
-    `WindowMaps`, with the same result.
+    """Feature maps in a folder of shards, for `tacit.problems.Detection` and `tacit.apps.Locator`.
 
-    Only the principal components of the cells are kept in memory by those, where they are asked for.
+    Results are those of `WindowMaps`, but only the principal components of the cells are kept in memory.
 
     Parameters
     ----------
-    folder : where `MapShards.write` put them
+    folder : that `MapShards.write` wrote
 
     >>> from tacit.vision.maps import GradientMap
     >>> folder = tempfile.TemporaryDirectory()
@@ -138,17 +137,17 @@ class MapShards:
         self.shards = Shards(folder)
         path = file_path("folder", folder) / SHAPES
         if not os.path.isfile(path):
-            raise FileNotFoundError(f"{path} is missing: these shards are no feature maps; make them with MapShards")
+            raise FileNotFoundError(f"{path} is missing; write shards of feature maps with MapShards.write")
         shapes = _read_shapes(path)
         if shapes.shape != (len(self.shards), 5) or not np.array_equal(shapes[:, 0] * shapes[:, 1], self.lengths):
-            raise ValueError(f"{path} does not describe these {len(self.shards)} maps; write the shards again")
+            raise ValueError(f"{path} does not match its {len(self.shards)} maps; write the shards again")
         self.grids, self.sizes = shapes[:, :2].astype(np.int64), shapes[:, 2:4].astype(np.int64)
         self.strides = np.array(shapes[:, 4])
         self._placing: dict[str, Any] = {}
 
     @staticmethod
     def write(folder: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
-        """Describe images and write their maps to a new folder, some hundred at a time.
+        """Describe images and write their maps to a new folder, a few hundred at a time.
 
         ``settings`` are cache, max_pixels, n_jobs and verbose of `tacit.window_maps`.
         """
@@ -167,7 +166,7 @@ class MapShards:
 
     @staticmethod
     def write_in(spool: str | os.PathLike[str], images: Any, features: Any, **settings: Any) -> MapShards:
-        """The same in a folder of its own inside ``spool``, which goes with the maps."""
+        """The same in a temporary folder inside ``spool``, which is removed with the maps."""
         folder = Path(tempfile.mkdtemp(prefix="tacit-maps-", dir=make_folder("spool", spool)))
         try:
             maps = MapShards.write(folder, images, features, **settings)
@@ -207,16 +206,16 @@ class MapShards:
         return other
 
     def with_values(self, values: Any) -> WindowMaps:
-        """Maps of other numbers, one row per cell, in memory, with their windows."""
+        """The same maps with other features, one row per cell, in memory, with their windows."""
         windows, ends = place_all(self.sizes, self._placing)
         return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, windows, ends)
 
     def in_memory(self) -> WindowMaps:
-        """All of it in memory."""
+        """The same maps in memory."""
         return self.with_values(np.concatenate(list(self.values.chunks())))
 
     def means(self) -> Array:
-        """(n, d) the mean of every map, read some at a time."""
+        """(n, d) the mean of every map, read in blocks."""
         found = np.empty((len(self), self.values.shape[1]))
         first = 0
         while first < len(self):
@@ -241,5 +240,5 @@ def _read_shapes(path: Path) -> Array:
     except (ValueError, OSError) as error:
         raise ValueError(f"{path} is damaged: {reason(error)}; write the shards again") from error
     if shapes.dtype != np.float64 or not (np.isfinite(shapes) & (shapes > 0)).all():
-        raise ValueError(f"{path} is damaged: it holds other numbers than sizes of maps; write the shards again")
+        raise ValueError(f"{path} is damaged: sizes of maps must be positive; write the shards again")
     return shapes

@@ -1,10 +1,10 @@
-"""Sums of maps over windows whose edges need not lie on the cells' edges, and the transpose of that.
+"""Pooling: sums of maps over windows whose edges need not lie on edges of cells, and its adjoint (transpose).
 
 A map is constant within a cell, so its sum over all cells above and left of a corner, interpolated between the cells,
-is exact for corners anywhere (a *fractional integral image*). The sum over a window is then four look-ups. Pooling is
+is exact for any corner (a *fractional integral image*). The sum over a window is then four look-ups. Pooling is
 linear: scores of windows need one map per weight vector, never one row of features per window.
 
-A window may be divided into ``parts × parts`` equal pieces, each with weights of its own. What is pooled of a piece is
+A window may be divided into ``parts × parts`` equal pieces, each with its own weights. What is pooled of a piece is
 
 - ``contrast=None``: its mean,
 - ``"ring"``: ``p^¼ (mean of the piece − mean of a ring around the window)``, p the share of the image that the window
@@ -25,16 +25,16 @@ CONTRASTS = ("ring", "image", None)
 RING = 0.175
 """How far the ring reaches beyond the window on either side, as a share of the window's side: it is 35 % wider."""
 POWER = 0.25
-"""Of the share of the image that a window covers: the larger, the larger are the windows that stand out."""
+"""Exponent of the share of the image that a window covers: a higher one favours larger windows."""
 
 
 class Pooling(NamedTuple):
-    """Where windows lie on their maps, in cells, and by which factors their sums count.
+    """The coordinates of windows on their maps, in cells, and the factors of their sums.
 
     Attributes
     ----------
     inner : (m, 4) the windows: left, top, right, bottom
-    outer : (m, 4) what their surroundings are taken from, the window included
+    outer : (m, 4) their surroundings, the window included
     own : (m,) the factor of the sum over a piece of the window
     around : (m,) the factor of the sum over ``outer``
     inside : (m,) the factor of the sum over the whole window
@@ -57,7 +57,7 @@ class Pooling(NamedTuple):
 def plan_pooling(
     boxes: Array, offsets: Array, sizes: Array, strides: Array, contrast: str | None = "ring", parts: int = 1
 ) -> Pooling:
-    """Where the windows of images lie on their maps.
+    """The coordinates and factors of the windows of images on their maps.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def plan_pooling(
         outer = np.clip(inner + room, 0.0, frame[:, [2, 3, 2, 3]])
         ring = (outer[:, 2:] - outer[:, :2]).prod(axis=1) / stride**2 - area
         has_ring = ring > 1e-6 * area
-        weight = np.where(has_ring, weight, 0.0)  # a window that is the whole image stands out from nothing
+        weight = np.where(has_ring, weight, 0.0)  # a window that is the whole image has no surroundings
         inside = weight / np.where(has_ring, ring, 1.0)
         around = -inside
     own = weight * pieces / area
@@ -117,7 +117,7 @@ def pool_adjoint(values: Array, cells: Array, grids: Array, plan: Pooling, offse
 
 
 def _with_sum(scores: Array) -> Array:
-    """Maps of the pieces and, behind them, their sum: what lies around a window counts the same for all pieces."""
+    """Maps of the pieces followed by their sum: the surroundings of a window count the same for all pieces."""
     if scores.shape[1] == 1:
         return np.ascontiguousarray(scores, dtype=np.float64)
     return np.concatenate([scores, scores.sum(axis=1, keepdims=True)], axis=1, dtype=np.float64)
@@ -144,7 +144,7 @@ def _visit_corners(
     values: Array,
     is_transpose: bool,
 ) -> None:
-    """Add to the windows' values what their corners read of the maps; the transpose adds values to the maps."""
+    """Add the maps, read at the corners of windows, to the windows' values; the transpose adds values to the maps."""
     slots, channels = maps.shape[1], maps.shape[2]
     pieces = slots - 1
     for i in range(grids.shape[0]):

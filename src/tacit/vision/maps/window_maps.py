@@ -1,5 +1,4 @@
-"""Feature maps of images and the windows on them: what `tacit.problems.Detection` learns from, and boxes
-by scores of windows."""
+"""Feature maps of images and the windows on them (X of `tacit.problems.Detection`), and boxes from window scores."""
 
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ from tacit.vision.maps.pooling import CONTRASTS, Pooling, plan_pooling, pool
 SIZES = (0.25, 0.35, 0.5, 0.7, 0.85)
 """Sides of windows as shares of √(width · height) of the image."""
 ASPECTS = (0.7, 1.0, 1.5)
-"""Width by height, times (width / height)^SHAPE of the image: objects of wide photos tend to be wide."""
+"""Width by height, times (width / height)^SHAPE of the image: objects in wide photos tend to be wide."""
 SHAPE = 0.5
 STEP = 0.4
 """Distance of neighbouring windows, as a share of their side."""
 MAX_WINDOWS = 20_000
 TEMPERATURE = 0.25
-"""Of the probability of windows, as a share of the usual spread of their scores."""
+"""Of the probability of windows, as a share of the root mean square of their scores."""
 NEAR = 0.25
-"""Windows that overlap the best one by so much have a say in where the box is."""
+"""Windows with at least this IoU with the best one are averaged into the box."""
 SAME = 0.5
-"""Windows that overlap by so much show the same thing."""
+"""Windows with at least this IoU show the same object."""
 
 
 def place_windows(
@@ -40,7 +39,7 @@ def place_windows(
     pixels: Sequence[tuple[float, float]] | None = None,
     shape: float = SHAPE,
 ) -> Array:
-    """(m, 4) windows of an image of so many pixels, evenly spread from edge to edge.
+    """(m, 4) windows of an image, evenly spaced from edge to edge.
 
     Parameters
     ----------
@@ -48,9 +47,9 @@ def place_windows(
     sizes : sides, as shares of √(width · height)
     aspects : width by height, times (width / height)^shape of the image; every size comes with every aspect. A window
         that exceeds the image is cut down to it
-    step : distance of neighbouring windows at the most, as a share of their side
+    step : largest distance of neighbouring windows, as a share of their side
     pixels : (width, height) of windows in pixels, instead of sizes and aspects
-    shape : 0 for aspects as they are given, 1 for aspects relative to that of the image
+    shape : 0 for absolute aspects, 1 for aspects relative to that of the image
 
     >>> place_windows(50, 50, sizes=[0.5], aspects=[1.0], step=1.0)
     array([[ 0.,  0., 25., 25.],
@@ -72,7 +71,7 @@ def place_windows(
         across, down = _count_starts(width, w, step), _count_starts(height, h, step)
         count += across * down
         if count > MAX_WINDOWS:
-            raise ValueError(f"more than {MAX_WINDOWS} windows in an image; take larger sizes or a larger step")
+            raise ValueError(f"more than {MAX_WINDOWS} windows in an image; use larger sizes or a larger step")
         lefts, tops = (np.linspace(0.0, max(room, 0.0), n) for room, n in ((width - w, across), (height - h, down)))
         x, y = (part.ravel() for part in np.meshgrid(lefts, tops))
         parts.append(np.column_stack([x, y, x + w, y + h]))
@@ -81,7 +80,7 @@ def place_windows(
 
 
 def place_all(sizes: Array, placing: dict[str, Any]) -> tuple[Array, Array]:
-    """The windows of images of these sizes, (m, 4), and where those of each begin."""
+    """The windows of images of these sizes, (m, 4), and the offset of each image."""
     placed = [place_windows(int(w), int(h), **placing) for w, h in sizes]
     return np.concatenate(placed), np.cumsum([0] + [len(own) for own in placed])
 
@@ -99,10 +98,9 @@ def _count_starts(room: float, side: float, step: float) -> int:
 
 
 class WindowMaps(Ragged):
-    """Feature maps of many images, each with its windows. It is indexed, cut and split as a `Ragged` is.
+    """Feature maps of many images, each with its windows; indexed and split like a `Ragged`.
 
-    A cell of a map covers ``stride × stride`` pixels; cells come row by row, and the last ones may reach over the edge
-    of the image.
+    A cell of a map covers ``stride × stride`` pixels; cells come row by row, and the last ones may exceed the image.
 
     Parameters
     ----------
@@ -120,14 +118,7 @@ class WindowMaps(Ragged):
     """
 
     def __init__(
-        self,
-        values: Any,
-        offsets: Any,
-        grids: Any,
-        sizes: Any,
-        stride: Any,
-        windows: Any,
-        window_offsets: Any,
+        self, values: Any, offsets: Any, grids: Any, sizes: Any, stride: Any, windows: Any, window_offsets: Any
     ) -> None:
         super().__init__(values, offsets)
         self.grids = np.asarray(grids, dtype=np.int64).reshape(-1, 2)
@@ -140,66 +131,61 @@ class WindowMaps(Ragged):
     def _check(self) -> None:
         n = len(self)
         if self.values.ndim != 2 or self.values.dtype.kind != "f":
-            raise ValueError(f"maps hold one row of floats per cell, got {self.values.shape} of {self.values.dtype}")
+            raise ValueError(f"values must be (cells, d) of floats, got {self.values.shape} of {self.values.dtype}")
         if not (len(self.grids) == len(self.sizes) == self.window_offsets.size - 1 == n):
-            raise ValueError(f"{n} maps with {len(self.grids)} grids, {len(self.sizes)} sizes; give one each")
+            raise ValueError(f"{n} maps need {n} grids and sizes, got {len(self.grids)} and {len(self.sizes)}")
         if (self.grids.prod(axis=1) != self.lengths).any():
             i = int(np.argmax(self.grids.prod(axis=1) != self.lengths))
-            raise ValueError(f"map {i} has {self.lengths[i]} cells, and rows × columns are {self.grids[i].tolist()}")
+            raise ValueError(f"map {i} has {self.lengths[i]} cells, but its grid is {self.grids[i].tolist()}")
         if n and self.sizes.min() < 1:
-            raise ValueError("an image has at least one pixel either way")
+            raise ValueError(f"sizes must be at least 1 × 1 pixels, got {shorten(self.sizes)}")
         if n and not ((self.strides > 0) & (self.strides < np.inf)).all():
-            raise ValueError(f"strides are pixels above 0, got {shorten(self.strides)}")
+            raise ValueError(f"stride must be a number of pixels above 0, got {shorten(self.strides)}")
         step = self.strides[:, None]
         wide = self.grids[:, ::-1] * step
         is_off = ((wide < self.sizes - 0.5 * step) | (wide > self.sizes + 1.5 * step)).any(axis=1)
         if is_off.any():
             i = int(np.argmax(is_off))
             raise ValueError(
-                f"map {i} of {self.grids[i].tolist()} cells of {self.strides[i]:g} pixels does not cover an image of "
-                f"{self.sizes[i].tolist()} pixels; every map needs the stride of its features"
+                f"map {i} of {self.grids[i].tolist()} cells of {self.strides[i]:g} pixels does not cover its image of "
+                f"{self.sizes[i].tolist()} pixels; stride must be the pixels per cell of the map"
             )
         check_offsets(self.window_offsets, len(self.windows), "window_offsets")
         if (self.window_counts < 1).any():
-            raise ValueError(f"image {int(np.argmin(self.window_counts))} has no window; give it one")
+            raise ValueError(f"image {int(np.argmin(self.window_counts))} needs at least one window")
         corners = np.repeat(self.sizes, self.window_counts, axis=0)
         boxes = self.windows
         good = np.isfinite(boxes).all(axis=1) & (boxes[:, :2] >= -1e-6).all(axis=1)
         good &= (boxes[:, 2:] <= corners + 1e-6).all(axis=1) & (boxes[:, :2] < boxes[:, 2:]).all(axis=1)
         if not good.all():
-            raise ValueError(f"the window {boxes[int(np.argmin(good))].tolist()} is empty, or leaves its image")
+            raise ValueError(f"the window {boxes[int(np.argmin(good))].tolist()} is empty, or exceeds its image")
 
     @staticmethod
     def of_maps(
         maps: Sequence[Any], sizes: Any, stride: Any, windows: Sequence[Any] | None = None, **placing: Any
     ) -> WindowMaps:
-        """From arrays (rows, columns, d), one per image; windows are placed by `place_windows` unless they are given.
+        """From arrays (rows, columns, d), one per image.
 
         Parameters
         ----------
         maps : one array per image
         sizes : (n, 2) width and height of the images, in pixels
         stride : pixels per cell
-        windows : (m_i, 4) per image, in pixels; None to place them
-        placing : of `place_windows`
+        windows : (m_i, 4) per image, in pixels; None for those of `place_windows`
+        placing : parameters of `place_windows`
         """
         given = [np.asarray(one) for one in maps]
         wrong = [i for i, one in enumerate(given) if one.ndim != 3 or one.shape[2] != given[0].shape[2]]
         if not given or wrong:
             shape = given[wrong[0]].shape if given else ()
-            raise ValueError(f"maps are arrays (rows, columns, d) with one d, one per image, got the shape {shape}")
+            raise ValueError(f"maps must be arrays (rows, columns, d) with one d, one per image, got shape {shape}")
         pixels = np.asarray(sizes).reshape(-1, 2)
         placed = [place_windows(int(w), int(h), **placing) for w, h in pixels] if windows is None else windows
         tables = [np.asarray(own, dtype=np.float64).reshape(-1, 4) for own in placed]
-        return WindowMaps(
-            np.concatenate([one.reshape(-1, one.shape[2]) for one in given]),
-            np.cumsum([0] + [one.shape[0] * one.shape[1] for one in given]),
-            [one.shape[:2] for one in given],
-            pixels,
-            stride,
-            np.concatenate(tables),
-            np.cumsum([0] + [len(own) for own in tables]),
-        )
+        values = np.concatenate([one.reshape(-1, one.shape[2]) for one in given])
+        grids = [one.shape[:2] for one in given]
+        offsets, ends = (np.cumsum([0, *n]) for n in ([r * c for r, c in grids], [len(own) for own in tables]))
+        return WindowMaps(values, offsets, grids, pixels, stride, np.concatenate(tables), ends)
 
     @property
     def window_counts(self) -> Array:
@@ -222,30 +208,22 @@ class WindowMaps(Ragged):
             key = next(part for part in key if part is not Ellipsis)
         if isinstance(key, bool) or is_whole(key):
             if not -len(self) <= key < len(self):
-                raise IndexError(f"image {shorten(key)} does not exist: there are {len(self)}")
+                raise IndexError(f"image {shorten(key)} does not exist; there are {len(self)} images")
             key = [range(len(self))[key]]
-        places = Ragged(np.arange(self.values.shape[0]), self.offsets)[key]
+        cells = Ragged(np.arange(self.values.shape[0]), self.offsets)[key]
         index = np.arange(len(self))[key if isinstance(key, slice) else np.asarray(key, dtype=None)]
         index = np.atleast_1d(index).astype(np.int64)
         rows, cuts = states_of(self.window_offsets, index)
-        return WindowMaps(
-            self.values[places.values],
-            places.offsets,
-            self.grids[index],
-            self.sizes[index],
-            self.strides[index],
-            self.windows[rows],
-            cuts,
-        )
+        grids, sizes, strides = self.grids[index], self.sizes[index], self.strides[index]
+        return WindowMaps(self.values[cells.values], cells.offsets, grids, sizes, strides, self.windows[rows], cuts)
 
     def with_windows(self, **placing: Any) -> WindowMaps:
         """The same maps with other windows, placed by `place_windows`."""
-        return WindowMaps(
-            self.values, self.offsets, self.grids, self.sizes, self.strides, *place_all(self.sizes, placing)
-        )
+        windows = place_all(self.sizes, placing)
+        return WindowMaps(self.values, self.offsets, self.grids, self.sizes, self.strides, *windows)
 
     def with_values(self, values: Any) -> Self:
-        """The same windows on maps of other numbers, one row per cell."""
+        """The same maps and windows with other features, one row per cell."""
         return type(self)(values, self.offsets, self.grids, self.sizes, self.strides, self.windows, self.window_offsets)
 
     @staticmethod
@@ -258,14 +236,13 @@ class WindowMaps(Ragged):
             joined[name] = np.concatenate([[0], np.cumsum(joined[name])])
         return WindowMaps(*joined.values())
 
-    def pooled(self, contrast: str | None = "ring", parts: int = 1) -> Ragged:
+    def pool_windows(self, contrast: str | None = "ring", parts: int = 1) -> Ragged:
         """One row of features per window, with its box: bags for `tacit.problems.Candidates`.
 
-        `tacit.problems.Detection` does not need them: it pools scores. See `pooling` for ``contrast`` and
-        ``parts``.
+        `tacit.problems.Detection` pools scores instead. See `pooling` for ``contrast`` and ``parts``.
 
         >>> maps = WindowMaps.of_maps([np.ones((3, 4, 2))], [(40, 30)], 10, windows=[[[0, 0, 20, 20]]])
-        >>> maps.pooled(contrast=None).values
+        >>> maps.pool_windows(contrast=None).values
         array([[1., 1.]])
         """
         one_of("contrast", contrast, CONTRASTS)
@@ -274,8 +251,8 @@ class WindowMaps(Ragged):
         maps, d = self.values[:, None], self.values.shape[1]
         pieces = parts * parts
         step = (plan.inner[:, 2:] - plan.inner[:, :2]) / parts
-        place = np.column_stack(np.divmod(np.arange(pieces), parts))[:, ::-1]  # across, down
-        low = plan.inner[:, None, :2] + place * step[:, None]
+        position = np.column_stack(np.divmod(np.arange(pieces), parts))[:, ::-1]  # across, down
+        low = plan.inner[:, None, :2] + position * step[:, None]
         inner = np.concatenate([low, low + step[:, None]], axis=2).reshape(-1, 4)
         zero = np.zeros(len(inner))
         alone = Pooling(inner, inner, np.repeat(plan.own, pieces), zero, zero, 1)
@@ -298,14 +275,12 @@ class WindowMaps(Ragged):
 def read_window_maps(X: Any) -> WindowMaps:
     """Checked maps: finite, at least one image."""
     if not isinstance(X, WindowMaps):
-        raise TypeError(
-            f"maps of images with their windows are needed, got {shorten(X)}; make them with tacit.window_maps"
-        )
+        raise TypeError(f"X must be WindowMaps, which tacit.window_maps makes from images, got {shorten(X)}")
     if not len(X):
-        raise ValueError("X holds 0 samples, a minimum of 1 is required")
-    place = first_non_finite(X.values)
-    if place:
-        raise ValueError(f"X contains NaN or infinity, in cell {place[0]}; drop its image or fill the gap")
+        raise ValueError("X has 0 samples, a minimum of 1 is required")
+    wrong = first_non_finite(X.values)
+    if wrong:
+        raise ValueError(f"X contains NaN or infinity, in cell {wrong[0]}; remove its image or replace the value")
     return X
 
 
@@ -329,9 +304,9 @@ def best_windows(maps: WindowMaps, weights: Array) -> Array:
 def _first_top(maps: WindowMaps, scores: Array) -> Array:
     tops = np.maximum.reduceat(scores, maps.window_offsets[:-1])
     is_top = scores == np.repeat(tops, maps.window_counts)
-    places = np.flatnonzero(is_top)
-    first = np.searchsorted(places, maps.window_offsets[:-1])
-    return np.asarray(places[first] - maps.window_offsets[:-1])
+    best = np.flatnonzero(is_top)
+    first = np.searchsorted(best, maps.window_offsets[:-1])
+    return np.asarray(best[first] - maps.window_offsets[:-1])
 
 
 def best_types(maps: WindowMaps, scores: Array) -> Array:
@@ -346,11 +321,11 @@ def boxes_of(maps: WindowMaps, windows: Array) -> Array:
 
 
 def expected_boxes(maps: WindowMaps, scores: Array, temperature: float) -> tuple[Array, Array]:
-    """The box of every image, (n, 4), and how sure it is, (n,) from 0 to 1.
+    """The box of every image, (n, 4), and its confidence, (n,) from 0 to 1.
 
     Windows come in a few sizes and steps, and the object lies between them. So the box is the mean of the best window
-    and of those around it, each weighted by its probability. How sure it is, is the share of probability on windows
-    that overlap the best one by half or more.
+    and of those around it, each weighted by its probability. The confidence is the probability of the windows that have
+    an IoU of at least one half with the best one.
 
     Parameters
     ----------
@@ -373,9 +348,9 @@ def expected_boxes(maps: WindowMaps, scores: Array, temperature: float) -> tuple
 
 
 def measure_temperature(maps: WindowMaps, scores: Array) -> float:
-    """The difference of scores that makes a window e times as likely as another: a share of their usual spread."""
-    spread = np.sqrt(np.add.reduceat(scores**2, maps.window_offsets[:-1]) / maps.window_counts)
-    return float(max(TEMPERATURE * spread.mean(), 1e-12))
+    """The difference of scores that makes a window e times as likely as another: a share of their RMS."""
+    scale = np.sqrt(np.add.reduceat(scores**2, maps.window_offsets[:-1]) / maps.window_counts)
+    return float(max(TEMPERATURE * scale.mean(), 1e-12))
 
 
 def find_boxes(maps: WindowMaps, weights: Array) -> Array:

@@ -1,1 +1,1 @@
-"""Labels of image regions, neighbours preferring the same one: minimum cuts as inference."""
+"""Segmentation by labels of image regions (superpixels) in a conditional random field; inference by minimum cuts."""

@@ -1,5 +1,5 @@
-"""The regions inside of boxes as graphs of their own, described beside the box, and boxes that are filled in by a model
-which sees them: what other models learn from."""
+"""Regions inside boxes as separate graphs, with features relative to the box; a model of these fills in boxes, and
+other models learn from the result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tacit.vision.regions.features import (
     REGION_SCALES,
     geodesic_distances,
     likeness_kernels,
+    ranking_matrix,
     spots,
-    spread_by_colour,
     to_unit,
 )
 from tacit.vision.regions.graphs import RegionGraph, RegionGraphs, read_image_boxes
@@ -35,51 +35,49 @@ from tacit.vision.regions.labels import (
 from tacit.vision.regions.problem import Regions
 
 IMAGE_SCALE = 0.5
-"""How much features of the image count beside those of the box: a box tells more of where the object is."""
-MAX_PLACE = 1e9
-"""Sides of a box are nearer than this, in pixels."""
+"""Scale of features of the image beside those of the box, which say more about where the object is."""
+MAX_COORDINATE = 1e9
+"""Limit of the coordinates of a box, in pixels."""
 QUANTILES = (0.1, 0.9)
-"""Of the shares that masks cover of their tightest boxes, the limits for other boxes: wider than where no model sees
-the box (`tacit.weak_labels`)."""
+"""Of the shares that masks cover of their tightest boxes, the limits for other boxes: wider than those of
+`tacit.weak_labels`, which serve models without features of the box."""
 MAX_REACH = 1.5
-"""Places outside of a box count as no further than this; the box reaches from −1 to 1."""
+"""Coordinates outside a box are clipped to this; the box reaches from −1 to 1."""
 NEAR_BOX = 0.3
-"""Deviation of the distance, in halves of a box, at which what is outside still counts as its surroundings."""
+"""Standard deviation of the distance, in halves of a box, that defines the surroundings of the box."""
 LEAST_LIKENESS = 1e-3
-"""Added to likenesses before their ratio is taken: two regions that are like nothing have a ratio of 1."""
+"""Added to similarities before their ratio is taken: regions that are similar to nothing have a ratio of 1."""
 
 
 class BoxedRegions(NamedTuple):
-    """What is inside of the boxes of images.
+    """The regions inside the boxes of images.
 
     Attributes
     ----------
-    graphs : per image the regions inside, with the features that they had, then those of the box
-    places : per image, which of its regions these are
-    scales : per feature, how much it should count (`scales` of `tacit.problems.Regions`)
+    graphs : per image the regions inside, with their features, then those of the box
+    members : per image, which of its regions these are
+    scales : per feature, the factor of its values (`scales` of `tacit.problems.Regions`)
     """
 
     graphs: RegionGraphs
-    places: Ragged
+    members: Ragged
     scales: Array
 
-    def spread(self, labels: Any, lengths: Array) -> list[Array]:
-        """Labels of all regions of the images from labels of those inside: 0 outside."""
-        spread = []
-        for places, own, length in zip(self.places, labels, lengths, strict=True):
-            whole = np.zeros(length, dtype=np.int64)
-            whole[places] = own
-            spread.append(whole)
-        return spread
+    def label_all_regions(self, labels: Any, lengths: Array) -> list[Array]:
+        """Labels of all regions of the images, from labels of those inside: 0 outside."""
+        complete = [np.zeros(length, dtype=np.int64) for length in lengths]
+        for whole, members, own in zip(complete, self.members, labels, strict=True):
+            whole[members] = own
+        return complete
 
 
 def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
-    """Cut graphs of images down to the regions inside of a box each, and describe these beside the box, too.
+    """Restrict graphs of images to the regions inside a box each, and add features relative to the box.
 
-    A region is inside if at least half of its pixels are. Besides the features that it had, it gets its place in the
-    box and how much of its border is with the outside; if the features are those of `tacit.regions`, also how alike it
-    is to what is outside, which is surely background, and to the middle of the box. None of this is known where there
-    is no box: a model of it can fill in boxes (`tacit.vision.segmenter.fill_boxes`), and nothing else.
+    A region is inside if at least half of its pixels are. The new features are its location in the box and the share of
+    its border with the outside. If the features are those of `tacit.regions`, its similarity to the outside, which is
+    background for sure, and to the middle of the box are added. A model of these features can only fill in boxes
+    (`tacit.vision.segmenter.fill_boxes`): images without a box lack them.
 
     Parameters
     ----------
@@ -97,14 +95,14 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
     shares = graphs.shares_inside(table)
     missing = np.flatnonzero(np.isnan(table).any(axis=1))
     if missing.size:
-        raise ValueError(f"image {missing[0]} has no box; leave it out: graphs[images], boxes[images]")
-    endless = np.flatnonzero(~(np.abs(table) < MAX_PLACE).all(axis=1))
+        raise ValueError(f"image {missing[0]} lacks a box; select images with a box: graphs[images], boxes[images]")
+    endless = np.flatnonzero(~(np.abs(table) < MAX_COORDINATE).all(axis=1))
     if endless.size:
-        raise ValueError(f"the box of image {endless[0]} is {table[endless[0]].tolist()}; its sides are pixels")
+        raise ValueError(f"the box of image {endless[0]} must be in pixels, got {table[endless[0]].tolist()}")
     d = graphs.nodes.values.shape[1]
     is_coloured = d == len(REGION_FEATURES)
     assert graphs.maps is not None  # shares_inside needs them
-    parts, places = [], []
+    parts, members = [], []
     for i, (graph, cut, box, share) in enumerate(zip(graphs, graphs.maps, table, shares, strict=True)):
         inside = np.asarray(share) >= MIN_INSIDE
         refuse_empty_box(i, box, inside)
@@ -112,12 +110,11 @@ def regions_in_boxes(graphs: RegionGraphs, boxes: Any) -> BoxedRegions:
         is_kept = inside[graph.edges].all(axis=1)
         number = np.cumsum(inside) - 1
         parts.append((values[inside], graph.areas[inside], number[graph.edges[is_kept]], graph.edge_values[is_kept]))
-        places.append(np.flatnonzero(inside))
-    lengths = [own.size for own in places]
+        members.append(np.flatnonzero(inside))
+    offsets = np.cumsum([0, *(own.size for own in members)])
     of_image = np.array(REGION_SCALES) if is_coloured else np.ones(d)
     scales = np.concatenate([IMAGE_SCALE * of_image, np.ones(parts[0][0].shape[1] - d)])
-    boxed = RegionGraphs.from_list(parts)
-    return BoxedRegions(boxed, Ragged(np.concatenate(places), np.cumsum([0, *lengths])), scales)
+    return BoxedRegions(RegionGraphs.from_list(parts), Ragged(np.concatenate(members), offsets), scales)
 
 
 class FilledBoxes(NamedTuple):
@@ -125,10 +122,10 @@ class FilledBoxes(NamedTuple):
 
     Attributes
     ----------
-    y : what was known before, now with a label for every region of the images with a box
+    y : the weak labels, with a label for every region of the images with a box
     model : the learner of regions in boxes
     limits : (2,) the least and the largest share of the regions in a box that the object covers
-    images : which images the model learned from
+    images : the images that the model learned from
     """
 
     y: RegionLabels
@@ -146,21 +143,21 @@ def fill_boxes(
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> FilledBoxes:
-    """Label the regions of images with a box, learning from images with masks what boxes look like inside.
+    """Label the regions of images with a box, by a model of boxes that is learned from images with masks.
 
-    An image with a mask has a box, too: the tightest around the mask. So a model can be learned of features that exist
-    only where a box is known (`tacit.regions_in_boxes`), features that the learner of images without boxes must do
-    without (Vapnik & Vashist 2009 call them privileged). It is an `IterativeLatentSVM` of the regions inside, the masks
-    known and the others hidden; all boxes together weigh as much as all masks. The object covers as much of a box as
-    masks cover of theirs, within the first and the last decile; from 20 % to 95 % where there are fewer than three.
+    An image with a mask also has a box: the tightest around the mask. So a model can learn from features that exist
+    only where a box is known (`tacit.regions_in_boxes`): privileged information (Vapnik & Vashist 2009), which images
+    without boxes lack. It is an `IterativeLatentSVM` of the regions inside, the masks known and the others hidden; all
+    boxes together have the factor of all masks. The share of a box that the object covers is between the first and the
+    last decile of the masks' shares of their boxes; from 20 % to 95 % with fewer than three masks.
 
     Parameters
     ----------
     graphs : of the images, as `tacit.regions` makes them
-    y : what is known of the regions, as `tacit.weak_labels` makes it
+    y : weak labels of the regions, as `tacit.weak_labels` makes them
     masks : per image a table (height, width), or None
     boxes : (n, 4) x_min, y_min, x_max, y_max; NaN for an image without one. Those of images with masks are not used
-    C : weight of the loss on the masks; None for as much as there are masks, so that each weighs 1
+    C : factor of the loss on the masks; None for the number of masks
     n_jobs, verbose : as in `tacit.LatentSVM`
 
     >>> import tacit
@@ -178,59 +175,57 @@ def fill_boxes(
     y = RegionLabels.of(y)
     table = read_image_boxes(boxes, len(graphs))
     if not has_length(masks) or not len(graphs) == len(y) == len(masks):
-        raise ValueError(f"{len(graphs)} images, labels of {len(y)}, and masks {shorten(masks)}; give one each")
+        raise ValueError(f"{len(graphs)} images need as many y and masks, got {len(y)} and {shorten(masks)}")
     is_open = boxed_images(masks, table)
     if not is_open.any():
-        raise ValueError("no image without a mask has a box, so there is nothing to fill in")
+        raise ValueError("boxes must have at least one box of an image without a mask")
     is_drawn = np.array([_is_drawn(own, mask) for own, mask in zip(y, masks, strict=True)])
     if not is_drawn.any():
-        raise ValueError("no image has a complete mask with an object in it, and boxes are filled in like those")
+        raise ValueError("masks must have at least one complete mask with an object, to learn from")
     for i in np.flatnonzero(is_drawn):
         table[i] = tightest_box(np.asarray(masks[i]) > 0)
     images = np.flatnonzero(is_open | is_drawn)
     boxed = regions_in_boxes(graphs[images], table[images])
     labels = [
-        np.full(places.size, -1) if is_open[i] else np.asarray(y[i])[places]
-        for i, places in zip(images, boxed.places, strict=True)
+        np.full(members.size, -1) if is_open[i] else np.asarray(y[i])[members]
+        for i, members in zip(images, boxed.members, strict=True)
     ]
-    limits = _limits(boxed, labels)
+    limits = _limits_of_masks(boxed, labels)
     problem = Regions(labels=OBJECT_LABELS, scales=boxed.scales)
-    total = 2.0 * (int(is_drawn.sum()) if C is None else C)  # so that masks weigh as much as they do alone
+    total = 2.0 * (int(is_drawn.sum()) if C is None else C)  # so that masks have the factor that they have alone
     model = IterativeLatentSVM(problem, C=total, tol=1e-2, n_jobs=n_jobs, verbose=verbose)
-    model.fit(boxed.graphs, _within(labels, limits))
-    return FilledBoxes(_replaced(graphs, y, images, boxed, labels, model, limits), model, limits, images)
+    model.fit(boxed.graphs, _with_limits(labels, limits))
+    return FilledBoxes(_fill_labels(graphs, y, images, boxed, labels, model, limits), model, limits, images)
 
 
 def fill_more_boxes(
     model: IterativeLatentSVM, limits: Array, graphs: RegionGraphs, y: RegionLabels, boxes: Any
 ) -> RegionLabels:
-    """Label the regions of boxes by a model that `fill_boxes` learned; boxes of which y knows a region inside, from a
-    mask or a stroke, stay as they are."""
+    """Label the regions of boxes by a model of `fill_boxes`, except boxes in which y has a known region."""
     table = read_image_boxes(boxes, len(graphs))
     shares = graphs.shares_inside(table)
-    is_unknown = [
-        bool((np.asarray(own)[inside >= MIN_INSIDE] < 0).all()) for own, inside in zip(y, shares, strict=True)
-    ]
+    pairs = zip(y, shares, strict=True)
+    is_unknown = [bool((np.asarray(own)[inside >= MIN_INSIDE] < 0).all()) for own, inside in pairs]
     images = np.flatnonzero(np.logical_and(is_unknown, ~np.isnan(table).any(axis=1)))
     if not images.size:
         return y
     boxed = regions_in_boxes(graphs[images], table[images])
-    labels = [np.full(places.size, -1) for places in boxed.places]
-    return _replaced(graphs, y, images, boxed, labels, model, limits)
+    labels = [np.full(members.size, -1) for members in boxed.members]
+    return _fill_labels(graphs, y, images, boxed, labels, model, limits)
 
 
 def boxed_images(masks: Any, boxes: Array) -> Array:
-    """Which images have a box and no mask."""
+    """Whether each image has a box and no mask."""
     return np.array([mask is None for mask in masks]) & ~np.isnan(boxes).any(axis=1)
 
 
 def _is_drawn(labels: Any, mask: Any) -> bool:
-    """Whether a mask is complete and shows an object that regions can show."""
+    """Whether a mask is complete, and at least one region is object."""
     own = np.asarray(labels)
     return mask is not None and bool((own >= 0).all() and (own > 0).any())
 
 
-def _limits(boxed: BoxedRegions, labels: list[Array]) -> Array:
+def _limits_of_masks(boxed: BoxedRegions, labels: list[Array]) -> Array:
     covered = [
         float(graph.areas[own == 1].sum() / graph.areas.sum())
         for graph, own in zip(boxed.graphs, labels, strict=True)
@@ -239,12 +234,12 @@ def _limits(boxed: BoxedRegions, labels: list[Array]) -> Array:
     return np.quantile(covered, QUANTILES) if len(covered) >= MIN_MASKS else np.array(WIDEST_IN_BOX)
 
 
-def _within(labels: list[Array], limits: Array) -> RegionLabels:
+def _with_limits(labels: list[Array], limits: Array) -> RegionLabels:
     rows = np.array([limits if (own < 0).any() else [np.nan, np.nan] for own in labels])
     return RegionLabels(labels, {1: rows})
 
 
-def _replaced(
+def _fill_labels(
     graphs: RegionGraphs,
     y: RegionLabels,
     images: Array,
@@ -253,9 +248,9 @@ def _replaced(
     model: IterativeLatentSVM,
     limits: Array,
 ) -> RegionLabels:
-    """The same labels, those of images whose boxes are open given by the model."""
+    """The same labels, except for images with unknown regions in their boxes, which the model labels."""
     is_open = [bool((own < 0).any()) for own in labels]
-    found = boxed.spread(model.impute(boxed.graphs, _within(labels, limits)), graphs.lengths[images])
+    found = boxed.label_all_regions(model.impute(boxed.graphs, _with_limits(labels, limits)), graphs.lengths[images])
     complete = [np.asarray(own) for own in y]
     limited = {label: pair.copy() for label, pair in y.limits.items()}
     for i, own, is_new in zip(images, found, is_open, strict=True):
@@ -267,7 +262,7 @@ def _replaced(
 
 
 def describe_in_box(graph: RegionGraph, regions: Array, box: Array, inside: Array, is_coloured: bool) -> Array:
-    """Describe the regions of an image beside a box, a row each.
+    """Features of the regions of an image relative to a box, one row per region.
 
     Parameters
     ----------
@@ -275,7 +270,7 @@ def describe_in_box(graph: RegionGraph, regions: Array, box: Array, inside: Arra
     regions : (height, width) the region of every pixel
     box : x_min, y_min, x_max, y_max
     inside : per region, whether it counts as inside; all others are background
-    is_coloured : whether the features begin with those of `tacit.regions`, so that colours and textures are known
+    is_coloured : whether the features begin with those of `tacit.regions`, hence with colours and textures
 
     >>> graph = RegionGraph(np.zeros((2, 1)), np.array([8.0, 8.0]), np.array([[0, 1]]), np.ones((1, 1)))
     >>> cut = np.repeat([[0, 0, 1, 1]], 4, axis=0)
@@ -283,15 +278,15 @@ def describe_in_box(graph: RegionGraph, regions: Array, box: Array, inside: Arra
     >>> table[:, 6].tolist()  # the share of each region inside
     [0.0, 1.0]
     """
-    place = _place(graph.areas, regions, box)
-    parts = [place, _borders(graph, inside)]
+    location = _locate(graph.areas, regions, box)
+    parts = [location, _share_borders(graph, inside)]
     if is_coloured:
-        parts += _likeness(graph, inside, place[:, 0], place[:, 1])
+        parts += _compare(graph, inside, location[:, 0], location[:, 1])
     return np.hstack(parts)
 
 
-def _place(areas: Array, regions: Array, box: Array) -> Array:
-    """Where regions are in the box, −1 to 1 either way: middle, share inside, ends, size, and nearness to spots."""
+def _locate(areas: Array, regions: Array, box: Array) -> Array:
+    """The location of regions in the box, from −1 to 1: middle, share inside, ends, size, and nearness to spots."""
     n, flat = len(areas), regions.ravel()
     left, top, right, bottom = (float(side) for side in box)
     rows, columns = (part.ravel() for part in np.mgrid[: regions.shape[0], : regions.shape[1]])
@@ -300,20 +295,20 @@ def _place(areas: Array, regions: Array, box: Array) -> Array:
     covered = (np.abs(across) < 1) & (np.abs(down) < 1)
     share = np.bincount(flat, covered, n) / areas
     ends = []
-    for place in (across, down):
+    for at in (across, down):
         low, high = np.full(n, np.inf), np.full(n, -np.inf)
-        np.minimum.at(low, flat, place)
-        np.maximum.at(high, flat, place)
+        np.minimum.at(low, flat, at)
+        np.maximum.at(high, flat, at)
         ends += [low, high]
     size = 0.5 * np.log(areas * np.maximum(share, 0.01) / max(covered.sum(), 1))
-    near_x, near_y = (np.clip(place, -MAX_REACH, MAX_REACH) for place in (across, down))
-    x, y = (np.bincount(flat, place, n) / areas for place in (near_x, near_y))
+    near_x, near_y = (np.clip(at, -MAX_REACH, MAX_REACH) for at in (across, down))
+    x, y = (np.bincount(flat, at, n) / areas for at in (near_x, near_y))
     found = [x, y, x**2, y**2, x * y, np.hypot(x, y), share, *ends, ends[1] - ends[0], ends[3] - ends[2], size]
     return np.column_stack([*found, *(np.bincount(flat, spot, n) / areas for spot in spots(near_x, near_y))])
 
 
-def _borders(graph: RegionGraph, inside: Array) -> Array:
-    """Every feature of pairs, summed over the neighbours outside: relative to the whole border, and to the size."""
+def _share_borders(graph: RegionGraph, inside: Array) -> Array:
+    """Features of pairs, summed over the neighbours outside, relative to the whole border and to the size."""
     n = len(graph.areas)
     shared, whole = np.zeros((n, graph.edge_values.shape[1])), np.zeros(n)
     for own, other in (graph.edges.T, graph.edges.T[::-1]):
@@ -324,9 +319,9 @@ def _borders(graph: RegionGraph, inside: Array) -> Array:
     return np.hstack([shared / np.maximum(whole, 1e-9)[:, None], shared / width[:, None]])
 
 
-def _likeness(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Array]:
-    """How alike a region is to what is outside of the box and to the middle of the box: by colour and texture, and by
-    ways through neighbours (Wei et al. 2012; Yang et al. 2013, with the box in place of the border of the image)."""
+def _compare(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Array]:
+    """Similarity of a region to the outside and to the middle of the box: by colour and texture, and by paths through
+    neighbours (Wei et al. 2012; Yang et al. 2013, with the box instead of the border of the image)."""
     own = np.asarray(graph.values[:, :OWN_FEATURES], dtype=np.float64)
     colour = own[:, :3]
     outside = _shares(graph.areas * ~inside)
@@ -349,15 +344,15 @@ def _likeness(graph: RegionGraph, inside: Array, x: Array, y: Array) -> list[Arr
 
 
 def _connections(distance: Array, edges: Array, inside: Array, middle: Array, outside: Array, radius: Array) -> Array:
-    """Lengths of ways to the outside and to the middle, and how far both spread over the graph."""
-    ways = geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
+    """Lengths of paths to the outside and to the middle, and the manifold ranking of both."""
+    paths = geodesic_distances(distance[edges[:, 0], edges[:, 1]], edges, len(distance))
     seeds = np.column_stack([~inside, inside & (radius < 0.5), outside, middle]).astype(np.float64)
-    reached = spread_by_colour(distance, edges) @ seeds
+    reached = ranking_matrix(distance, edges) @ seeds
     ratio = np.log((reached[:, 3] + 1e-6) / (reached[:, 2] + 1e-6))
-    to_outside = ways[:, ~inside].min(axis=1, initial=FAR)
-    return np.column_stack([to_outside, ways @ middle, *(to_unit(column) for column in reached.T), ratio])
+    to_outside = paths[:, ~inside].min(axis=1, initial=FAR)
+    return np.column_stack([to_outside, paths @ middle, *(to_unit(column) for column in reached.T), ratio])
 
 
-def _shares(weights: Array) -> Array:
-    """Weights of sum 1; zeros stay zeros."""
-    return np.asarray(weights / max(float(weights.sum()), 1e-12))
+def _shares(amounts: Array) -> Array:
+    """Amounts divided by their sum; zeros stay zeros."""
+    return np.asarray(amounts / max(float(amounts.sum()), 1e-12))

@@ -1,4 +1,4 @@
-"""The best labels of regions: one minimum cut for two labels, alpha-expansion for more; within limits of shares."""
+"""The best labels of regions: one minimum cut for two labels, alpha-expansion for more; within limits of area."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tacit.data.arrays import Array, states_of
 from tacit.vision.regions import kernels
 
 MAX_SWEEPS = 20
-"""Sweeps of alpha-expansion over all labels, at the most; three to five are usual."""
+"""Largest number of sweeps of alpha-expansion over all labels; three to five are usual."""
 BISECTIONS = 25
 """Trials of the price of a label: each is one cut of the images that are not within their limits yet."""
 ROUNDS = 3
-"""How often the labels are gone through where there are more than two: the price of one moves the shares of others."""
+"""Passes over the labels where there are more than two: the price of one changes the shares of others."""
 ROOM = 1e-9
-"""Shares may miss a limit by this much: rounding of areas."""
+"""Tolerance of limits, for rounding of areas."""
 
 
 class Graphs(NamedTuple):
@@ -37,8 +37,8 @@ def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
     """The labels that maximise ``Σ_r scores[r, l_r] − Σ_e costs[e] [l_a ≠ l_b]``, for costs that are not negative.
 
     Exact for two labels (Greig et al. 1989), where ties go to the first label. For more labels alpha-expansion (Boykov,
-    Veksler & Zabih 2001): the sum of what is lost on regions and on pairs is at most twice the least possible, and no
-    step to one label, for any set of regions, is better. Scores of −inf rule a label out; one must be left.
+    Veksler & Zabih 2001): the loss on regions and on pairs is at most twice the least possible. No change of any set of
+    regions to one label is better. A score of −inf rules a label out; one label must be left.
 
     >>> graphs = Graphs(np.array([0, 3]), np.array([0, 2]), np.array([[0, 1], [1, 2]]))
     >>> scores = np.array([[0.0, 3.0], [1.0, 0.0], [0.0, 3.0]])
@@ -54,7 +54,7 @@ def best_labels(graphs: Graphs, scores: Array, costs: Array) -> Array:
 
 
 def _difference(scores: Array, costs: Array) -> Array:
-    """What the second label gains; where one is ruled out, more than all else can outweigh."""
+    """Score of the second label minus the first; where one is ruled out, a number that outweighs all others."""
     ruled_out = ~np.isfinite(scores)
     if not ruled_out.any():
         return np.ascontiguousarray(scores[:, 1] - scores[:, 0])
@@ -119,12 +119,12 @@ def cover(shares: Array, labels: Array, starts: Array, k: int) -> Array:
 def best_within_limits(graphs: Graphs, scores: Array, costs: Array, shares: Array, limits: Array) -> Array:
     """Labels of a high score whose shares meet the limits, or come as near as was found.
 
-    Where the best labels do not meet them, a label has a price per area (the multiplier of its limit). It is found by
-    bisection; of two labels each price leads to the best labels of the share that they have. Shares that no price
-    leads to are reached by moving single regions, those that cost least per area first.
+    Where the best labels do not meet them, a label gets a price per area (the Lagrange multiplier of its limit), found
+    by bisection. With two labels, the labels for each price are the best of their share. Shares that no price leads to
+    are reached by changing single regions, those that cost least per area first.
     """
     labels = best_labels(graphs, scores, costs)
-    limits = _of_one_label(limits)
+    limits = _join_limits(limits)
     n, k = limits.shape[:2]
     prices = np.zeros((n, k))
     for _ in range(ROUNDS if k > 2 else 1):
@@ -136,12 +136,12 @@ def best_within_limits(graphs: Graphs, scores: Array, costs: Array, shares: Arra
             break
     for i in np.flatnonzero(violations(shares, labels, graphs.starts, limits)):
         own = slice(graphs.starts[i], graphs.starts[i + 1])
-        labels[own] = _moved_singly(labels[own], scores[own], shares[own], limits[i])
+        labels[own] = _move_single_regions(labels[own], scores[own], shares[own], limits[i])
     return labels
 
 
-def _of_one_label(limits: Array) -> Array:
-    """For two labels, the limits of the first are those of the second, read from the other end."""
+def _join_limits(limits: Array) -> Array:
+    """For two labels, the limits of the first as limits of the second, and the tighter of both."""
     if limits.shape[1] != 2:
         return limits
     joined = limits.copy()
@@ -172,7 +172,7 @@ def _set_price(
     is_low = cover(shares, labels, starts, limits.shape[1])[images, label] < limits[images, label, 0]
     near, far = prices[images, label].copy(), _highest_prices(graphs, scores, costs, shares, images)
     far = np.where(is_low, far, -far)
-    part, rows, pairs = _only(graphs, images)
+    part, rows, pairs = _select_images(graphs, images)
     best, bound = labels[rows].copy(), limits[images, label]
     owner = np.repeat(np.arange(images.size), np.diff(part.starts))
     reached, mark = np.zeros(images.size, dtype=bool), far.copy()
@@ -200,19 +200,19 @@ def _highest_prices(graphs: Graphs, scores: Array, costs: Array, shares: Array, 
     a, b = graphs.ends
     held = np.bincount(a, costs, len(scores)) + np.bincount(b, costs, len(scores))
     finite = np.where(np.isfinite(scores), scores, np.nan)
-    spread = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
-    return np.asarray(1e-9 + np.maximum.reduceat((spread + held) / shares, graphs.starts[:-1])[images]) * 1.01
+    span = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
+    return np.asarray(1e-9 + np.maximum.reduceat((span + held) / shares, graphs.starts[:-1])[images]) * 1.01
 
 
-def _only(graphs: Graphs, images: Array) -> tuple[Graphs, Array, Array]:
+def _select_images(graphs: Graphs, images: Array) -> tuple[Graphs, Array, Array]:
     """The graphs of some images, and their regions and pairs."""
     rows, starts = states_of(graphs.starts, images)
     pairs, edge_starts = states_of(graphs.edge_starts, images)
     return Graphs(starts, edge_starts, np.ascontiguousarray(graphs.edges[pairs])), rows, pairs
 
 
-def _moved_singly(labels: Array, scores: Array, shares: Array, limits: Array) -> Array:
-    """The labels of one image, single regions moved until every limit is met, or no move brings it nearer."""
+def _move_single_regions(labels: Array, scores: Array, shares: Array, limits: Array) -> Array:
+    """The labels of one image, single regions changed until all limits are met, or no change improves that."""
     labels, k = labels.copy(), limits.shape[0]
     every = np.arange(labels.size)
     for _ in range(2 * labels.size):

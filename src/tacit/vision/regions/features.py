@@ -1,4 +1,4 @@
-"""The numbers that describe a region of an image, and a pair of neighbouring regions."""
+"""Features of a region of an image, and of a pair of neighbouring regions."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ COARSE_SCALES = (100, 300)
 """Scales of the large segments (Felzenszwalb & Huttenlocher 2004) whose features their regions share."""
 
 KERNELS = (("colour", 0.1), ("colour", 0.3), ("texture", 0.15), ("colour and texture", 0.3))
-"""Of how alike two regions are: by which numbers, and the distance at which likeness has fallen to exp(−½)."""
+"""Similarity kernels of two regions: their features, and the distance at which similarity has fallen to exp(−½)."""
 
 FAR = 4.0
-"""Of regions that no way joins, in differences of colour: more than from black to white."""
+"""Distance of regions that no path connects, in differences of colour: more than from black to white."""
 
 _OWN = (
     *(f"mean {c}" for c in "Lab"),
-    *(f"spread of {c}" for c in "Lab"),
+    *(f"standard deviation of {c}" for c in "Lab"),
     "gradient",
-    "spread of the gradient",
+    "standard deviation of the gradient",
     *(f"texture {k}" for k in range(TEXTURES)),
 )
 OWN_FEATURES = len(_OWN)
-"""The first columns tell of the region alone: colours, slopes, textures."""
+"""The first columns describe the region alone: colours, gradients, textures."""
 
 _CENTRES = (-0.7, -0.23, 0.23, 0.7)
-"""Where the spots of places lie along either side of an image, from −1 to 1."""
+"""Coordinates of the spots along either side of an image, from −1 to 1."""
 
 SPOT_WIDTH = 0.35
-"""Deviation of a spot: neighbouring ones overlap."""
+"""Standard deviation of a spot: neighbouring ones overlap."""
 
 CENTRE_WIDTHS = (0.25, 0.5, 0.8)
-"""Deviations of the spots in the middle of the image."""
+"""Standard deviations of the spots in the middle of the image."""
 
-_PLACE = (
+_LOCATION = (
     "x", "y", "x²", "y²", "xy", "distance from the centre", "share on the border", "touches the border",
     "touches the top", "touches the bottom", "log area", "width", "height",
     *(f"in the middle, spot of {width}" for width in CENTRE_WIDTHS),
@@ -57,16 +57,16 @@ _AGAINST = (
     "colour distance from the border",
     "colour distance from the nearest border region",
     "colour distance from the neighbours",
-    "place of the lightness in the image",
+    "rank of the lightness in the image",
 )
 
 _SALIENCE = (
     *(f"{what} of the centre against the border, kernel {width}" for what, width in KERNELS),
-    *(f"share of the image that is alike, kernel {width}" for _, width in KERNELS[:2]),
-    *(f"{place} of what is alike" for place in ("x", "y", "distance from the centre", "spread", "share on the border")),
-    "way to the border",
-    "way to the centre",
-    "border of what is connected",
+    *(f"share of the image that is similar, kernel {width}" for _, width in KERNELS[:2]),
+    *(f"{what} of similar regions" for what in ("x", "y", "distance from the centre", "radius", "share on the border")),
+    "path to the border",
+    "path to the centre",
+    "border of connected regions",
     "contrast to the surroundings",
     "contrast to the image",
     *(f"rank as background from the {side}" for side in ("top", "bottom", "left", "right")),
@@ -74,14 +74,14 @@ _SALIENCE = (
     "rank as foreground, of foreground",
 )
 _COARSE = (
-    *("log area", "share on the border", "distance from the centre", "spread", "colour distance from the border"),
+    *("log area", "share on the border", "distance from the centre", "radius", "colour distance from the border"),
     *("centre against the border", "rank as foreground", "L against the rest", "a against the rest"),
     *("b against the rest", "gradient"),
 )
-"""Of the large segment around a region."""
+"""Features of the large segment around a region."""
 
 REGION_FEATURES: tuple[str, ...] = (
-    *(*_OWN, *_PLACE, *_AGAINST, *_SALIENCE),
+    *(*_OWN, *_LOCATION, *_AGAINST, *_SALIENCE),
     *(f"{name}, segment of scale {scale}" for scale in COARSE_SCALES for name in _COARSE),
     *(f"{name}, neighbours" for name in _OWN),
 )
@@ -89,23 +89,22 @@ REGION_FEATURES: tuple[str, ...] = (
 
 REGION_SCALES: tuple[float, ...] = (
     *(1.0 for _ in _OWN),
-    *(2.0 for _ in _PLACE),
+    *(2.0 for _ in _LOCATION),
     *(1.0 for _ in (*_AGAINST, *_SALIENCE)),
     *(0.6 for _ in COARSE_SCALES for _ in _COARSE),
     *(1.0 for _ in _OWN),
 )
-"""How much each column counts where masks are few (`scales` of `tacit.problems.Regions`): the place of an object in
-photos is the surest thing that a few of them tell, the large segments the least."""
+"""Scale of each column where masks are few (`scales` of `tacit.problems.Regions`): the location of the object in
+photos is the most reliable feature, the large segments the least."""
 
-EDGE_FEATURES = ("border", "alike in colour", "very alike in colour", "alike in texture", "weak gradient between")
+EDGE_FEATURES = ("border", "similar colour", "very similar colour", "similar texture", "weak gradient between")
 """The columns that describe a pair of neighbours, each times the length of their common border.
 
-The length is in units in which a straight border of a region of mean size has `BORDER_SCALE` times the share of the
-image that such a region has, so that a border weighs as much as the regions beside it, whatever the size of the
-image."""
+A straight border of a region of mean size has `BORDER_SCALE` times the share of the image that such a region has. So
+borders and regions have features of the same size, whatever the size of the image."""
 
 BORDER_SCALE = 3.0
-"""Larger, so that the weights of pairs, which are few, cost little."""
+"""Above 1, so that the weights of pairs, which are few, cost little."""
 
 
 class Described(NamedTuple):
@@ -133,24 +132,23 @@ def describe_regions(colours: Array, regions: Array) -> Described:
     pixels = np.column_stack([lab.reshape(-1, 3), slope.ravel()])
     sums = sparse.csr_array((np.ones(flat.size), (flat, np.arange(flat.size))), shape=(n, flat.size))
     means = (sums @ pixels) / areas[:, None]
-    spreads = np.sqrt(np.maximum((sums @ pixels**2) / areas[:, None] - means**2, 0))
+    deviations = np.sqrt(np.maximum((sums @ pixels**2) / areas[:, None] - means**2, 0))
     texture = np.zeros((n, TEXTURES))
     np.add.at(texture, (flat, patterns.ravel()), 1.0)
     texture = np.sqrt(texture / areas[:, None])
-    own = np.hstack([means[:, :3], spreads[:, :3], means[:, 3:], spreads[:, 3:], texture])
-    edges, lengths, between = _neighbours(regions, slope)
-    ties = sparse.csr_array(
-        (np.tile(lengths, 2), (edges.ravel("F"), edges[:, ::-1].ravel("F"))), shape=(n, n)
-    )  # symmetric
-    around = np.asarray(ties.sum(axis=1)).ravel()
-    beside = np.where(around[:, None] > 0, (ties @ own) / np.maximum(around, 1)[:, None], own)
-    place, on_border = _place(regions, areas, n)
-    against = _against(means[:, :3], areas, on_border, beside[:, :3])
-    salience = _salience(own, place, areas, on_border, edges, regions)
-    coarse = [_coarse(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
-    values = np.hstack([own, place, against, salience, *coarse, beside])
+    own = np.hstack([means[:, :3], deviations[:, :3], means[:, 3:], deviations[:, 3:], texture])
+    edges, lengths, between = _find_neighbours(regions, slope)
+    both_ways = edges.ravel("F"), edges[:, ::-1].ravel("F")
+    borders = sparse.csr_array((np.tile(lengths, 2), both_ways), shape=(n, n))
+    around = np.asarray(borders.sum(axis=1)).ravel()
+    beside = np.where(around[:, None] > 0, (borders @ own) / np.maximum(around, 1)[:, None], own)
+    location, on_border = _locate(regions, areas, n)
+    against = _compare_colours(means[:, :3], areas, on_border, beside[:, :3])
+    salience = _rate_salience(own, location, areas, on_border, edges, regions)
+    coarse = [_describe_segments(colours, scale, regions, sums, areas, pixels, salience) for scale in COARSE_SCALES]
+    values = np.hstack([own, location, against, salience, *coarse, beside])
     unit = np.sqrt(flat.size * n)  # the border of a square region of mean size, times four, in shares of the image
-    edge_values = _edge_values(own, edges, BORDER_SCALE * lengths / unit, between)
+    edge_values = _compare_pairs(own, edges, BORDER_SCALE * lengths / unit, between)
     return Described(values.astype(np.float32), areas, edges, edge_values, regions.astype(np.int32))
 
 
@@ -166,7 +164,7 @@ def _pixel_maps(colours: Array) -> tuple[Array, Array, Array]:
     return lab, np.hypot(down, across), local_binary_pattern(grey, 8, 1, "uniform").astype(np.int64)
 
 
-def _neighbours(regions: Array, slope: Array) -> tuple[Array, Array, Array]:
+def _find_neighbours(regions: Array, slope: Array) -> tuple[Array, Array, Array]:
     """Pairs of regions that share a border, its length in pixels, and the mean gradient along it."""
     pairs, sizes = [], []
     for one, other, a, b in (
@@ -183,42 +181,42 @@ def _neighbours(regions: Array, slope: Array) -> tuple[Array, Array, Array]:
     return edges.astype(np.int64).reshape(-1, 2), lengths, between
 
 
-def _place(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
-    """Where regions are, −1 to 1 either way, and how much of the image's border each has."""
+def _locate(regions: Array, areas: Array, n: int) -> tuple[Array, Array]:
+    """The location of regions, from −1 to 1, and how much of the image's border each has."""
     height, width = regions.shape
     flat = regions.ravel()
     rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
     across, down = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
-    x, y = (np.bincount(flat, where, n) / areas for where in (across, down))
+    x, y = (np.bincount(flat, at, n) / areas for at in (across, down))
     extent = []
-    for place, size in ((columns, width), (rows, height)):
+    for at, size in ((columns, width), (rows, height)):
         low, high = np.full(n, size), np.zeros(n, dtype=np.int64)
-        np.minimum.at(low, flat, place)
-        np.maximum.at(high, flat, place)
+        np.minimum.at(low, flat, at)
+        np.maximum.at(high, flat, at)
         extent.append((high + 1 - low) / size)
     top, bottom = (np.bincount(regions[row], minlength=n) for row in (0, -1))
     sides = np.bincount(regions[:, 0], minlength=n) + np.bincount(regions[:, -1], minlength=n)
     on_border = (top + bottom + sides).astype(np.float64)
-    columns_of_place = [
+    found = [
         *(x, y, x**2, y**2, x * y, np.hypot(x, y)),
         *(on_border / np.sqrt(areas), on_border > 0, top > 0, bottom > 0),
         *(0.5 * np.log(areas / flat.size), *extent),
     ]
     nearness = [np.bincount(flat, spot, n) / areas for spot in spots(across, down)]
-    return np.column_stack([*columns_of_place, *nearness]), on_border
+    return np.column_stack([*found, *nearness]), on_border
 
 
 def spots(x: Array, y: Array) -> list[Array]:
-    """How near every pixel is to the middle, to the sides, and to places spread over the image."""
+    """How near every pixel is to the middle, to the sides, and to a grid of spots in the image."""
     far_x, far_y = np.abs(x), np.abs(y)
     middle = [np.exp(-0.5 * (x**2 + y**2) / width**2) for width in CENTRE_WIDTHS]
     along_x, along_y = ([np.exp(-0.5 * ((at - c) / SPOT_WIDTH) ** 2) for c in _CENTRES] for at in (x, y))
-    spread = [one * other for one in along_x for other in along_y]
-    return [*middle, far_x, far_y, np.maximum(far_x, far_y), *spread]
+    grid = [one * other for one in along_x for other in along_y]
+    return [*middle, far_x, far_y, np.maximum(far_x, far_y), *grid]
 
 
-def _against(means: Array, areas: Array, on_border: Array, beside: Array) -> Array:
-    """How the colour of regions differs from the image, from its border, and from the neighbours."""
+def _compare_colours(means: Array, areas: Array, on_border: Array, beside: Array) -> Array:
+    """Differences of the colour of regions from the image, from its border, and from the neighbours."""
     image = (areas @ means) / areas.sum()
     border = (on_border @ means) / on_border.sum()
     outer = means[on_border > 0]
@@ -233,25 +231,25 @@ def _against(means: Array, areas: Array, on_border: Array, beside: Array) -> Arr
     return np.hstack([means - image, means - border, np.column_stack(distances)])
 
 
-def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: Array, regions: Array) -> Array:
-    """How a region stands out: regions alike compared by where they are, and ways through the graph of regions.
+def _rate_salience(own: Array, location: Array, areas: Array, on_border: Array, edges: Array, regions: Array) -> Array:
+    """Salience: locations of similar regions, and paths through the graph of regions.
 
-    Background is alike to what is on the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014),
-    objects are compact and unlike their surroundings (Perazzi et al. 2012).
+    Background is similar to the border of the image and connected to it (Wei et al. 2012; Zhu et al. 2014), objects are
+    compact and differ from their surroundings (Perazzi et al. 2012).
     """
     colour = own[:, :3]
-    x, y = place[:, 0], place[:, 1]
+    x, y = location[:, 0], location[:, 1]
     shares = areas / areas.sum()
     centre = shares * np.exp(-2 * (x**2 + y**2))
     centre, border = centre / centre.sum(), on_border / on_border.sum()
     alike, distance = likeness_kernels(own)
     columns = [np.log((kernel @ centre + 1e-3) / (kernel @ border + 1e-3)) for kernel in alike]
     columns += [kernel @ shares for kernel in alike[:2]]
-    weights = alike[1] * shares + np.diag(shares)
-    weights /= weights.sum(axis=1, keepdims=True)
-    at_x, at_y = weights @ x, weights @ y
-    spread = np.sqrt(np.maximum(weights @ (x**2 + y**2) - at_x**2 - at_y**2, 0))
-    columns += [at_x, at_y, weights @ np.hypot(x, y), spread, weights @ (on_border > 0)]
+    factors = alike[1] * shares + np.diag(shares)
+    factors /= factors.sum(axis=1, keepdims=True)
+    at_x, at_y = factors @ x, factors @ y
+    radius = np.sqrt(np.maximum(factors @ (x**2 + y**2) - at_x**2 - at_y**2, 0))
+    columns += [at_x, at_y, factors @ np.hypot(x, y), radius, factors @ (on_border > 0)]
     columns += _connections(colour, shares, centre, on_border, edges)
     near = np.exp(-2 * ((x[:, None] - x) ** 2 + (y[:, None] - y) ** 2)) * shares
     columns += [(near * distance).sum(axis=1) / near.sum(axis=1), distance @ shares]
@@ -259,37 +257,37 @@ def _salience(own: Array, place: Array, areas: Array, on_border: Array, edges: A
 
 
 def _ranks(distance: Array, edges: Array, regions: Array) -> list[Array]:
-    """Manifold ranking (Yang et al. 2013): how far every side of the image spreads over the graph, what it leaves over,
-    and how far that spreads in turn."""
+    """Manifold ranking (Yang et al. 2013) by the sides of the image, the foreground that they leave, and ranking by
+    that foreground."""
     n = len(distance)
     if n == 1 or not len(edges):
         return [np.ones(n)] * 4 + [np.zeros(n)] * 2
-    spread = spread_by_colour(distance, edges)
+    ranking = ranking_matrix(distance, edges)
     sides = (regions[0], regions[-1], regions[:, 0], regions[:, -1])
-    ranks = [to_unit(spread @ (np.bincount(side, minlength=n) > 0)) for side in sides]
+    ranks = [to_unit(ranking @ (np.bincount(side, minlength=n) > 0)) for side in sides]
     foreground = np.prod([1 - rank for rank in ranks], axis=0)
-    return [*ranks, foreground, to_unit(spread @ (foreground > foreground.mean()))]
+    return [*ranks, foreground, to_unit(ranking @ (foreground > foreground.mean()))]
 
 
-def spread_by_colour(distance: Array, edges: Array) -> Array:
-    """(n, n) how far each region spreads over the graph to every other, by distances of colour; none to itself."""
+def ranking_matrix(distance: Array, edges: Array) -> Array:
+    """(n, n) the matrix of manifold ranking on the graph of regions, by distances of colour; 0 on the diagonal."""
     n = len(distance)
     near = sparse.csr_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
     near = near + near.T
     is_near = ((near + near @ near) > 0).toarray()  # neighbours, and theirs
     np.fill_diagonal(is_near, False)
-    ties = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
-    spread = np.linalg.inv(np.diag(ties.sum(axis=1)) - 0.99 * ties)
-    np.fill_diagonal(spread, 0.0)
-    return np.asarray(spread)
+    affinity = np.where(is_near, np.exp(-distance / 0.2), 0.0) + 1e-9
+    ranking = np.linalg.inv(np.diag(affinity.sum(axis=1)) - 0.99 * affinity)
+    np.fill_diagonal(ranking, 0.0)
+    return np.asarray(ranking)
 
 
 def to_unit(values: Array) -> Array:
-    """Values from 0 to 1."""
+    """Values, scaled to 0 … 1."""
     return np.asarray((values - values.min()) / max(float(np.ptp(values)), 1e-12))
 
 
-def _coarse(
+def _describe_segments(
     colours: Array, scale: int, regions: Array, sums: Any, areas: Array, pixels: Array, salience: Array
 ) -> Array:
     """Features of the large segments of an image, averaged over the pixels of every region."""
@@ -306,7 +304,7 @@ def _coarse(
     rows, columns = (part.ravel() for part in np.mgrid[:height, :width])
     x, y = 2 * (columns + 0.5) / width - 1, 2 * (rows + 0.5) / height - 1
     at_border = (rows == 0) | (rows == height - 1) | (columns == 0) | (columns == width - 1)
-    spread = np.sqrt(np.maximum(mean(x**2 + y**2) - mean(x) ** 2 - mean(y) ** 2, 0))
+    radius = np.sqrt(np.maximum(mean(x**2 + y**2) - mean(x) ** 2 - mean(y) ** 2, 0))
     own = np.column_stack([mean(pixels[:, j]) for j in range(4)])
     total = sizes @ own / sizes.sum()
     rest = (total * sizes.sum() - own * sizes[:, None]) / np.maximum(sizes.sum() - sizes, 1)[:, None]
@@ -314,7 +312,7 @@ def _coarse(
     flat = regions.ravel()
     found = np.column_stack(
         [
-            *(0.5 * np.log(sizes / sizes.sum()), mean(at_border) * np.sqrt(sizes), mean(np.hypot(x, y)), spread),
+            *(0.5 * np.log(sizes / sizes.sum()), mean(at_border) * np.sqrt(sizes), mean(np.hypot(x, y)), radius),
             *(np.linalg.norm(own[:, :3] - border, axis=1), mean(salience[flat, 1]), mean(salience[flat, -2])),
             *(own - rest)[:, :3].T,
             own[:, 3],
@@ -324,15 +322,15 @@ def _coarse(
 
 
 def likeness_kernels(own: Array) -> tuple[list[Array], Array]:
-    """(n, n) each: how alike two regions are by each of `KERNELS`, 0 for one and itself; and distances of colours.
+    """(n, n) each: similarities of regions by each of `KERNELS`, 0 on the diagonal; and distances of colours.
 
-    ``own`` holds the features of regions by themselves (`OWN_FEATURES`).
+    ``own`` has the features of the regions alone (`OWN_FEATURES`).
     """
     squares = {"colour": _squared_distances(own[:, :3]), "texture": _squared_distances(own[:, 6:])}
     squares["colour and texture"] = squares["colour"] + squares["texture"]
     kernels = [np.exp(-0.5 * squares[what] / width**2) for what, width in KERNELS]
     for kernel in kernels:
-        np.fill_diagonal(kernel, 0.0)  # a region is no witness for itself
+        np.fill_diagonal(kernel, 0.0)  # a region is not compared with itself
     return kernels, np.sqrt(squares["colour"])
 
 
@@ -343,35 +341,29 @@ def _squared_distances(rows: Array) -> Array:
 
 
 def geodesic_distances(steps: Array, edges: Array, n: int) -> Array:
-    """(n, n) lengths of shortest ways through neighbours, whose colours differ by ``steps``; `FAR` if there is none."""
+    """(n, n) lengths of shortest paths through neighbours, whose colours differ by ``steps``; `FAR` without a path."""
     lengths = np.maximum(steps - 0.05, 0) + 1e-4  # small differences are noise
     graph = sparse.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(n, n))
-    ways = csgraph.shortest_path(graph, method="D", directed=False)
-    return np.where(np.isfinite(ways), ways, FAR)
+    paths = csgraph.shortest_path(graph, method="D", directed=False)
+    return np.where(np.isfinite(paths), paths, FAR)
 
 
 def _connections(colour: Array, shares: Array, centre: Array, on_border: Array, edges: Array) -> list[Array]:
-    """Lengths of ways through neighbours, in differences of colour: to the border and the centre of the image; and how
-    much border there is in what a region is connected to, for its size."""
+    """Lengths of paths to the border and to the centre of the image, in differences of colour; and boundary
+    connectivity: the border of connected regions, relative to their size."""
     n = len(colour)
     steps = np.linalg.norm(colour[edges[:, 0]] - colour[edges[:, 1]], axis=1)
-    ways = geodesic_distances(steps, edges, n)
-    closeness = np.exp(-0.5 * (ways / 0.3) ** 2)
+    paths = geodesic_distances(steps, edges, n)
+    closeness = np.exp(-0.5 * (paths / 0.3) ** 2)
     connected = np.log((closeness @ on_border + 1) / np.sqrt(closeness @ (shares * n)))
-    return [ways[:, on_border > 0].min(axis=1), ways @ centre, connected]
+    return [paths[:, on_border > 0].min(axis=1), paths @ centre, connected]
 
 
-def _edge_values(own: Array, edges: Array, lengths: Array, between: Array) -> Array:
-    """How alike two neighbours are: numbers from 0 to 1, times the length of their border."""
+def _compare_pairs(own: Array, edges: Array, lengths: Array, between: Array) -> Array:
+    """Similarities of two neighbours, from 0 to 1, times the length of their border."""
     a, b = own[edges[:, 0]], own[edges[:, 1]]
     colour = ((a[:, :3] - b[:, :3]) ** 2).sum(axis=1)
     patterns: Any = slice(8, 8 + TEXTURES)
     texture = ((a[:, patterns] - b[:, patterns]) ** 2).sum(axis=1)
-    alike = [
-        np.ones(len(edges)),
-        np.exp(-colour / 0.2),
-        np.exp(-colour / 0.02),
-        np.exp(-texture / 0.1),
-        np.exp(-between / 0.1),
-    ]
-    return np.column_stack(alike) * lengths[:, None]
+    falls = (colour / 0.2, colour / 0.02, texture / 0.1, between / 0.1)
+    return np.column_stack([np.ones(len(edges)), *(np.exp(-fall) for fall in falls)]) * lengths[:, None]

@@ -12,11 +12,11 @@ import numpy as np  # isort: skip
 def cut_graphs(
     starts: Array, edge_starts: Array, edges: Array, gains: Array, ahead: Array, back: Array, taken: Array
 ) -> None:
-    """Which regions to take: maximise ``Σ gains[r] t_r − Σ_e (ahead[e] t_a (1 − t_b) + back[e] (1 − t_a) t_b)``.
+    """Minimum cut: maximise ``Σ gains[r] t_r − Σ_e (ahead[e] t_a (1 − t_b) + back[e] (1 − t_a) t_b)`` over t in {0, 1}.
 
     A maximum flow from regions with a positive gain to those with a negative one, by Dinic's algorithm (1970): levels
-    by breadth-first search, then flow along paths that go up one level per step. Every push uses up what is left of a
-    region or a pair exactly, so rounding cannot keep it from ending. Taken is what the source still reaches, so of
+    by breadth-first search, then flow along paths that go up one level per step. Every push uses up the capacity of a
+    region or a pair exactly, so it ends in spite of rounding. Taken are the regions that the source still reaches: of
     equal maxima the one with the fewest regions.
 
     Parameters
@@ -31,7 +31,7 @@ def cut_graphs(
     for i in range(starts.size - 1):
         most = max(most, starts[i + 1] - starts[i])
         most_edges = max(most_edges, edge_starts[i + 1] - edge_starts[i])
-    excess, drain = np.empty(most), np.empty(most)  # what the source can still give, and the sink take
+    excess, drain = np.empty(most), np.empty(most)  # remaining capacity from the source, and to the sink
     first = np.empty(most, dtype=np.int64)  # the arcs of a region: a linked list
     following, head = np.empty(2 * most_edges, dtype=np.int64), np.empty(2 * most_edges, dtype=np.int64)
     room = np.empty(2 * most_edges)  # arcs 2e and 2e + 1 are the two directions of pair e
@@ -53,7 +53,7 @@ def cut_graphs(
             following[2 * e + 1], first[b] = first[b], 2 * e + 1
 
         while True:
-            # levels: steps from the source through what has room left
+            # levels: steps from the source through arcs with room
             size, is_open = 0, False
             for v in range(n):
                 level[v] = -1
@@ -95,7 +95,7 @@ def cut_graphs(
                             room[path[k] ^ 1] += amount
                             if room[path[k]] <= 0.0:
                                 retreat = k
-                        if retreat < depth:  # go on from where the path is still open
+                        if retreat < depth:  # continue from the part of the path that is still open
                             depth = retreat
                             v = head[path[depth] ^ 1]
                         continue
@@ -107,7 +107,7 @@ def cut_graphs(
                         path[depth] = arc
                         depth += 1
                         v = head[arc]
-                    elif depth > 0:  # nothing leads on: one step back, and never here again
+                    elif depth > 0:  # dead end: one step back, and never here again
                         depth -= 1
                         v = head[path[depth] ^ 1]
                         at[v] = following[at[v]]

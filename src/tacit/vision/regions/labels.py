@@ -1,4 +1,4 @@
-"""What is known of the labels of regions, from masks, scribbles, boxes or labels of images; limits of areas."""
+"""Weak labels of regions, from masks, scribbles, boxes or image labels, and limits of the area of a label."""
 
 from __future__ import annotations
 
@@ -19,23 +19,22 @@ OBJECT_LABELS = (0, 1)
 MIN_INSIDE = 0.5
 """A region is inside a box if at least this share of its pixels is."""
 WIDEST_IN_BOX = (0.2, 0.95)
-"""Shares of a box that its object covers, as long as fewer than `MIN_MASKS` masks tell."""
+"""Limits of the share of a box that its object covers, with fewer than `MIN_MASKS` masks."""
 WIDEST_IN_IMAGE = (0.02, 0.9)
-"""Shares of an image that its object covers, as long as fewer than `MIN_MASKS` masks tell."""
+"""Limits of the share of an image that its object covers, with fewer than `MIN_MASKS` masks."""
 MIN_MASKS = 3
 
 
 class RegionLabels:
     """Weak labels of images: one label per region, −1 where it is unknown, and limits of the share of a label.
 
-    It behaves like a one-dimensional array of images. `tacit.weak_labels` makes it from masks, boxes and labels of
-    images.
+    It behaves like a one-dimensional array of images. `tacit.weak_labels` makes it from masks, boxes and image labels.
 
     Parameters
     ----------
     labels : per image, one label per region, −1 (or None) where it is unknown
-    limits : by label, (n, 2): the least and the largest share of the image's area that the label covers, NaN where
-        nothing is known; None for no limits
+    limits : by label, (n, 2): the least and the largest share of the image's area that the label covers, NaN for
+        unknown; None for no limits
 
     >>> y = RegionLabels([[0, -1, -1], [1, 0]], limits={1: [[0.2, 0.8], [np.nan, np.nan]]})
     >>> y, y[0].tolist(), y[[1]].limits[1].tolist()
@@ -45,15 +44,15 @@ class RegionLabels:
     def __init__(self, labels: Any, limits: Mapping[Any, Any] | None = None) -> None:
         self.labels = labels if isinstance(labels, Ragged) else _as_ragged(labels)
         if limits is not None and not isinstance(limits, Mapping):
-            raise TypeError(f"limits are a dict from label to (n, 2) shares, got {shorten(limits)}")
+            raise TypeError(f"limits must be a dict from label to (n, 2) shares, got {shorten(limits)}")
         for label in limits or {}:
             if not kind_of_label(label):
-                raise ValueError(f"limits name the label {shorten(label)}; labels are whole numbers or strings")
+                raise ValueError(f"labels of limits must be whole numbers or strings, got {shorten(label)}")
         self.limits = {label: _read_limits(label, pair, len(self.labels)) for label, pair in (limits or {}).items()}
 
     @staticmethod
     def of(labels: Any) -> RegionLabels:
-        """A RegionLabels as it is, labels of regions as one."""
+        """A RegionLabels, from one or from labels of regions."""
         return labels if isinstance(labels, RegionLabels) else RegionLabels(labels)
 
     @property
@@ -83,41 +82,42 @@ class RegionLabels:
 
 
 def read_region_labels(y: Any, lengths: Array) -> Tags:
-    """One label per region, and which are missing; errors speak of images and regions."""
+    """One label per region, and which are missing; errors say "image" and "region"."""
     labels = y.labels if isinstance(y, RegionLabels) else y
     try:
         return read_tags(labels, lengths)
     except ValueError as error:
-        words = str(error).replace("tokens", "regions").replace("token", "region")
-        words = words.replace("sequences", "images").replace("sequence", "image")
-        raise ValueError(words.replace("tags", "labels").replace("tag", "label")) from error
+        message = str(error)
+        for word, ours in (("token", "region"), ("sequence", "image"), ("tag", "label")):
+            message = message.replace(word, ours)
+        raise ValueError(message) from error
 
 
 def read_limits(y: Any, classes: Array, n: int) -> Array | None:
-    """(n, K, 2): the least and the largest share of every label; None where y has no limits."""
+    """(n, K, 2): the least and the largest share of every label; None without limits."""
     if not isinstance(y, RegionLabels) or not y.limits:
         return None
     limits = np.empty((n, len(classes), 2))
     limits[:] = 0.0, 1.0
     for label, pair in y.limits.items():
-        place = int(find_labels(classes, np.array([label]))[0])
-        if place < 0:
+        column = int(find_labels(classes, np.array([label]))[0])
+        if column < 0:
+            listed = shorten(classes.tolist())
             raise ValueError(
-                f"limits name the label {shorten(label)}, but the labels are {shorten(classes.tolist())}; list it in "
-                "labels=[...]"
+                f"limits name {shorten(label)}, which is not one of the labels {listed}; add it to labels="
             )
         known = ~np.isnan(pair[:, 0])
-        limits[known, place] = pair[known]
+        limits[known, column] = pair[known]
     return limits
 
 
 def _as_ragged(labels: Any) -> Ragged:
     own = entries("labels", labels, "a list with the labels of every image")
     if not own:
-        raise ValueError("no images: labels is empty")
+        raise ValueError("labels must have at least one image, got an empty list")
     for i, part in enumerate(own):
         if isinstance(part, str | bytes | dict) or not has_length(part):
-            raise ValueError(f"labels[{i}] is {shorten(part)}; give one label per region")
+            raise ValueError(f"labels[{i}] must be one label per region, got {shorten(part)}")
     tags = read_tags(own, np.array([len(part) for part in own], dtype=np.int64))
     if tags.values.dtype.kind in "US" and tags.missing.any():
         values = tags.values.astype(object)
@@ -130,13 +130,13 @@ def _as_ragged(labels: Any) -> Ragged:
 def _read_limits(label: Any, pair: Any, n: int) -> Array:
     table = numbers(f"limits[{shorten(label)}]", pair, "two shares per image, from 0 to 1, or NaN").astype(np.float64)
     if table.shape != (n, 2):
-        raise ValueError(f"limits[{shorten(label)}] have shape {table.shape} for {n} images; give two shares each")
+        raise ValueError(f"limits[{shorten(label)}] must have shape {(n, 2)}, got {table.shape}")
     missing = np.isnan(table).all(axis=1)
     wrong = np.flatnonzero(~missing & ~((table[:, 0] >= 0) & (table[:, 0] <= table[:, 1]) & (table[:, 1] <= 1)))
     if wrong.size:
         raise ValueError(
-            f"limits[{shorten(label)}] of image {wrong[0]} are {table[wrong[0]].tolist()}; they are shares of the "
-            "image, from 0 to 1, the lower one first"
+            f"limits[{shorten(label)}] of image {wrong[0]} must be two shares from 0 to 1, the lower one first, got "
+            f"{table[wrong[0]].tolist()}"
         )
     return table
 
@@ -148,18 +148,18 @@ def weak_labels(
     contains: Any = None,
     quantiles: tuple[float, float] = (0.25, 0.75),
 ) -> RegionLabels:
-    """What is known of the regions of images, each labelled in its own way: ``y`` for `tacit.problems.Regions`.
+    """Weak labels of the regions of images, from masks, boxes and image labels: ``y`` for `tacit.problems.Regions`.
 
     Labels are 0 for the background and 1 for the object. An image may have
 
-    - a mask: every region has the label of most of its pixels. Pixels of −1 are unknown, so a few strokes will do
+    - a mask: every region has the label of most of its pixels. Pixels of −1 are unknown, so a few strokes suffice
     - a box: regions outside are background, and the object covers as much of the box as masks of other images cover of
       their own tightest boxes, within these quantiles
-    - the word that the object is there: it covers as much of the image as in images with masks; or that it is not:
-      all is background
+    - an image label: True if the image contains the object, which covers as much of it as in images with masks; False
+      if all is background
     - nothing at all
 
-    A mask counts before a box, a box before a word.
+    A mask has precedence over a box, a box over an image label.
 
     Parameters
     ----------
@@ -181,10 +181,10 @@ def weak_labels(
     labels = graphs.mark([None] * n if masks is None else masks)
     for i, own in enumerate(labels):
         if own.max(initial=0) > 1:
-            raise ValueError(f"the mask of image {i} holds {own.max()}; write 1 for the object and 0 for all else")
+            raise ValueError(f"the mask of image {i} must be 1 for the object and 0 for the rest, got {own.max()}")
     table = read_image_boxes(boxes, n)
     inside = graphs.shares_inside(table)
-    words = _read_words(contains, n)
+    image_labels = _read_image_labels(contains, n)
     in_box, in_image = _limits_from_masks(graphs, labels, low, high)
     limits = np.full((n, 2), np.nan)
     for i, own in enumerate(labels):
@@ -196,15 +196,15 @@ def weak_labels(
             own[outside] = 0
             shares = graphs.areas[graphs.offsets[i] : graphs.offsets[i + 1]]
             limits[i] = np.minimum(in_box, 1.0) * float(shares[~outside].sum() / shares.sum())
-        elif words[i] == 0:
+        elif image_labels[i] == 0:
             own[:] = 0
-        elif words[i] == 1:
+        elif image_labels[i] == 1:
             limits[i] = in_image
     return RegionLabels(labels, {1: limits})
 
 
 def tightest_box(mask: Array) -> Array:
-    """x_min, y_min, x_max, y_max around the pixels of a mask that has some.
+    """x_min, y_min, x_max, y_max around the pixels of a mask that is not empty.
 
     >>> tightest_box(np.array([[0, 0, 0], [0, 1, 1]])).tolist()
     [1, 1, 3, 2]
@@ -214,11 +214,11 @@ def tightest_box(mask: Array) -> Array:
 
 
 def refuse_empty_box(i: int, box: Array, inside: Array) -> None:
-    """A box of image i in which no region counts as inside."""
+    """Refuse a box of image i without a region inside."""
     if not inside.any():
         raise ValueError(
-            f"the box {box.tolist()} of image {i} has no region inside: it lies outside of the image, or is smaller "
-            "than the regions"
+            f"the box {box.tolist()} of image {i} contains no region; it must lie inside the image and be larger than "
+            "a region"
         )
 
 
@@ -242,16 +242,16 @@ def _read_quantiles(quantiles: Any) -> tuple[float, float]:
     two = entries("quantiles", quantiles, "two numbers from 0 to 1", 2)
     low, high = (number("a quantile", q, "a number from 0 to 1", lambda share: 0 <= share <= 1) for q in two)
     if low > high:
-        raise ValueError(f"quantiles are two numbers, the lower one first, got {shorten(quantiles)}")
+        raise ValueError(f"quantiles must be two numbers, the lower one first, got {shorten(quantiles)}")
     return low, high
 
 
-def _read_words(contains: Any, n: int) -> list[int]:
-    """1 for an image with the object, 0 for one without, −1 where nobody says."""
+def _read_image_labels(contains: Any, n: int) -> list[int]:
+    """1 for an image with the object, 0 for one without, −1 for unknown."""
     if contains is None:
         return [-1] * n
-    words = entries("contains", contains, f"True, False or None for each of {n} images", n)
-    for i, word in enumerate(words):
-        if word is not None and not isinstance(word, bool | np.bool_):
-            raise ValueError(f"contains[{i}] is {shorten(word)}; write True, False or None")
-    return [-1 if word is None else int(word) for word in words]
+    labels = entries("contains", contains, f"True, False or None for each of {n} images", n)
+    for i, label in enumerate(labels):
+        if label is not None and not isinstance(label, bool | np.bool_):
+            raise ValueError(f"contains[{i}] must be True, False or None, got {shorten(label)}")
+    return [-1 if label is None else int(label) for label in labels]

@@ -1,4 +1,4 @@
-"""Inference over graphs of regions: cuts for prediction, margins and imputation."""
+"""Inference over graphs of regions: minimum cuts for prediction, loss-augmented inference and imputation."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class RegionOracle(PartsOracle):
     table : (regions, d) their features, every row times the region's share of its image's area
     schema : labels and dimensions
     pair_table : (pairs, q) features of the pairs
-    labels : (regions,) the true labels, −1 where unknown, K for a label that training never saw; None when predicting
+    labels : (regions,) the true labels, −1 for unknown, K for a label that is not in the schema; None when predicting
     limits : (n, K, 2) the least and the largest share of every label; None for no limits
     losses : ``table[label, region]``
-    loss : "area" or "overlap", what the loss is when it is measured against other labels
-    weak : how much all images with unknown regions weigh together, beside the others
+    loss : "area" or "overlap", the loss that is measured against other labels
+    weak : factor of all images with unknown regions together, relative to the others
     """
 
     nouns = Nouns("Regions", "images", "region")
     completes_labels = True
     measures_completed = True
-    """`measured_against` makes another loss also where the present one does not need the hidden labels."""
+    """`measured_against` changes the loss even where it does not need the hidden labels."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class RegionOracle(PartsOracle):
 
     @property
     def loss_needs_hidden(self) -> bool:
-        """The overlap with the truth is not defined while a part of the truth is unknown."""
+        """The overlap with the truth is undefined while a part of the truth is unknown."""
         is_open = self._labels is not None and bool((self._labels == TARGET).any())
         return self._loss_kind == "overlap" and is_open
 
@@ -88,13 +88,13 @@ class RegionOracle(PartsOracle):
         return Assignment(found.code, found.value + self.loss(found.code, rows))
 
     def impute(self, w: Array, rows: Rows = None, prefer: Codes = None) -> Assignment:
-        """The best labels that agree with those given and meet the limits.
+        """The best labels that agree with the known ones and meet the limits.
 
-        Limits make this a hard problem, solved approximately: ``prefer`` stays where it is allowed and no worse, so
-        repeated imputation never lowers a score.
+        With limits this is solved approximately: ``prefer`` is kept where it is allowed and not worse, so repeated
+        imputation never lowers a score.
         """
         given, graphs = self._known(rows), self._graphs(rows)
-        scores = self._clamped(self._scores(w, rows), given)
+        scores = self._rule_out(self._scores(w, rows), given)
         costs, limits = self._costs(w, rows), self._limits
         limits = limits if limits is None or rows is None else limits[rows]
         shares = self.shares[self._places(rows)]
@@ -118,9 +118,9 @@ class RegionOracle(PartsOracle):
         return Assignment(code, np.where(keep, value, found.value))
 
     def draw(self, rng: np.random.Generator) -> Array:
-        """The known labels, the unknown ones at random."""
+        """The known labels, and random ones for the unknown."""
         given = self._known(None)
-        scores = self._clamped(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
+        scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
         graphs, nothing = self._graphs(None), np.zeros(len(self.edges))
         if self._limits is None:
             return np.asarray(scores.argmax(axis=1).astype(self._code_type))
@@ -168,8 +168,8 @@ class RegionOracle(PartsOracle):
     # views and facts
 
     def with_hidden(self, hidden: Array | None) -> Self:
-        """The same data, the unknown labels given by a code; None leaves them unknown."""
-        return self if hidden is None else self._changed(_labels=self._completed(hidden))
+        """The same data with the unknown labels of a code; None leaves them unknown."""
+        return self if hidden is None else self._changed(_labels=self._complete(hidden))
 
     def with_loss(self, losses: LossTable) -> Self:
         n = int(self.offsets[-1])
@@ -177,20 +177,20 @@ class RegionOracle(PartsOracle):
         return self._changed(_losses=np.ascontiguousarray((table if column is None else table[:, column]).T))
 
     def measured_against(self, code: Array | None = None, *, posterior: Array | None = None) -> Self:
-        """The same data, the loss measured against complete labels."""
+        """The same data with the loss measured against complete labels."""
         if code is None:
-            raise ValueError("Regions measures losses against labels, not against a distribution of them; give a code")
-        full = self._completed(code)
+            raise ValueError("Regions needs a code to measure losses against, not a posterior")
+        full = self._complete(code)
         return self._changed(_losses=region_losses(self._loss_kind, full, self.shares, self.offsets, self.n_labels))
 
-    def _completed(self, code: Array) -> Array:
-        """The labels, those that are unknown taken from a code."""
+    def _complete(self, code: Array) -> Array:
+        """The known labels, and those of a code where they are unknown."""
         given = self._known(None)
         return np.where(given < 0, self._read(code), given)
 
     def known_part(self) -> KnownPart | None:
-        """See `tacit.oracle.capabilities.KnowsPart`: the images with a label for every region; where there are none,
-        the regions that have one, with the pairs between them."""
+        """See `tacit.oracle.capabilities.KnowsPart`: the images with all labels known; without such images, the
+        regions with a known label, and the pairs between them."""
         given = self._known(None)
         is_open = np.logical_or.reduceat(given < 0, self.offsets[:-1])
         if not is_open.any() or not (given >= 0).any():
@@ -226,9 +226,7 @@ class RegionOracle(PartsOracle):
         found = find_labels(self.classes, tags.values)
         wrong = np.flatnonzero(tags.missing | (found < 0))
         if wrong.size:
-            raise ValueError(
-                f"label {wrong[0]} of these images is missing or unknown; only complete outputs have a code"
-            )
+            raise ValueError(f"label {wrong[0]} of these images is missing or unknown; a code needs complete labels")
         return found.astype(self._code_type)
 
     def decode(self, code: Array, rows: Rows = None) -> tuple[Ragged, None]:
@@ -255,7 +253,7 @@ class RegionOracle(PartsOracle):
         return np.ascontiguousarray(table @ weights.astype(self._precision, copy=False).T, dtype=np.float64)
 
     def _costs(self, w: Array, rows: Rows) -> Array:
-        """What it costs if the two regions of a pair have different labels."""
+        """The cost of different labels of the two regions of a pair."""
         views = self._views(w)
         pairs = self.pair_table[self._pairs(rows)]
         if "pairwise" not in views:
@@ -263,20 +261,20 @@ class RegionOracle(PartsOracle):
         weights = views["pairwise"]
         if weights.size and weights.min() < 0:
             raise ValueError(
-                f"a weight of pairs of neighbours is {weights.min():g}; cuts need weights that are not negative: bound "
-                "them (tacit.penalties.Quadratic(lower={'pairwise': 0}))"
+                f"weights of pairs must not be negative for minimum cuts, got {weights.min():g}; bound them with "
+                "tacit.penalties.Quadratic(lower={'pairwise': 0})"
             )
         return np.asarray(pairs @ weights)
 
     def _answer(self, code: Array, w: Array, rows: Rows) -> Assignment:
         return Assignment(code.astype(self._code_type), self.score(w, code, rows))
 
-    def _clamped(self, scores: Array, given: Array) -> Array:
+    def _rule_out(self, scores: Array, given: Array) -> Array:
         scores[(given[:, None] >= 0) & (given[:, None] != np.arange(self.n_labels))] = -np.inf
         return scores
 
     def _refuse_impossible(self, labels: Array, limits: Array) -> None:
-        """Limits that the given labels rule out."""
+        """Refuse limits that contradict the known labels."""
         k = self.n_labels
         given = np.where(labels >= 0, np.minimum(labels, k), k)
         least = cover(self.shares, given, self.offsets, k + 1)
@@ -287,15 +285,15 @@ class RegionOracle(PartsOracle):
         wrong |= ((low.sum(axis=1) > 1 + 1e-6) | (high.sum(axis=1) < 1 - 1e-6))[:, None]
         wrong &= ~is_full[:, None]
         if wrong.any():
-            i, j = (int(place) for place in np.argwhere(wrong)[0])
+            i, j = (int(index) for index in np.argwhere(wrong)[0])
             raise ValueError(
-                f"nothing meets the limits of image {i}: label {self.classes[j]} must cover {low[i, j]:.1%} to "
-                f"{high[i, j]:.1%} of it, and the regions that are given leave {least[i, j]:.1%} to "
-                f"{least[i, j] + free[i]:.1%}; correct the limits, or the given regions"
+                f"the limits of image {i} cannot be met: label {self.classes[j]} must cover {low[i, j]:.1%} to "
+                f"{high[i, j]:.1%} of it, but the known regions allow {least[i, j]:.1%} to "
+                f"{least[i, j] + free[i]:.1%}; correct the limits, or the known regions"
             )
 
     def _cut_out(self, chosen: Array) -> tuple[Self, Array]:
-        """An oracle of these regions and the pairs between them, and the image that each of its samples is from."""
+        """An oracle of these regions and the pairs between them, and the image of each of its samples."""
         counts = np.add.reduceat(chosen, self.offsets[:-1])
         owner = np.flatnonzero(counts)
         a, b = Graphs(self.offsets, self.edge_offsets, self.edges).ends
@@ -324,14 +322,14 @@ class RegionOracle(PartsOracle):
 
 
 MIN_FOREGROUND = 0.02
-"""The overlap loss divides by the area of a label, but by no less than this share of the image."""
+"""The overlap loss divides by the area of a label, but at least by this share of the image."""
 
 
 def region_losses(kind: str, labels: Array, shares: Array, offsets: Array, k: int) -> Array:
-    """(regions, K): what each label of a region adds to the loss; nothing where the truth (−1) is unknown.
+    """(regions, K): what each label of a region adds to the loss; 0 where the true label is unknown (−1).
 
-    "area" counts the share of the image that is wrong. "overlap" divides it by the share that the true foreground has
-    (all labels but the first): ``1 − IoU`` is at most that, and equals it where nothing beside the truth is taken.
+    "area" is the share of the image with wrong labels. "overlap" divides it by the share of the true foreground (all
+    labels but the first): an upper bound of ``1 − IoU``, and equal to it where all errors are in the true foreground.
     """
     is_known = labels >= 0
     wrong = is_known[:, None] & (np.arange(k) != labels[:, None])

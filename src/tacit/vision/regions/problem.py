@@ -1,4 +1,4 @@
-"""Labels of image regions: features of regions, and neighbours that prefer the same label."""
+"""Segmentation as a problem: labels of image regions, with neighbours that prefer the same label."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from tacit.vision.regions.labels import read_limits, read_region_labels
 from tacit.vision.regions.oracle import RegionOracle, region_losses
 
 MAX_SCALE = 1e6
-"""By how much a feature may count more than others."""
+"""Largest scale of a feature."""
 
 
 @estimator
 class Regions(Problem):
     """Segmentation: a label for every region, ``s(y) = Σ_r a_r w_{y_r}·x_r − Σ_{(r,q)} v·f_rq [y_r ≠ y_q]``, v ≥ 0.
 
-    ``X`` is a `tacit.RegionGraphs`, as `tacit.regions` makes it of images: features x_r and share of the area a_r per
-    region, contrast features f per pair of neighbours. The weights v of pairs are never negative: neighbours prefer
-    the same label, and the best of all labellings with two labels is an exact minimum cut. With more labels it is
-    approximate (alpha-expansion), and learners say so: ``gap_`` is infinite.
+    ``X`` is a `tacit.RegionGraphs`, as `tacit.regions` makes it from images: features x_r and share of the area a_r per
+    region, contrast features f per pair of neighbours (a conditional random field). The weights v of pairs are never
+    negative: neighbours prefer the same label, and the best labels of two are an exact minimum cut. With more labels
+    inference is approximate (alpha-expansion), hence ``gap_`` is infinite.
 
-    ``y`` holds one label per region; −1 (or None) is an unknown one, which costs nothing and which `impute` fills in.
-    A `RegionLabels`, as `tacit.weak_labels` makes it of masks, boxes and labels of images, also says how much of an
-    image a label covers. O(regions · K · d) and one cut per image and pass.
+    ``y`` has one label per region. −1 (or None) is unknown, without loss; `impute` fills it in. A `RegionLabels`, as
+    `tacit.weak_labels` makes it from masks, boxes and image labels, also limits the share of an image that a label
+    covers. O(regions · K · d) and one cut per image and pass.
 
     Parameters
     ----------
-    labels : all labels, where the training data may lack some, the background first; None takes those of y, sorted
-    pairwise : whether neighbours count; without them every region is labelled by itself
-    weak : how much all images with unknown regions weigh together, relative to all that are completely labelled; 0
-        leaves them out
-    loss : "area", the share of the image that is wrong; or "overlap", that divided by the share that the true
-        foreground has, an upper bound of 1 − IoU
-    fit_intercept : whether each label has a weight of its own, a constant feature of the region, block "intercept"
-    standardise : whether the features of regions are scaled to mean 0 and deviation 1 over all regions of the training
-        images and then bent to (−1, 1) by tanh: a few images tell little of how far a feature may go. All images count
-        alike for that, whatever their weights. The constant feature is then as large as a row of features can be long:
-        at 1 its weight costs too much, and what is rare in masks is found too often
-    scales : per feature, how much it counts once it is standardised; None for 1 each. To count twice as much makes the
-        weights of a feature cost a quarter: give larger numbers to those that you trust
+    labels : all labels, the background first, where the training data may lack some; None for those of y, sorted
+    pairwise : whether there are weights of pairs; without them every region is labelled by itself
+    weak : factor of all images with unknown regions together, relative to all completely labelled images; 0 leaves
+        them out
+    loss : "area", the share of the image with wrong labels; or "overlap", that divided by the share of the true
+        foreground, an upper bound of 1 − IoU
+    fit_intercept : whether each label has a weight of a constant feature, block "intercept"
+    standardise : whether the features of regions are scaled to mean 0 and standard deviation 1 over all training
+        images, whatever their sample weights, and then to (−1, 1) by tanh. The range of a feature is uncertain in a few
+        images. The constant feature is then the largest norm of a row of features: with 1, its weight would be too
+        costly, and labels that are rare in masks would be found too often
+    scales : per feature, a factor of its standardised values; None for 1 each. A factor of 2 makes the weights of a
+        feature cost a quarter: give larger factors to reliable features
 
     >>> from tacit import RegionGraphs, StructuredSVM
     >>> X = RegionGraphs.from_list([([[3.0], [0.1], [2.5]], [1, 1, 1], [[0, 1], [1, 2]], [[1.0], [1.0]])] * 3)
@@ -73,14 +73,14 @@ class Regions(Problem):
     def read(self, X: Any) -> RegionGraphs:
         images = RegionGraphs.of(X)
         if not len(images):
-            raise ValueError("no images: X holds 0 samples, a minimum of 1 is required")
+            raise ValueError("X has 0 samples (images), a minimum of 1 is required")
         return images
 
     def check(self) -> None:
         super().check()
         check_listed(self.labels, "labels")
         if self.scales is not None and not self.standardise:
-            raise ValueError("scales are for standardised features; multiply your own features by them")
+            raise ValueError("scales needs standardise=True; else multiply the features by them yourself")
 
     def check_schema(self, schema: Schema) -> None:
         super().check_schema(schema)
@@ -90,7 +90,7 @@ class Regions(Problem):
         for name in ("mean", "scale", "factor") if self.standardise else ():
             learned: Any = schema.facts.get(name)
             if np.shape(learned) != (d,):
-                raise ValueError(f"the schema has no {name} of the {d} features; fit again")
+                raise ValueError(f"{name} of the {d} features is missing in the schema; fit again")
 
     def schema(self, X: Any, y: Any) -> Schema:
         self.check()
@@ -123,7 +123,7 @@ class Regions(Problem):
                 f"pairs of neighbours have {q} features, but Regions is expecting {schema.blocks['pairwise'][0]}"
             )
         if hidden is not None:
-            raise ValueError("Regions takes no hidden=: write −1 (or None) for the unknown labels of y")
+            raise ValueError("hidden must be None for Regions; write −1 (or None) for unknown labels in y")
         supervision: dict[str, Any] = {}
         if y is not None:
             tags, k = read_region_labels(y, images.lengths), len(schema.classes)
@@ -135,31 +135,29 @@ class Regions(Problem):
                 "losses": region_losses(self.loss, labels, images.shares, images.offsets, k),
             }
         pairs = images.edge_values if len(images.edges) else np.zeros((0, *schema.blocks.get("pairwise", (1,))))
-        weighted = self._weighted(images, schema)
+        weighted = self._weight_by_area(images, schema)
         return RegionOracle(images, weighted, schema, pairs, loss=self.loss, weak=float(self.weak), **supervision)
 
-    def _weighted(self, images: RegionGraphs, schema: Schema) -> Array:
-        """The features of regions, a constant last where there is an intercept, times the share of the area."""
+    def _weight_by_area(self, images: RegionGraphs, schema: Schema) -> Array:
+        """The features of regions, and a constant with fit_intercept, times the share of the area."""
         table, constant = images.nodes.values, 1.0
         if self.standardise:
             mean, scale, factor = (np.asarray(schema.facts[name]) for name in ("mean", "scale", "factor"))
-            table, constant = _standardised(table, mean, scale, factor)
+            table, constant = np.tanh((table - mean) / scale) * factor, float(np.linalg.norm(factor))
         if self.fit_intercept:
             table = np.hstack([table, np.full((len(table), 1), constant)])
         return np.asarray((table * images.shares[:, None]).astype(images.nodes.dtype))
 
     def _factors(self, d: int) -> Array:
-        """How much every feature counts."""
+        """The checked scales of all features."""
         if self.scales is None:
             return np.ones(d)
         factors = numbers("scales", self.scales, "one number from 0 per feature").astype(np.float64)
         if factors.shape != (d,):
-            raise ValueError(f"scales have shape {factors.shape} for {d} features; give one number each")
+            raise ValueError(f"scales must be {d} numbers, one per feature, got shape {factors.shape}")
         wrong = np.flatnonzero(~((factors >= 0) & (factors <= MAX_SCALE)))
         if wrong.size:
-            raise ValueError(
-                f"scales[{wrong[0]}] is {factors[wrong[0]]}; a feature counts from 0 to {MAX_SCALE:g} times"
-            )
+            raise ValueError(f"scales[{wrong[0]}] must be from 0 to {MAX_SCALE:g}, got {factors[wrong[0]]}")
         return factors
 
     def example(self, rng: np.random.Generator) -> Example:
@@ -177,17 +175,17 @@ class Regions(Problem):
         if len(X.edges) == 0:
             q = 1
         standards = _standards(X.nodes.values)
-        place = {label: j for j, label in enumerate(classes.tolist())}
+        position = {label: j for j, label in enumerate(classes.tolist())}
 
         def outputs(x: RegionGraph) -> list[tuple[Any, Any]]:
             return [(classes[list(own)], None) for own in itertools.product(range(k), repeat=len(x.values))]
 
         def joint_feature(x: RegionGraph, label: Any, h: Any) -> Array:
             unary, intercept, pairwise = np.zeros((k, d)), np.zeros(k), np.zeros(q)
-            own = [place[name] for name in label.tolist()]
+            own = _codes(label, position)
             for row, area, j in zip(x.values, x.areas / x.areas.sum(), own, strict=True):
-                bent = np.tanh((row - standards["mean"]) / standards["scale"]) if self.standardise else row
-                unary[j] += area * bent
+                scaled = np.tanh((row - standards["mean"]) / standards["scale"]) if self.standardise else row
+                unary[j] += area * scaled
                 intercept[j] += area * (np.sqrt(d) if self.standardise else 1.0)
             for (a, b), values in zip(x.edges, x.edge_values, strict=True):
                 if own[a] != own[b]:
@@ -203,8 +201,8 @@ class Regions(Problem):
             areas = next(
                 x.areas / x.areas.sum() for i, x in enumerate(X) if y[i] is true or np.shares_memory(y[i], true)
             )
-            table = region_losses(self.loss, _codes(true, place), areas, np.array([0, len(areas)]), k)
-            return float(table[np.arange(len(areas)), _codes(label, place)].sum())
+            table = region_losses(self.loss, _codes(true, position), areas, np.array([0, len(areas)]), k)
+            return float(table[np.arange(len(areas)), _codes(label, position)].sum())
 
         y = Ragged(classes[rng.integers(0, k, int(X.offsets[-1]))], X.offsets)
         return Example(X, y, None, outputs, joint_feature, loss)
@@ -218,16 +216,11 @@ class Regions(Problem):
         ]
 
 
-def _codes(labels: Any, place: dict[Any, int]) -> Array:
-    return np.array([place[label] for label in labels.tolist()])
-
-
-def _standardised(values: Array, mean: Array, scale: Array, factor: Array) -> tuple[Array, float]:
-    """Features from −1 to 1 times their factor, and how long a row of them can be at the most."""
-    return np.tanh((values - mean) / scale) * factor, float(np.linalg.norm(factor))
+def _codes(labels: Any, position: dict[Any, int]) -> Array:
+    return np.array([position[label] for label in labels.tolist()])
 
 
 def _standards(values: Array) -> dict[str, Array]:
-    """Mean and deviation of every feature; 1 for the deviation of a constant one."""
+    """Mean and standard deviation of every feature; 1 for the deviation of a constant feature."""
     mean, scale = values.mean(axis=0, dtype=np.float64), values.std(axis=0, dtype=np.float64)
     return {"mean": mean, "scale": np.where(scale > 1e-9 * (1 + np.abs(mean)), scale, 1.0)}

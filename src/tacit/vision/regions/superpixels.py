@@ -1,4 +1,4 @@
-"""Images cut into regions of even colour (superpixels), each of them described. Needs the extra ``vision``."""
+"""Images cut into regions of even colour (superpixels), and their features. Needs the extra ``vision``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tacit.vision.regions.features import EDGE_FEATURES, REGION_FEATURES, Descri
 from tacit.vision.regions.graphs import RegionGraphs
 
 KIND = 8
-"""Of the description: another number makes every cache anew. Raise it when the numbers change."""
+"""Version of the description, a part of every cache key. Raise it when the numbers change."""
 MAX_REGIONS = 20_000
-"""Regions per image at the most."""
+"""Limit of regions per image."""
 
 
 class _Setting(NamedTuple):
@@ -42,25 +42,24 @@ def regions(
     n_jobs: int | None = None,
     verbose: int = 1,
 ) -> RegionGraphs:
-    """Cut images into regions of even colour, and describe each and its neighbours: graphs for `problems.Regions`.
+    """Cut images into regions of even colour (superpixels), with features: graphs for `tacit.problems.Regions`.
 
-    A region is described by colour, texture, place, size and how it differs from its neighbours and from the border of
-    the image; a pair of neighbours by how alike they are (`REGION_FEATURES` and `EDGE_FEATURES` of
-    `tacit.vision.regions.features` name the columns). Grey images work, colours say more. The graphs know which pixels
-    a region has, so ``paint`` turns labels of regions into masks.
+    Features of a region are its colour, texture, location and size, and its difference from its neighbours and from the
+    border of the image. Features of a pair of neighbours are similarities. `REGION_FEATURES` and `EDGE_FEATURES` of
+    `tacit.vision.regions.features` name the columns. Colour images work better than grey ones. The graphs keep the
+    pixels of a region, so ``paint`` converts labels of regions to masks.
 
-    A mask of regions can be no better than the regions: look at the share of pixels that ``paint(mark(masks))`` gets
-    right before anything is learned. For SLIC, a compactness below 10 lowers it much.
+    A mask of regions cannot be better than the regions: check the pixel accuracy of ``paint(mark(masks))`` before you
+    fit. For SLIC, a compactness below 10 lowers it much.
 
     Parameters
     ----------
     images : as in `tacit.windows`: an array, a path, a folder, or a list of arrays and paths
     method : "felzenszwalb" (Felzenszwalb & Huttenlocher 2004), regions whose sizes follow the image, or "slic" (Achanta
         et al. 2012), regions of about the same size
-    n_segments, compactness : of "slic": about how many regions, and how much place counts beside colour
-    scale, min_size : of "felzenszwalb": larger scales make larger regions, of at least so many pixels
-    cache : a folder in which the regions of every image are kept, under a checksum of pixels and settings; None
-        computes them anew
+    n_segments, compactness : of "slic": approximate number of regions, and the factor of location beside colour
+    scale, min_size : of "felzenszwalb": larger scales make larger regions; the least pixels of a region
+    cache : a folder that keeps the regions of every image, under a checksum of pixels and settings; None for no cache
     max_pixels : larger image files are refused before they are unpacked
     n_jobs : threads that share the images; None for one
     verbose : 1 shows progress on a terminal or in a notebook when it takes longer than a second, 2 writes plain lines
@@ -110,7 +109,7 @@ def _check_cached(arrays: dict[str, Array]) -> None:
     widths = found.values.shape[1:], found.edges.shape[1:], found.edge_values.shape[1:]
     expected = (len(REGION_FEATURES),), (2,), (len(EDGE_FEATURES),)
     if not all(is_table(table, ndim, kind) for table, ndim, kind in kinds) or widths != expected:
-        raise StorageError(f"it holds tables of {widths} columns, not regions")
+        raise StorageError(f"it contains tables of {widths} columns, not regions")
 
 
 def _cut(colours: Array, setting: _Setting) -> Array:
@@ -127,5 +126,5 @@ def _cut(colours: Array, setting: _Setting) -> Array:
         cut = felzenszwalb(colours, scale=setting.scale, sigma=0.5, min_size=setting.min_size)
     numbered = np.unique(cut, return_inverse=True)[1].reshape(cut.shape).astype(np.int32)
     if numbered.max() >= MAX_REGIONS:
-        raise ValueError(f"{numbered.max() + 1} regions in one image; raise min_size or scale, or shrink the image")
+        raise ValueError(f"an image has {numbered.max() + 1} regions; raise min_size or scale, or shrink the image")
     return numbered

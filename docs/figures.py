@@ -23,7 +23,7 @@ from tacit.plot.canvas import (
 
 
 def group_norms(model: Any, axes: Any = None) -> Any:
-    """The norm of the weights of every hidden state, one row of bars per label; states that are zero have no bar.
+    """The norm of the weights of every hidden state, one row of bars per label; states that are zero are crosses.
 
     The picture is figure 1 of Chen, Batra, Freeman & Johnson (2011).
 
@@ -114,7 +114,7 @@ def entropies_and_losses(model: Any, X: Any, y: Any) -> tuple[Array, Array]:
     """The entropy of the predicted label, and the loss of the prediction, of every sample."""
     if not hasattr(model, "entropy"):
         raise ValueError(
-            f"{type(model).__name__} has no entropy; fit a tacit.MinEntropySVM"
+            f"model must be a fitted tacit.MinEntropySVM, got {type(model).__name__}"
         )
     oracle = model.problem.bind(model.problem.read(X), y, model.schema_)
     return model.entropy(X).min(axis=1), oracle.loss(model._answer(oracle))
@@ -160,7 +160,7 @@ def order_curve(model: Any, ax: Any = None) -> Any:
     curve = getattr(model, "curve_", None)
     if not curve:
         raise ValueError(
-            'there is no curve to draw: fit a tacit.MinEntropySVM with alpha="cv"'
+            'model must be a tacit.MinEntropySVM fitted with alpha="cv": curve_ is empty'
         )
     ax = plain_axes(ax)
     alphas = sorted({point.alpha for point in curve})

@@ -39,7 +39,7 @@ def test_singular_values_are_filled_up_to_what_is_used(strings):
     ax = plot.singular_values(every)
     assert [text.get_text() for text in ax.texts] == ["all 2 are used"]
     assert len(ax.lines) == 1
-    with pytest.raises(ValueError, match="call fit first"):
+    with pytest.raises(ValueError, match="singular_values_"):
         plot.singular_values(SpectralAutomaton())
 
 
@@ -78,8 +78,8 @@ def test_arrows_of_other_automata_name_their_symbols():
 
 
 def test_what_makes_no_picture_is_named(strings):
-    with pytest.raises(ValueError, match="only an automaton of probabilities can be drawn"):
+    with pytest.raises(ValueError, match="probabilistic"):
         plot.automaton_graph(SpectralAutomaton(2, verbose=0).fit(strings))
     rows = np.full((1, 13, 13), 0.9 / 13)
-    with pytest.raises(ValueError, match="13 states make no picture"):
+    with pytest.raises(ValueError, match="13"):
         plot.automaton_graph(WeightedAutomaton(np.full(13, 1 / 13), rows, np.full(13, 0.1)))

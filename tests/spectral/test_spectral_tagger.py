@@ -201,7 +201,7 @@ def test_what_is_chosen_on_few_data_beats_weak_smoothing():
 
 
 def test_one_sequence_is_too_few_to_choose_by():
-    with pytest.raises(ValueError, match="too few to choose"):
+    with pytest.raises(ValueError, match="one sequence"):
         SpectralTagger(2, smoothing="auto").fit([["a", "b", "a"]], [["x", "y", "x"]])
 
 
@@ -233,17 +233,17 @@ def test_one_tag_is_always_found():
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "told"),
+    ("X", "y", "message"),
     [
-        ([], [], "no sequences"),
-        ([["a", "b"]], [["x", "y"]], "three symbols"),
-        ([["a", "b", "c"], []], [["x", "y", "x"], []], r"X\[1\] is empty"),
-        ([["a", "b", "c"]], [["x", None, "x"]], r"y\[0\]\[1\] is missing"),
-        ([["a", "b", "c"]], [["x", "y"]], "3 tokens"),
+        ([], [], "sequences"),
+        ([["a", "b"]], [["x", "y"]], "three"),
+        ([["a", "b", "c"], []], [["x", "y", "x"], []], r"X\[1\]"),
+        ([["a", "b", "c"]], [["x", None, "x"]], r"y\[0\]\[1\]"),
+        ([["a", "b", "c"]], [["x", "y"]], "3"),
     ],
 )
-def test_input_that_nothing_can_be_learned_from_is_refused(X, y, told):
-    with pytest.raises(ValueError, match=told):
+def test_input_that_nothing_can_be_learned_from_is_refused(X, y, message):
+    with pytest.raises(ValueError, match=message):
         SpectralTagger(2).fit(X, y)
 
 

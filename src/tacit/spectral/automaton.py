@@ -27,7 +27,7 @@ from tacit.spectral.next_symbol import MAX_DRAWN, draw
 from tacit.spectral.symbols import check_codes, decode, encode, read_sequences
 
 SUM_TOLERANCE = 1e-9
-"""How far sums of probabilities may be from one, by rounding."""
+"""Rounding error that sums of probabilities may have."""
 
 
 @storable
@@ -35,11 +35,10 @@ SUM_TOLERANCE = 1e-9
 class WeightedAutomaton:
     """A function on strings, ``f(x) = initialᵀ transitions[x_1] … transitions[x_m] final``.
 
-    A value: nothing changes it (its arrays are read-only copies), methods return new ones. What f stands for is said by
-    `statistics`: the probability of a string, of a beginning ("prefix"), or the expected number of occurrences
-    ("substring", f(λ) = E|x| + 1).
-    An automaton need not be a distribution: f may be below zero for some strings, as spectral estimates are. Such a
-    value is not a probability: `prob` gives 0 for it and `log_prob` −inf, `value` shows it and `count_improper` counts.
+    Immutable: its arrays are read-only copies, and methods return new automata. `statistics` says what f is: the
+    probability of a string, of a prefix, or the expected number of occurrences ("substring", f(λ) = E|x| + 1).
+    An automaton need not be a distribution: spectral estimates are below zero for some strings. Of such a value `prob`
+    is 0 and `log_prob` −inf; `value` returns it and `count_improper` counts it.
     Sequences are lists of symbols; one with a symbol outside `symbols` has f = 0. Products are rescaled at every step,
     so strings of any length neither underflow nor overflow; O(length · n²).
 
@@ -70,21 +69,18 @@ class WeightedAutomaton:
         initial, transitions, final = parts.values()
         n = initial.size
         if transitions.ndim != 3 or transitions.shape[0] == 0:
-            raise ValueError(f"transitions have shape {transitions.shape}; give one matrix per symbol, (symbols, n, n)")
+            raise ValueError(f"transitions must have shape (symbols, n, n), one matrix each, got {transitions.shape}")
         if initial.shape != (n,) or final.shape != (n,) or transitions.shape[1:] != (n, n) or n == 0:
             raise ValueError(
-                f"initial {initial.shape}, transitions {transitions.shape} and final {final.shape} do not fit; "
-                "n states need (n,), (symbols, n, n) and (n,)"
+                "initial, transitions and final must have shapes (n,), (symbols, n, n) and (n,), got "
+                f"{initial.shape}, {transitions.shape} and {final.shape}"
             )
         for name, part in parts.items():
-            if not np.isfinite(part).all():
-                place = tuple(int(i) for i in np.argwhere(~np.isfinite(part))[0])
-                raise ValueError(f"{name}{list(place)} is {part[place]}; weights are finite numbers")
+            for position in np.argwhere(~np.isfinite(part)).tolist():
+                raise ValueError(f"{name}{position} is {part[tuple(position)]}; give finite numbers")
         symbols = np.arange(len(transitions)) if self.symbols is None else read_sequences([self.symbols]).values.copy()
         if symbols.shape != (len(transitions),) or np.unique(symbols).size != symbols.size:
-            raise ValueError(
-                f"{len(transitions)} transition matrices need as many different symbols, got {shorten(self.symbols)}"
-            )
+            raise ValueError(f"symbols must be {len(transitions)}, one per transition, got {shorten(self.symbols)}")
         one_of("statistics", self.statistics, STATISTICS)
         for name, value in {**parts, "symbols": symbols}.items():
             value.setflags(write=False)
@@ -96,7 +92,7 @@ class WeightedAutomaton:
 
     @property
     def is_probabilistic(self) -> bool:
-        """Whether every weight is a probability: none negative, and what leaves a state sums to one."""
+        """Whether no weight is negative and the weights that leave a state sum to one."""
         leaving = self.transitions.sum(axis=(0, 2)) + self.final
         return bool(
             self.statistics == "string"
@@ -106,7 +102,7 @@ class WeightedAutomaton:
         )
 
     def value(self, sequences: Any, of: str | None = None) -> Array:
-        """f of every sequence as it is, below zero or above one as it may be."""
+        """f of every sequence, which may be below zero or above one."""
         sign, log_size = self._sign_and_log(encode(sequences, self.symbols), of)
         with np.errstate(over="ignore"):
             return np.asarray(sign * np.exp(log_size))
@@ -117,15 +113,14 @@ class WeightedAutomaton:
         Parameters
         ----------
         sequences : lists of symbols
-        of : "string" (the whole sequence), "prefix" (strings that begin so) or "substring" (expected occurrences);
-            None is what the automaton is of
+        of : "string" (the whole sequence), "prefix" (strings that begin with it) or "substring" (expected
+            occurrences); None for the automaton's own `statistics`
         """
-        sign, log_size = self._sign_and_log(encode(sequences, self.symbols), of)
-        return np.where(sign > 0, log_size, -np.inf)
+        return self.log_prob_of_codes(encode(sequences, self.symbols), of)
 
-    def log_prob_of_codes(self, strings: Ragged) -> Array:
+    def log_prob_of_codes(self, strings: Ragged, of: str | None = None) -> Array:
         """`log_prob` of strings of the numbers of symbols, −1 for an unseen one."""
-        sign, log_size = self._sign_and_log(strings, None)
+        sign, log_size = self._sign_and_log(strings, of)
         return np.where(sign > 0, log_size, -np.inf)
 
     def prob(self, sequences: Any, of: str | None = None) -> Array:
@@ -133,9 +128,9 @@ class WeightedAutomaton:
         return np.asarray(np.exp(self.log_prob(sequences, of)))
 
     def count_improper(self, sequences: Any) -> int:
-        """How many of the sequences have an f that is not a probability: below or at zero, or above one.
+        """The number of sequences whose f is not a probability: not above zero, or above one.
 
-        Expected occurrences ("substring") may well be above one.
+        Expected occurrences ("substring") may be above one.
         """
         return self.count_improper_codes(encode(sequences, self.symbols))
 
@@ -146,22 +141,20 @@ class WeightedAutomaton:
         return int(((sign <= 0) | (log_size > most)).sum())
 
     def perplexity(self, sequences: Any) -> float:
-        """exp(−mean log-probability a symbol), the end of each sequence counted as one; infinite if one has none."""
+        """exp(−mean log-probability per symbol), with the end of a sequence as a symbol; infinite at probability 0."""
         strings = encode(sequences, self.symbols)
         total = self.to_string().log_prob_of_codes(strings).sum()
         return float(np.exp(-total / (strings.values.shape[0] + len(strings))))
 
     def next_symbol_proba(self, prefix: Any) -> Array:
-        """The distribution of what follows a prefix: one entry per symbol, in the order of `symbols`, and the end last.
+        """The distribution of the symbol after a prefix: one entry per symbol, in the order of `symbols`, the end last.
 
-        Entries below zero are set to zero and the rest is scaled to sum to one. A prefix that has no probability is an
-        error, as nothing follows it.
+        Entries below zero are set to zero and the rest is scaled to sum to one. A prefix of probability zero is an
+        error.
         """
         entries = np.maximum(self._ahead() @ self.to_string().forward(prefix)[0][-1], 0.0)
         if entries.sum() == 0:
-            raise ValueError(
-                f"the prefix {shorten(prefix)} has probability zero under this automaton: nothing follows it"
-            )
+            raise ValueError(f"prefix {shorten(prefix)} has probability zero, so its next symbol is not defined")
         return np.asarray(entries / entries.sum())
 
     def forward(self, sequence: Any) -> tuple[Array, Array]:
@@ -172,7 +165,7 @@ class WeightedAutomaton:
         return vectors, logs
 
     def backward(self, sequence: Any) -> tuple[Array, Array]:
-        """The same from the end: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
+        """`forward` from the end: ``vectors[t]·exp(logs[t]) = A_{x_{t+1}} … A_{x_m} α_∞``."""
         codes = np.ascontiguousarray(encode([sequence], self.symbols).values[::-1])
         vectors, logs = np.empty((codes.size + 1, self.n_states)), np.empty(codes.size + 1)
         follow_string(codes, self.final, np.ascontiguousarray(self.transitions.transpose(0, 2, 1)), vectors, logs)
@@ -188,11 +181,11 @@ class WeightedAutomaton:
         n_samples = whole_number("n_samples", n_samples, 0, MAX_DRAWN)
         ahead = self._ahead()
 
-        def chances(place: tuple[Array]) -> Array:
-            return np.asarray(np.maximum(place[0] @ ahead.T, 0.0))
+        def chances(state: tuple[Array]) -> Array:
+            return np.asarray(np.maximum(state[0] @ ahead.T, 0.0))
 
-        def follow(place: tuple[Array], choice: Array) -> tuple[Array]:
-            states = place[0]
+        def follow(state: tuple[Array], choice: Array) -> tuple[Array]:
+            states = state[0]
             for s in np.unique(choice):
                 states[choice == s] = states[choice == s] @ self.transitions[s]
             return (states / np.maximum(np.abs(states).max(axis=1, keepdims=True), 1e-300),)
@@ -206,10 +199,9 @@ class WeightedAutomaton:
         return self._convert("string")
 
     def to_prefix(self) -> WeightedAutomaton:
-        """The automaton of beginnings: the probability that a string begins so; exact.
+        """The automaton of prefixes: the probability that a string begins with one; exact.
 
-        With A = Σ_σ A_σ, a string automaton has ``α_∞ ← (I − A)⁻¹ α_∞``, which needs the spectral radius of A below
-        one: an automaton that never stops is refused.
+        With A = Σ_σ A_σ, a string automaton has ``α_∞ ← (I − A)⁻¹ α_∞``. The spectral radius of A must be below one.
         """
         return self._convert("prefix")
 
@@ -218,7 +210,7 @@ class WeightedAutomaton:
         return self._convert("substring")
 
     def minimise(self, tol: float = 1e-10) -> WeightedAutomaton:
-        """The same function with as few states as can be: what the forward and backward vectors span.
+        """The same function with the fewest states: the space that forward and backward vectors span.
 
         Parameters
         ----------
@@ -233,10 +225,10 @@ class WeightedAutomaton:
         return reached._project(forward_space(reached.final, reached.transitions.transpose(0, 2, 1), tol))
 
     def equivalent(self, other: WeightedAutomaton, tol: float = 1e-8) -> bool:
-        """Whether two automata are the same function, whatever the basis of their states.
+        """Whether two automata are the same function, in any basis of their states.
 
-        They are compared on strings whose vectors span both, where agreement proves agreement on all strings; ``tol``
-        is relative to the largest value there.
+        They are compared on strings whose vectors span both; equality there implies equality on all strings. ``tol`` is
+        relative to the largest value there.
         """
         if set(self.symbols.tolist()) != set(other.symbols.tolist()):
             return False
@@ -258,10 +250,10 @@ class WeightedAutomaton:
         rows, columns = (encode(strings, self.symbols) for strings in (prefixes, suffixes))
         for name, part in (("prefixes", rows), ("suffixes", columns)):
             if part.values.min(initial=0) < 0:
-                raise ValueError(f"{name} hold symbols other than {shorten(self.symbols.tolist())}; leave them out")
+                raise ValueError(f"{name} must have symbols of {shorten(self.symbols.tolist())}; leave out others")
             if part.lengths[0] or (part.lengths[1:] == 0).any():
                 raise ValueError(
-                    f"{name} must begin with the empty string and have it once, got {decode(part, self.symbols)[:3]} …"
+                    f"{name} must begin with the empty string and contain it once, got {decode(part, self.symbols)[:3]}"
                 )
         left = np.array([_product(self.initial, self.transitions, row) for row in rows])
         back = self.transitions.transpose(0, 2, 1)
@@ -277,15 +269,15 @@ class WeightedAutomaton:
         return cls(*operators(hankel, factors, n_states), symbols, hankel.statistics)
 
     def to_hmm(self) -> HiddenMarkovModel:
-        """The same distribution as a hidden Markov model; only a probabilistic automaton has one.
+        """The same distribution as a hidden Markov model; the automaton must be probabilistic.
 
         States that emit the same wherever they are reached from stay one state; otherwise an HMM state is a symbol and
         the state that it led to.
         """
         if not self.is_probabilistic:
             raise ValueError(
-                "only an automaton of probabilities (none negative, all that leaves a state sums to one) is an HMM; "
-                "project this one first: SpectralAutomaton(smoothing='project')"
+                "to_hmm needs a probabilistic automaton: no negative weight, weights that leave a state sum to one; "
+                "use SpectralAutomaton(smoothing='project')"
             )
         parts = self.initial, self.transitions, self.final
         return factor_by_state(*parts) or expand_by_arrival(*parts)
@@ -306,12 +298,12 @@ class WeightedAutomaton:
         n = start.size
         if start.shape != (n,) or move.shape != (n, n) or emit.ndim != 2 or len(emit) != n or stop.shape != (n,):
             raise ValueError(
-                f"startprob {start.shape}, transmat {move.shape}, emissionprob {emit.shape} and stopprob {stop.shape} "
-                "do not fit; n states need (n,), (n, n), (n, symbols) and (n,)"
+                "startprob, transmat, emissionprob and stopprob must have shapes (n,), (n, n), (n, symbols) and (n,), "
+                f"got {start.shape}, {move.shape}, {emit.shape} and {stop.shape}"
             )
         check_distributions(startprob=start[None], transmat=move, emissionprob=emit)
         if not ((stop >= 0) & (stop <= 1)).all():
-            raise ValueError(f"stopprob is {shorten(stop)}; probabilities lie between 0 and 1")
+            raise ValueError(f"stopprob must be probabilities from 0 to 1, got {shorten(stop)}")
         moves = np.vstack([(1 - empty) * start, (1 - stop)[:, None] * move])
         leaving = np.column_stack([moves, np.append(empty, stop)])
         return cls(*build_automaton(leaving, emit), symbols)
@@ -321,10 +313,10 @@ class WeightedAutomaton:
         storage.save(path, self, {})
 
     def check(self) -> None:
-        """Nothing is left to refuse: the constructor does, and nothing changes the parts after it."""
+        """Refuse nothing: the constructor has checked the parts, and they are read-only."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The fields by name, as the storage of models asks for them."""
+        """The fields by name, for the storage of models."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
@@ -344,7 +336,7 @@ class WeightedAutomaton:
         return replace(self, initial=self.initial @ basis, transitions=transitions, final=basis.T @ self.final)
 
     def _ahead(self) -> Array:
-        """(symbols + 1, n): times a state, the weight of each next symbol and of the end."""
+        """(symbols + 1, n): its product with a state is the weights of the next symbols and of the end."""
         ending, going_on = self.to_string().final, self.to_prefix().final
         return np.vstack([self.transitions @ going_on, ending])
 
@@ -357,9 +349,8 @@ class WeightedAutomaton:
             radius = float(np.abs(np.linalg.eigvals(self.transitions.sum(axis=0))).max())
             if radius >= 1:
                 raise ValueError(
-                    f"the spectral radius of the sum of all transitions is {radius:.6g}: the automaton never stops, "
-                    f"so the sum over longer strings that a {of} automaton needs does not exist; lower n_states, or "
-                    "give an HMM a stop probability"
+                    f"the spectral radius of the summed transitions must be below 1 for a {of} automaton, got "
+                    f"{radius:.6g}: strings do not end; lower n_states, or raise the stop probabilities of an HMM"
                 )
         if self.statistics == "substring":
             initial = initial @ rest

@@ -1,8 +1,8 @@
 """Baum–Welch (EM) for probabilistic automata and HMMs, on a prefix tree instead of strings.
 
-Each prefix is propagated once, however many strings share it; forward vectors are kept along one path only, so memory
-does not grow with the data. One step costs O(nodes · n²); states that a prefix cannot be in are skipped. The
-likelihood never falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
+Each prefix is propagated once, however many strings share it. Forward vectors are stored along one path only, so memory
+does not grow with the data. One step costs O(nodes · n²); states of probability zero are skipped. The likelihood never
+falls (Baum et al. 1970; Dempster, Laird & Rubin 1977).
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from tacit.runtime.archive import record
 from tacit.spectral.prefix_tree import PrefixTree
 
 MIN_PROBABILITY = 1e-13
-"""Probabilities below this become zero: they would only slow the walk down."""
-
+"""Probabilities below this become zero: they only cost time."""
 
 STRETCH_GROWTH, MAX_STRETCH = 1.3, 10.0
-"""A step that pays is followed by one stretched by so much more, up to a limit."""
+"""The step after a successful one is longer by this factor, up to a limit."""
 STATE_MULTIPLE = 4
-"""States come in multiples of this inside, as processors take them."""
+"""The number of states is padded to a multiple of this, for vector instructions."""
 
 P = TypeVar("P")
 """The parameters of a model."""
@@ -39,7 +38,7 @@ class Counts(Protocol):
 
     @property
     def log_likelihood(self) -> float:
-        """Of all strings."""
+        """The log-likelihood of all strings."""
 
 
 C = TypeVar("C", bound=Counts)
@@ -74,7 +73,7 @@ class EMStep(NamedTuple):
 def check_steps(name: str, history: Any) -> None:
     """Refuse anything but a list of steps."""
     if not isinstance(history, list) or not all(isinstance(step, EMStep) for step in history):
-        raise ValueError(f"{name} is {shorten(history)}, not a list of EM steps")
+        raise ValueError(f"{name} must be a list of EM steps, got {shorten(history)}")
     for step in history:
         whole_number("iteration", step.iteration, 0)
         any_number("seconds", step.seconds)
@@ -84,8 +83,8 @@ def check_steps(name: str, history: Any) -> None:
 def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expected:
     """The E step: expected counts under the present parameters.
 
-    States that a prefix is in with a probability of ``skip`` or less are left out, which saves time; the
-    log-likelihood is then that of the other paths, a lower bound.
+    States whose probability after a prefix is at most ``skip`` are left out, which saves time; the log-likelihood is
+    then that of the other paths, a lower bound.
 
     >>> from tacit.data.ragged import Ragged
     >>> from tacit.spectral.prefix_tree import grow
@@ -107,7 +106,7 @@ def expect(tree: PrefixTree, parameters: Parameters, skip: float = 0.0) -> Expec
 
 
 def maximise(counts: Expected) -> Parameters:
-    """The M step: counts scaled to probabilities. A state that is never entered stops."""
+    """The M step: counts scaled to probabilities. Strings end in a state that is never entered."""
     leaving = counts.moves.sum(axis=(0, 2)) + counts.final
     used = np.where(leaving > 0, leaving, 1.0)
     moves, final = counts.moves / used[:, None], np.where(leaving > 0, counts.final / used, 1.0)
@@ -115,14 +114,14 @@ def maximise(counts: Expected) -> Parameters:
 
 
 def tidy(parameters: Parameters) -> Parameters:
-    """Negligible probabilities dropped, sums exact."""
+    """Drop negligible probabilities, and scale sums to one."""
     initial, moves, final = (np.where(part < MIN_PROBABILITY, 0.0, part) for part in parameters)
     leaving = moves.sum(axis=(0, 2)) + final
     return Parameters(initial / initial.sum(), moves / leaving[:, None], final / leaving)
 
 
 def smooth(counts: Expected, strength: float) -> Parameters:
-    """Parameters in which everything can happen: each state is given ``strength`` visits of the average state."""
+    """Parameters above zero: each state is given ``strength`` visits of the average state."""
     moves, final = _average_state(counts)
     leaving = counts.moves.sum(axis=(0, 2)) + counts.final + strength
     initial = counts.initial + 1e-6 * counts.initial.sum() / counts.initial.size
@@ -134,7 +133,7 @@ def smooth(counts: Expected, strength: float) -> Parameters:
 
 
 def mix_with_average(counts: Expected, share: float) -> Parameters:
-    """The parameters of the counts, each state mixed with this share of the average state: where EM can start."""
+    """The parameters of the counts, each state mixed with this share of the average state: a start of EM."""
     sharp = maximise(counts)
     moves, final = _average_state(counts)
     return Parameters(
@@ -145,9 +144,9 @@ def mix_with_average(counts: Expected, share: float) -> Parameters:
 
 
 def _average_state(counts: Expected) -> tuple[Array, Array]:
-    """Moves (symbols, n) and end of a state that emits every symbol as often as the data do, and moves on as they do.
+    """Moves (symbols, n) and end of a state with the frequencies of all states together.
 
-    Every symbol and the end are counted half a time more, so that none has probability zero.
+    Half an occurrence of every symbol and of the end is added, so that none has probability zero.
     """
     arrivals = counts.moves.sum(axis=1)
     seen = arrivals.sum(axis=1)
@@ -159,11 +158,11 @@ def _average_state(counts: Expected) -> tuple[Array, Array]:
 
 
 Watch: TypeAlias = Callable[[EMStep, Expected], bool]
-"""Sees every step and its counts before it is taken; True stops."""
+"""Called with every step and its counts before it is taken; True stops."""
 
 
 class Fit(NamedTuple):
-    """What `improve` returns: the last parameters, the counts that they were made of, and how the steps went."""
+    """The result of `improve`: the last parameters, the counts that they were computed from, and the steps."""
 
     parameters: Parameters
     counts: Expected
@@ -200,32 +199,32 @@ def improve(
     )
     history = list(last.history)
     history[-1] = history[-1]._replace(log_likelihood=last.counts.log_likelihood / process.n_strings)
-    if status is Status.STOPPED:  # the step that was not taken is a line too
+    if status is Status.STOPPED:  # the history includes the step that was not taken
         history.append(history[-1]._replace(iteration=len(history) + 1))
-    return Fit(last.parameters, last.counts, history, last.is_still, status is Status.INTERRUPTED)
+    return Fit(last.parameters, last.counts, history, last.is_converged, status is Status.INTERRUPTED)
 
 
 class EMState(NamedTuple, Generic[P, C]):
-    """Where EM is: the best parameters, their counts, how far the next step is stretched, and a line per step."""
+    """The state of a run: the best parameters, their counts, the length of the next step, and a line per step."""
 
     parameters: P
     counts: C
     stretch: float
     history: tuple[EMStep, ...]
-    is_still: bool  # whether the last step gained too little
+    is_converged: bool  # whether the last step gained less than tol
 
 
 class EMProcess(Generic[P, C]):
-    """EM as a `tacit.runtime.Process`, until the log-likelihood of a symbol rises by less than ``tol`` in a step.
+    """EM as a `tacit.runtime.Process`, until the log-likelihood per symbol rises by less than ``tol`` in a step.
 
-    Steps are stretched as long as that pays (Salakhutdinov & Roweis 2003): a stretched step that would lower the
-    likelihood is taken back, so it never falls. The first line of the history is that of the start.
+    Steps are overrelaxed (Salakhutdinov & Roweis 2003): longer ones are tried while they raise the likelihood, else the
+    plain step is taken, so it never falls. The first line of the history is that of the start.
 
     Parameters
     ----------
     expect, maximise : the E and the M step
-    extrapolate : parameters beyond the second ones, as seen from the first: ``new·(new / old)^(stretch − 1)``
-    sizes : how many strings there are, and how many symbols
+    extrapolate : ``new·(new / old)^(stretch − 1)`` of old and new parameters
+    sizes : the numbers of strings and of symbols
     """
 
     def __init__(
@@ -265,7 +264,7 @@ class EMProcess(Generic[P, C]):
         return len(now.history) - 1, f"log-likelihood per string {now.history[-1].log_likelihood:.6g}"
 
     def verdict(self, now: EMState[P, C]) -> Status | None:
-        if now.is_still:
+        if now.is_converged:
             return Status.CONVERGED
         return Status.MAX_ITER if len(now.history) > self.max_iter else None
 
@@ -277,7 +276,7 @@ class EMProcess(Generic[P, C]):
 
 
 def _extrapolate(old: Parameters, new: Parameters, stretch: float) -> Parameters:
-    """Of an HMM it is an HMM again."""
+    """See `EMProcess`; of the automata of HMMs the result is one of an HMM."""
     initial, moves, final = (
         b * np.divide(b, a, out=np.ones_like(a), where=a > 0) ** (stretch - 1) for a, b in zip(old, new, strict=True)
     )
@@ -293,9 +292,8 @@ def _walk(
 ) -> float:  # fmt: skip
     """Depth first through the tree: forward on the way down, backward and counting on the way up.
 
-    ``path[d]`` is the distribution of the state after the present prefix's first d symbols; ``pull[d]`` gathers what
-    the strings below say about it: (expected number of strings in each state) / path. ``move_count`` comes without the
-    factor ``moves``.
+    ``path[d]`` is the distribution of the state after the first d symbols of the current prefix. ``pull[d]`` is
+    (expected number of strings below in each state) / path. ``move_count`` lacks the factor ``moves``.
     """
     n, nodes = initial.size, parent.size
     log_likelihood = 0.0

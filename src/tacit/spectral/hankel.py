@@ -1,14 +1,12 @@
 """Hankel matrices of strings: counting them in one pass over a prefix tree, and the automata that follow.
 
-``H(u, v) = f(uv)`` and ``H_σ(u, v) = f(uσv)`` for prefixes u and suffixes v of a basis. f is the relative frequency of
-strings, of prefixes (how many strings begin so) or of substrings (how often they occur a string), always divided by
-the number of strings, so H and H_σ have one denominator. Each uv is one node of a prefix tree, so every entry is
-read off once, by walking up from its node: O(nodes · longest suffix).
+``H(u, v) = f(uv)`` and ``H_σ(u, v) = f(uσv)`` for prefixes u and suffixes v of a basis. f is the frequency of whole
+strings, of prefixes or of substrings, divided by the number of strings, so H and H_σ have one denominator. Each uv is
+one node of a prefix tree, so every entry is read once, on the way up from its node: O(nodes · longest suffix).
 
 With the top n singular vectors, ``H ≈ U S Vᵀ``: ``A_σ = (HV)⁺ H_σ V``, ``α_1ᵀ = h_{λ,S} V``, ``α_∞ = (HV)⁺ h_{P,λ}``
 (Hsu, Kakade & Zhang 2009; Bailly, Denis & Ralaivola 2009; Balle, Carreras, Luque & Quattoni 2014). Rows and columns may
-be weighted first: any weights give the same automaton for exact values, and better ones for counts, as rare strings are
-noisy.
+be scaled first. That leaves the automaton of exact values as it is, and improves that of counts: rare ones are noisy.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from tacit.spectral.prefix_tree import PrefixTree, find, grow, hash_nodes
 STATISTICS = ("string", "prefix", "substring")
 
 MAX_DENSE_SIZE = 700
-"""Up to how many rows or columns a whole dense SVD is quicker than an iterative one."""
+"""Rows or columns up to which a dense SVD is faster than an iterative one."""
 
 Parts: TypeAlias = tuple[Array, Array, Array]
 """Initial vector, transition matrices and final vector of an automaton."""
@@ -38,12 +36,12 @@ class Hankel(NamedTuple):
 
     Attributes
     ----------
-    prefixes, suffixes : the basis, one string of symbols a row or column; the first of each is the empty string
+    prefixes, suffixes : the basis, one string of symbols per row or column; the first of each is the empty string
     block : (prefixes, suffixes) sparse, H
     shifted : (symbols · prefixes, suffixes) sparse, all H_σ one under the other
     statistics : what f is
-    row_totals : if counted: how many strings begin with each prefix (for substrings: its occurrences), a string
-    column_totals : Σ_u f(uv) over all u, for strings and prefixes; for substrings the occurrences of v
+    row_totals : of counts: the share of strings that begin with each prefix; for substrings its occurrences per string
+    column_totals : Σ_u f(uv) over all u, for strings and prefixes; for substrings the occurrences of v per string
     """
 
     prefixes: Ragged
@@ -73,10 +71,10 @@ def count(
 
     Parameters
     ----------
-    length : longest prefixes and suffixes of the basis
-    size : how many of each at the most, the most frequent; None is all that occur
-    basis : prefixes and suffixes of your own instead; those that never occur are left out, the empty string is added
-    weights : of the strings; None is one for all
+    length : the largest length of prefixes and suffixes of the basis
+    size : the number of each, at most; the most frequent ones are used. None for all that occur
+    basis : given prefixes and suffixes instead; those that never occur are left out, the empty string is added
+    weights : of the strings; None for one each
 
     >>> hankel = count(Ragged([0, 1, 0, 1, 1], [0, 2, 4, 4, 5]), 2, statistics="string", length=1)
     >>> hankel.block.toarray()
@@ -109,9 +107,9 @@ def count(
 
 
 def _choose(tree: PrefixTree, length: int, size: int | None) -> Array:
-    """The nodes to this depth, or about ``size`` of them, the most frequent; the root first.
+    """The nodes down to this depth, or about ``size`` of them, the most frequent; the root first.
 
-    Strings of one length that are equally frequent stay or go together, so the order of symbols does not matter.
+    Equally frequent strings of one length are all kept or all dropped, so the order of symbols does not matter.
     """
     nodes = np.flatnonzero((tree.depth <= length) & (tree.passing > 0))[1:]
     nodes = nodes[np.lexsort((nodes, tree.depth[nodes], -tree.passing[nodes]))]
@@ -130,7 +128,7 @@ def _find_basis(tree: PrefixTree, strings: Ragged) -> Array:
 
 
 def _prune(backward: PrefixTree, columns: Array) -> tuple[Array, Array, Array]:
-    """Parent, symbol and column (−1 if none) of the nodes that lie on the way to a suffix of the basis."""
+    """Parent, symbol and column (−1 if none) of the nodes on the path to a suffix of the basis."""
     wanted = np.zeros(backward.parent.size, dtype=bool)
     front = columns
     while front.size:
@@ -230,13 +228,13 @@ def _reverse(strings: Ragged) -> Ragged:
 
 
 class Factors(NamedTuple):
-    """A Hankel block by its top singular vectors, weights undone.
+    """A Hankel block by the top singular vectors of its scaled form.
 
     Attributes
     ----------
-    rows : (r, prefixes) ``S⁻¹ Uᵀ`` with the row weights: what (HV)⁺ is
-    columns : (suffixes, r) V with the column weights
-    singular_values : (r,), of the weighted block, falling
+    rows : (r, prefixes) ``S⁻¹ Uᵀ`` times the row factors: (HV)⁺
+    columns : (suffixes, r) V times the column factors
+    singular_values : (r,), of the scaled block, falling
     shifted : (symbols, prefixes, r) ``H_σ V``
     """
 
@@ -247,23 +245,23 @@ class Factors(NamedTuple):
 
 
 def factorise(hankel: Hankel, rank: int, *, scaling: float = 0.0, seed: int = 0) -> Factors:
-    """The factors of rank ``rank`` or, if that is less, of the rank that the block has.
+    """The factors of rank ``rank``, or of the rank of the block if that is less.
 
     Parameters
     ----------
-    scaling : rows and columns are divided by this power of their sums; ½ makes the singular values those of a
-        canonical correlation analysis
+    scaling : rows and columns are divided by this power of their sums; with ½ the singular values are canonical
+        correlations
     seed : of the start of the iterative SVD, for large blocks
     """
-    rows_weight, columns_weight = scale_factors(hankel.block, scaling)
-    block = sparse.diags_array(rows_weight) @ hankel.block @ sparse.diags_array(columns_weight)
+    row_scale, column_scale = scale_factors(hankel.block, scaling)
+    block = sparse.diags_array(row_scale) @ hankel.block @ sparse.diags_array(column_scale)
     left, singular, right = thin_svd(block, rank, seed)
     real = singular > 1e-12 * max(singular[0], 1e-300)
     left, singular, right = left[:, real], singular[real], right[:, real]
-    columns = columns_weight[:, None] * right
+    columns = column_scale[:, None] * right
     n_prefixes = hankel.block.shape[0]
     shifted = (hankel.shifted @ columns).reshape(hankel.n_symbols, n_prefixes, -1)
-    return Factors((left / singular).T * rows_weight, columns, singular, shifted)
+    return Factors((left / singular).T * row_scale, columns, singular, shifted)
 
 
 def operators(hankel: Hankel, factors: Factors, rank: int) -> Parts:
@@ -275,14 +273,14 @@ def operators(hankel: Hankel, factors: Factors, rank: int) -> Parts:
 
 
 def scale_factors(block: Any, scaling: float) -> tuple[Array, Array]:
-    """One over a power of the sums of rows and of columns; a little is added, so that rare ones do not explode."""
+    """One over a power of the sums of rows and of columns; a little is added, so that rare ones stay bounded."""
     sums = np.asarray(block.sum(axis=1)).ravel(), np.asarray(block.sum(axis=0)).ravel()
     rows, columns = ((total + 5e-5 * total.max()) ** -scaling for total in sums)
     return rows, columns
 
 
 def thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
-    """The top singular triplets, the largest first; signs are fixed."""
+    """The top singular triplets, the largest first, with signs that do not depend on the algorithm."""
     smaller = min(block.shape)
     if smaller <= MAX_DENSE_SIZE or rank >= smaller:
         left, singular, right = np.linalg.svd(block.toarray(), full_matrices=False)
@@ -296,9 +294,9 @@ def thin_svd(block: Any, rank: int, seed: int) -> tuple[Array, Array, Array]:
 
 
 def forward_space(initial: Array, transitions: Array, tol: float) -> Array:
-    """(n, r) orthonormal: what ``initialᵀ A_w`` spans over all strings w; one column at the least.
+    """(n, r) orthonormal basis of the span of ``initialᵀ A_w`` over all strings w; at least one column.
 
-    Singular values below ``tol`` of the largest, of vectors scaled to length one, count as zero.
+    Singular values up to ``tol``, of vectors scaled to length one, count as zero.
     """
     size = np.linalg.norm(initial)
     if size == 0:
@@ -317,7 +315,7 @@ def forward_space(initial: Array, transitions: Array, tol: float) -> Array:
 
 
 def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:
-    """The largest difference of two automata, and their largest value, over strings that span both of them."""
+    """The largest difference of two automata, and their largest value, over strings that span both."""
     n = one[0].size
     initial, final = np.concatenate([one[0], two[0]]), np.concatenate([one[2], two[2]])
     transitions = np.zeros((len(one[1]), initial.size, initial.size))
@@ -335,7 +333,7 @@ def largest_gap(one: Parts, two: Parts) -> tuple[float, float]:
 
 
 def _find_spanning(initial: Array, transitions: Array) -> Array:
-    """The vectors of short strings, one each for every direction that is reached, shortest first."""
+    """Vectors of the shortest strings that span the reachable space."""
     chosen, basis = [initial], _add_direction(initial, np.empty((0, initial.size)))
     front = [initial]
     while front and len(basis) < initial.size:
@@ -353,7 +351,7 @@ def _find_spanning(initial: Array, transitions: Array) -> Array:
 
 
 def _add_direction(vector: Array, basis: Array) -> Array:
-    """The orthonormal rows of the basis, and one more if the vector is not among what they span."""
+    """The orthonormal rows of the basis, and one more if the vector is not in their span."""
     size = np.linalg.norm(vector)
     rest = vector - basis.T @ (basis @ vector)
     rest -= basis.T @ (basis @ rest)

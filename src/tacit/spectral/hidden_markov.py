@@ -1,4 +1,4 @@
-"""Hidden Markov models whose strings end, and the probabilistic automata that are the same."""
+"""Hidden Markov models whose strings end, and the equivalent probabilistic automata."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class HiddenMarkovModel(NamedTuple):
 
 
 def check_distributions(**parts: Array) -> None:
-    """An error for the first row of these parts that is not a distribution."""
+    """Refuse rows that are not distributions."""
     for name, rows in parts.items():
         wrong = ~(np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(rows.sum(axis=1) - 1) < 1e-6))
         if wrong.any():
             at = int(np.argmax(wrong))
             raise ValueError(
-                f"row {at} of {name} sums to {rows[at].sum():.6g}, its least entry is {rows[at].min():.6g}; give "
-                "probabilities that sum to one"
+                f"row {at} of {name} must be probabilities that sum to one, got sum {rows[at].sum():.6g} and minimum "
+                f"{rows[at].min():.6g}"
             )
 
 
@@ -45,7 +45,7 @@ def build_automaton(leaving: Array, emission: Array) -> tuple[Array, Array, Arra
 
     Parameters
     ----------
-    leaving : (n + 1, n + 1) what leaves the start (row 0) and each state: moves to each state, and the end last
+    leaving : (n + 1, n + 1) probabilities of the next state after the start (row 0) and each state, the end last
     emission : (n, symbols)
 
     Returns
@@ -64,14 +64,14 @@ def build_automaton(leaving: Array, emission: Array) -> tuple[Array, Array, Arra
 
 
 def sum_moves(transitions: Array, states: Any = slice(1, None)) -> tuple[Array, Array]:
-    """What enters the states that emit, all but the start: (n, states) by where from, (symbols, states) by symbol."""
+    """Moves into the states that emit, all but the start: (n, states) by source, (symbols, states) by symbol."""
     return transitions.sum(axis=0)[:, states], transitions[:, :, states].sum(axis=1)
 
 
 def factor_by_state(initial: Array, transitions: Array, final: Array) -> HiddenMarkovModel | None:
     """The HMM of an automaton with one start state, never entered again, whose ``A_σ[i, j] = T[i, j]·O[j, σ]``.
 
-    None where the automaton has no such form.
+    None if the automaton is not of this form.
     """
     start = int(np.argmax(initial))
     if initial[start] != 1 or transitions[:, :, start].any():
@@ -90,7 +90,7 @@ def factor_by_state(initial: Array, transitions: Array, final: Array) -> HiddenM
 
 
 def expand_by_arrival(initial: Array, transitions: Array, final: Array) -> HiddenMarkovModel:
-    """The HMM of any probabilistic automaton: its states are the pairs of a symbol and the state it led to."""
+    """The HMM of any probabilistic automaton: its states are the pairs of a symbol and the state after it."""
     k, n = transitions.shape[:2]
     symbol, state = (part.ravel() for part in np.indices((k, n)))
     start = (initial @ transitions).ravel()
@@ -108,6 +108,6 @@ def expand_by_arrival(initial: Array, transitions: Array, final: Array) -> Hidde
 
 
 def _scale_rows(weights: Array) -> Array:
-    """Rows scaled to sum to one; a row of zeros becomes uniform, as nothing ever uses it."""
+    """Rows scaled to sum to one; a row of zeros becomes uniform, as it is never used."""
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / weights.shape[-1]))

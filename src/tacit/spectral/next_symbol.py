@@ -1,9 +1,9 @@
-"""Proper distributions from automata that are none: every next symbol drawn from a distribution that sums to one.
+"""Distributions over strings from automata that may have negative values, by the conditional of the next symbol.
 
 After a prefix, an automaton gives each symbol and the end a weight. Weights below zero are set to zero and the rest is
-scaled to sum to one, then mixed with an n-gram, so nothing is impossible. A product of such conditional
-distributions is a distribution over strings. Where the automaton gives a prefix itself no weight, its state starts
-afresh from the last symbol. The n-gram is what one expects when only the last one or two symbols are known.
+scaled to sum to one, then mixed with an n-gram, so that every string has a probability above zero. The product of these
+conditionals is a distribution over strings. Where the weight of a prefix itself is not positive, its state is replaced
+by the average state after its last symbol.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tacit.runtime.archive import storable
 from tacit.spectral.symbols import check_codes
 
 TINY = 1e-6
-"""A prefix whose conditional weight falls below this is taken for one that the automaton cannot have."""
+"""A prefix whose conditional weight is below this counts as impossible under the automaton."""
 
 MAX_TABLE_ENTRIES = 2_000_000
-"""Entries of a table at the most, so the order falls for large alphabets: 3 to 124 symbols, 2 to 1,413, else 1."""
+"""Entries of a table, at most; so the order is 3 for up to 124 symbols, 2 for up to 1,413, else 1."""
 
 MAX_DRAWN = 10_000_000
-"""Strings that are drawn in one call: all of them grow at once."""
+"""Strings per call, at most: all of them are in memory at once."""
 
 
 @storable
@@ -38,9 +38,9 @@ class NextSymbol(NamedTuple):
     ----------
     initial : (n,) state before the first symbol, scaled so that initial · going_on = 1
     transitions : (symbols, n, n)
-    ahead : (symbols + 1, n) times a state, the weight of each next symbol and of the end
-    going_on : (n,) times a state, the weight of the prefix
-    fresh : (symbols + 1, n) the average state after each symbol, and after one that is unknown
+    ahead : (symbols + 1, n) the product with a state is the weights of the next symbols and of the end
+    going_on : (n,) the product with a state is the weight of the prefix
+    fresh : (symbols + 1, n) the average state after each symbol, and after an unknown one
     table : (contexts, symbols + 1) of the n-gram
     mixing : share of the n-gram
     """
@@ -54,26 +54,22 @@ class NextSymbol(NamedTuple):
     mixing: float
 
     def check(self) -> None:
-        """Refuse parts that make no distribution."""
-        for name, part in self._asdict().items():
-            if name != "mixing" and not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f")):
-                raise ValueError(
-                    f"{name} of a distribution over strings is not an array of finite numbers: {shorten(part)}"
-                )
-            if name != "mixing" and part.dtype != np.float64:
-                raise ValueError(f"{name} of a distribution over strings holds {part.dtype}, not float64")
+        """Refuse parts that are not those of a distribution."""
+        for name, part in zip(self._fields[:-1], self[:-1], strict=True):
+            if not (isinstance(part, np.ndarray) and is_table(part, part.ndim, "f") and part.dtype == np.float64):
+                raise ValueError(f"{name} must be an array of finite float64 numbers, got {shorten(part)}")
         self._check_shapes()
         number("mixing", self.mixing, "a share from 0 to 1", lambda share: 0 <= share <= 1)
         if self.table.min() < 0 or np.abs(self.table.sum(axis=1) - 1).max() > 1e-6:
-            raise ValueError("rows of the table of a distribution over strings sum to one, and none is negative")
+            raise ValueError("rows of table must be probabilities that sum to one")
 
     def _check_shapes(self) -> None:
-        """Kernels rely on these."""
+        """Refuse shapes that do not fit each other: kernels rely on them."""
         n, k = np.size(self.initial), len(self.transitions)
         needed = ((n,), (k, n, n), (k + 1, n), (n,), (k + 1, n), (len(self.table), k + 1))
         found = tuple(np.shape(part) for part in self[:-1])
         if found != needed or not n or not k or not len(self.table):
-            raise ValueError(f"a distribution over strings has parts of the shapes {needed}, these have {found}")
+            raise ValueError(f"parts of a distribution over strings must have shapes {needed}, got {found}")
 
     def log_prob(self, strings: Ragged) -> Array:
         """The logarithm of the probability of codes; −inf for those with an unseen symbol."""
@@ -86,21 +82,19 @@ class NextSymbol(NamedTuple):
         return out
 
     def next_proba(self, strings: Ragged) -> Array:
-        """(strings, symbols + 1) what follows each prefix, the end last; an unseen symbol tells nothing."""
+        """(strings, symbols + 1) probabilities of the next symbol, the end last; unseen symbols are ignored."""
         states, contexts = self._follow(strings, np.empty(0), np.empty((0, len(strings))))
         return self._chances(states, contexts)
 
     def sample(self, n_samples: int, rng: np.random.RandomState, max_length: int) -> Ragged:
         """Strings drawn symbol by symbol."""
 
-        def chances(place: tuple[Array, Array]) -> Array:
-            return self._chances(*place)
-
-        def follow(place: tuple[Array, Array], choice: Array) -> tuple[Array, Array]:
+        def follow(state: tuple[Array, Array], choice: Array) -> tuple[Array, Array]:
             strings = Ragged(choice.astype(np.int32), np.arange(choice.size + 1))
-            return self._walk(strings, *place, np.empty(0), np.empty((0, choice.size)))
+            return self._walk(strings, *state, np.empty(0), np.empty((0, choice.size)))
 
-        return draw(self._start(n_samples), chances, follow, n_samples, rng, max_length)
+        start = self._start(n_samples)
+        return draw(start, lambda state: self._chances(*state), follow, n_samples, rng, max_length)
 
     def _start(self, n: int) -> tuple[Array, Array]:
         return np.tile(self.initial, (n, 1)), np.full(n, len(self.table) - 1, dtype=np.int64)
@@ -150,23 +144,23 @@ def next_symbol(
 
 
 def of_probabilities(initial: Array, transitions: Array, final: Array, table: Array, mixing: float) -> NextSymbol:
-    """The same for a probabilistic automaton: every prefix has weight one, and all states count alike afresh."""
+    """`next_symbol` of a probabilistic automaton: every prefix has weight one, the average state is uniform."""
     ones = np.ones(initial.size)
     return next_symbol(initial, transitions, final, ones, ones, table, mixing)
 
 
 def draw(
-    place: Any,
+    state: Any,
     chances: Callable[[Any], Array],
     follow: Callable[[Any, Array], Any],
     n_samples: int,
     rng: np.random.RandomState,
     max_length: int,
 ) -> Ragged:
-    """Draw strings, all of them one symbol further at a time.
+    """Draw strings, one symbol of all of them at a time.
 
-    ``chances(place)`` gives a row of weights for each string that goes on, the end last; ``follow(place, symbols)``
-    the next place. A place is a tuple of arrays with a row for each of them.
+    ``chances(state)`` has a row of weights per string that goes on, the end last; ``follow(state, symbols)`` is the
+    next state. A state is a tuple of arrays with one row per string.
     """
     max_length = whole_number("max_length", max_length, 0)
     alive = np.arange(n_samples)
@@ -174,17 +168,17 @@ def draw(
     while alive.size:
         if len(drawn) > max_length:
             raise ValueError(
-                f"{alive.size} of {n_samples} strings are longer than max_length={max_length}; the model hardly ever "
-                "stops: raise max_length, or check its final weights"
+                f"{alive.size} of {n_samples} strings are longer than max_length={max_length}; raise it, or check the "
+                "final weights of the model"
             )
-        sums = chances(place).cumsum(axis=1)
+        sums = chances(state).cumsum(axis=1)
         if not sums[:, -1].all():
-            raise ValueError("the automaton reaches prefixes that nothing can follow: it is not a distribution")
+            raise ValueError("the automaton is not a distribution: all next symbols of a prefix have weight zero")
         choice = (sums <= rng.random_sample((alive.size, 1)) * sums[:, -1:]).sum(axis=1)
         stays = choice < sums.shape[1] - 1
         alive, choice = alive[stays], choice[stays]
         drawn.append((alive, choice))
-        place = follow(tuple(part[stays] for part in place), choice)
+        state = follow(tuple(part[stays] for part in state), choice)
     owners, codes = (np.concatenate([part[k] for part in drawn] or [np.empty(0, dtype=np.int64)]) for k in (0, 1))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n_samples))])
     return Ragged(codes[np.argsort(owners, kind="stable")], offsets)
@@ -195,7 +189,7 @@ def _follow_strings(
     codes: Array, offsets: Array, transitions: Array, ahead: Array, going_on: Array, fresh: Array, table: Array,
     mixings: Array, ends: bool, states: Array, contexts: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Walk every string from its state and context on, and leave those behind it there."""
+    """Walk every string from its state and context on, and write those at its end there."""
     n, k = states.shape[1], transitions.shape[0]
     state, moved = np.empty(n), np.empty(n)
     for i in range(offsets.size - 1):
@@ -244,7 +238,7 @@ def _follow_strings(
 
 
 def ngram_order(n_symbols: int) -> int:
-    """How many symbols, the predicted one included, the table for an alphabet of this size looks at.
+    """The order of the n-gram for an alphabet of this size.
 
     >>> [ngram_order(k) for k in (20, 125, 5000)]
     [3, 2, 1]
@@ -255,9 +249,9 @@ def ngram_order(n_symbols: int) -> int:
 def ngram(strings: Ragged, n_symbols: int, order: int, weights: Array | None = None) -> Array:
     """(contexts, symbols + 1) probabilities of the next symbol, the end last; rows sum to one, no entry is zero.
 
-    A context is the last order − 1 symbols as the digits of a number to the base symbols + 1, the digit ``n_symbols``
-    standing for "before the string". Each order is interpolated with the one below (Witten & Bell 1991); the lowest
-    counts every symbol half a time more.
+    A context is the last order − 1 symbols as the digits of a number to the base symbols + 1; the digit ``n_symbols``
+    is "before the string". Each order is interpolated with the one below (Witten & Bell 1991). The lowest adds half an
+    occurrence to every symbol.
 
     >>> ngram(Ragged([0, 1, 0], [0, 2, 3]), 2, 2).round(2)
     array([[0.19, 0.37, 0.44],
@@ -285,11 +279,11 @@ def _with_ends(strings: Ragged, n_symbols: int, order: int) -> tuple[Array, Arra
     inside = np.ones(symbols.size, dtype=bool)
     inside[ends] = False
     symbols[inside] = strings.values
-    place = np.arange(symbols.size) - np.repeat(ends - lengths, lengths + 1)
+    position = np.arange(symbols.size) - np.repeat(ends - lengths, lengths + 1)
     contexts = np.zeros(symbols.size, dtype=np.int64)
     for back in range(order - 1, 0, -1):
         digit = np.full(symbols.size, n_symbols, dtype=np.int64)
-        known = np.flatnonzero(place >= back)
+        known = np.flatnonzero(position >= back)
         digit[known] = symbols[known - back]
         contexts = contexts * base + digit
     return symbols, contexts

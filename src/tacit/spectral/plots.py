@@ -1,4 +1,4 @@
-"""Spectral learning: singular values, Hankel matrices, automata as graphs."""
+"""Pictures of spectral learning: singular values, Hankel matrices, automata as graphs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tacit.spectral.hankel import Hankel, count
 from tacit.spectral.symbols import encode, read_alphabet, read_sequences
 
 MAX_STATES = 12
-"""Above this a graph is a tangle."""
+"""States of a graph, at most: more cannot be read."""
 UNITS = {
     "string": "probability of the string uv",
     "prefix": "probability to begin with uv",
@@ -21,13 +21,13 @@ UNITS = {
 }
 """What an entry of a Hankel matrix is, by its statistics."""
 OFTEN_ENDS = 0.02
-"""From which probability to end on a state has a ring."""
+"""States with at least this probability to end have a ring."""
 BESIDE_LOOP = np.array([[np.cos(1.0), -np.sin(1.0)], [np.sin(1.0), np.cos(1.0)]])
-"""Turns the arrow into a start away from the loop of the same state, which stands outward."""
+"""Rotation of the arrow into a start, away from the loop of the same state, which points outward."""
 
 
 def singular_values(model: Any, ax: Any = None) -> Any:
-    """The singular values of the Hankel matrix; those that the model uses are filled, those that it leaves are not.
+    """The singular values of the Hankel matrix; those that the model uses are filled.
 
     Parameters
     ----------
@@ -41,19 +41,19 @@ def singular_values(model: Any, ax: Any = None) -> Any:
     'singular value'
     """
     if not hasattr(model, "singular_values_"):
-        raise ValueError(f"a fitted model with singular_values_ is needed, got {model!r}; call fit first")
+        raise ValueError(f"model must be fitted and have singular_values_, got {model!r}; call fit first")
     ax = plain_axes(ax)
     values = np.asarray(model.singular_values_)
     rank = min(int(model.spectral_.n_states), values.size)
-    places = np.arange(1, values.size + 1)
-    ax.plot(places, values, color=GREY, lw=0.8, zorder=1)
-    ax.scatter(places[:rank], values[:rank], color=BLUE, zorder=2, s=28)
-    ax.scatter(places[rank:], values[rank:], facecolor="white", edgecolor=GREY, zorder=2, s=28)
+    numbers = np.arange(1, values.size + 1)
+    ax.plot(numbers, values, color=GREY, lw=0.8, zorder=1)
+    ax.scatter(numbers[:rank], values[:rank], color=BLUE, zorder=2, s=28)
+    ax.scatter(numbers[rank:], values[rank:], facecolor="white", edgecolor=GREY, zorder=2, s=28)
     if rank < values.size:
         ax.axvline(rank + 0.5, color=ORANGE, lw=1.0, ls=":")
         states = "state " if rank == 1 else "states "
         ax.annotate(f"{rank} {states}", (rank + 0.5, values[0]), ha="right", va="top", color=ORANGE)
-    else:  # nothing was left out, so there is no line to draw
+    else:  # all are used: no line to draw
         ax.annotate(f"all {rank} are used", (rank, values[-1]), (0, 8), textcoords="offset points", ha="right")
     whole_numbers(ax)
     ax.set(yscale="log", xlabel="number", ylabel="singular value", title="How much each state explains")
@@ -61,14 +61,13 @@ def singular_values(model: Any, ax: Any = None) -> Any:
 
 
 def hankel_heat(hankel: Any, symbols: Any = None, rows: int = 20, ax: Any = None) -> Any:
-    """The top left corner of a Hankel block, how often v follows u, on a logarithmic scale; what never does is white.
+    """The top left corner of a Hankel block, how often v follows u, on a logarithmic scale; zero is white.
 
     Parameters
     ----------
-    hankel : of `hankel.count` or `WeightedAutomaton.hankel`; or sequences, such as words: how often
-        their symbols follow each other is then counted
-    symbols : what the codes of a Hankel block stand for; None shows the codes
-    rows : how many prefixes and suffixes, the most frequent
+    hankel : of `hankel.count` or `WeightedAutomaton.hankel`; or sequences, whose single symbols are then counted
+    symbols : the symbols of the codes of a Hankel block; None shows the codes
+    rows : number of prefixes and suffixes, the most frequent
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.spectral import WeightedAutomaton
@@ -99,15 +98,15 @@ def hankel_heat(hankel: Any, symbols: Any = None, rows: int = 20, ax: Any = None
 
 
 def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
-    """An automaton of probabilities, or an HMM, as a graph: up to a dozen states.
+    """A probabilistic automaton or an HMM as a graph of up to a dozen states.
 
-    States are larger the more often they are visited; arrows are wider and darker the more probable they are, and name
-    their symbols; those of an HMM stand in its states. An orange arrow leads into a state where strings begin, a ring
-    marks one where they end, wider where that is more probable. The legend below says so.
+    States are larger the more often they are visited. Arrows are wider and darker the more probable they are, and have
+    the names of their symbols; those of an HMM are in its states. An orange arrow points to a state where strings
+    begin. A ring marks one where they end. The legend explains this.
 
     Parameters
     ----------
-    model : a fitted `SpectralHMM` or `SpectralAutomaton`, or a `WeightedAutomaton` of probabilities
+    model : a fitted `SpectralHMM` or `SpectralAutomaton`, or a probabilistic `WeightedAutomaton`
     least : starts and moves less probable than this are left out
     ax : matplotlib axes; None makes new ones
 
@@ -119,10 +118,7 @@ def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     """
     automaton = model if isinstance(model, WeightedAutomaton) else model.automaton_
     if not automaton.is_probabilistic:
-        raise ValueError(
-            "only an automaton of probabilities can be drawn; fit a SpectralHMM, or use smoothing='project' or "
-            "refine='em'"
-        )
+        raise ValueError("model must be probabilistic; fit a SpectralHMM, or use smoothing='project' or refine='em'")
     hidden = automaton.to_hmm()
     is_hmm = hidden.startprob.size == automaton.n_states - 1
     if is_hmm:
@@ -131,35 +127,35 @@ def automaton_graph(model: Any, least: float = 0.05, ax: Any = None) -> Any:
     else:
         moves, start, stop = automaton.transitions.sum(axis=0), automaton.initial, automaton.final
     if start.size > MAX_STATES:
-        raise ValueError(f"{start.size} states make no picture; draw one of up to {MAX_STATES}")
+        raise ValueError(f"model must have at most {MAX_STATES} states to be drawn, got {start.size}")
     ax = plain_axes(ax)
     angles = np.pi / 2 - 2 * np.pi * np.arange(start.size) / start.size
-    places = np.column_stack([np.cos(angles), np.sin(angles)]) if start.size > 1 else np.zeros((1, 2))
+    centres = np.column_stack([np.cos(angles), np.sin(angles)]) if start.size > 1 else np.zeros((1, 2))
     visits = start @ np.linalg.pinv(np.eye(start.size) - moves)
     sizes = 0.16 + 0.16 * np.sqrt(np.maximum(visits, 0) / max(visits.max(), 1e-300))
     for i, j in np.argwhere(moves >= least):
         label = "" if is_hmm else _top(automaton.transitions[:, i, j], automaton.symbols)
-        _arrow(ax, places[i], places[j], sizes[i], sizes[j], float(moves[i, j]), label)
+        _arrow(ax, centres[i], centres[j], sizes[i], sizes[j], float(moves[i, j]), label)
     for i in np.flatnonzero(start >= least):
-        aside = BESIDE_LOOP @ (places[i] if start.size > 1 else np.array([0.0, 1.0]))
-        out = places[i] + aside * (sizes[i] + 0.28)
+        aside = BESIDE_LOOP @ (centres[i] if start.size > 1 else np.array([0.0, 1.0]))
+        out = centres[i] + aside * (sizes[i] + 0.28)
         ax.annotate(
             "",
-            places[i] + (out - places[i]) * (sizes[i] + 0.02) / np.linalg.norm(out - places[i]),
+            centres[i] + (out - centres[i]) * (sizes[i] + 0.02) / np.linalg.norm(out - centres[i]),
             out,
             arrowprops={"arrowstyle": "-|>", "color": ORANGE, "lw": 0.5 + 2.5 * start[i]},
         )
-    for i, place in enumerate(places):
+    for i, centre in enumerate(centres):
         name = _top(hidden.emissionprob[i], automaton.symbols) if is_hmm else str(i)
-        _state(ax, place, sizes[i], float(stop[i]), name)
+        _state(ax, centre, sizes[i], float(stop[i]), name)
     ax.set(xlim=(-1.75, 1.75), ylim=(-1.5, 1.6), aspect="equal", xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    _explain(ax, is_hmm, least)
+    _draw_legend(ax, is_hmm, least)
     return ax
 
 
-def _explain(ax: Any, is_hmm: bool, least: float) -> None:
-    """What circles, rings and arrows mean."""
+def _draw_legend(ax: Any, is_hmm: bool, least: float) -> None:
+    """Draw the legend of circles, rings and arrows."""
     from matplotlib.lines import Line2D
 
     def disc(edge: float) -> Any:
@@ -179,13 +175,13 @@ def _explain(ax: Any, is_hmm: bool, least: float) -> None:
     ax.legend(list(meanings.values()), list(meanings), frameon=False, fontsize=10, **below)
 
 
-def _state(ax: Any, place: Any, size: float, stop: float, name: str) -> None:
+def _state(ax: Any, centre: Any, size: float, stop: float, name: str) -> None:
     from matplotlib.patches import Circle
 
     if stop > OFTEN_ENDS:
-        ax.add_patch(Circle(place, size + 0.035, facecolor="none", edgecolor=INK, lw=0.5 + 3 * stop, zorder=3))
-    ax.add_patch(Circle(place, size, facecolor="#dce9f5", edgecolor=INK, lw=0.8, zorder=3))
-    ax.text(*place, name, ha="center", va="center", fontsize=11, color=INK, zorder=4)
+        ax.add_patch(Circle(centre, size + 0.035, facecolor="none", edgecolor=INK, lw=0.5 + 3 * stop, zorder=3))
+    ax.add_patch(Circle(centre, size, facecolor="#dce9f5", edgecolor=INK, lw=0.8, zorder=3))
+    ax.text(*centre, name, ha="center", va="center", fontsize=11, color=INK, zorder=4)
 
 
 def _arrow(ax: Any, one: Array, two: Array, size_one: float, size_two: float, weight: float, label: str) -> None:
@@ -193,8 +189,8 @@ def _arrow(ax: Any, one: Array, two: Array, size_one: float, size_two: float, we
     style = {"arrowstyle": "-|>", "color": BLUE, "alpha": 0.15 + 0.85 * weight, "lw": 0.5 + 2.5 * weight}
     if np.allclose(one, two):
         outward = one / max(float(np.linalg.norm(one)), 1e-9) if one.any() else np.array([0.0, -1.0])
-        turn = np.array([-outward[1], outward[0]])
-        begin, end = (one + size_one * (0.8 * outward + side * 0.6 * turn) for side in (-1, 1))
+        sideways = np.array([-outward[1], outward[0]])
+        begin, end = (one + size_one * (0.8 * outward + side * 0.6 * sideways) for side in (-1, 1))
         ax.annotate("", end, begin, arrowprops={**style, "connectionstyle": "arc3,rad=1.6"}, zorder=2)
         middle = one + outward * (size_one + 0.22)
     else:

@@ -1,8 +1,7 @@
-"""All prefixes of many strings, each once: what counting and Baum–Welch walk over instead of the strings.
+"""Prefix tree (trie) of many strings, over which counting and Baum–Welch run instead of the strings.
 
-Node 0 is the empty prefix; a node is its parent's prefix and one symbol more. Nodes are in depth-first order,
-children by symbol, so the tree does not depend on the order of the strings, parents come before children, and a path
-fits a stack.
+Node 0 is the empty prefix; a node is its parent's prefix and one symbol more. Nodes are in depth-first order, children
+by symbol: the tree does not depend on the order of the strings, and parents come before children.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class PrefixTree(NamedTuple):
     parent, symbol, depth : of every node; −1, −1 and 0 for the root
     passing : total weight of the strings that begin with the prefix
     ending : total weight of the strings that are the prefix
-    cut : total weight of the strings that went on here, but were cut
+    cut : total weight of the longer strings that were cut here
     """
 
     parent: Array
@@ -48,10 +47,10 @@ def grow(
     Parameters
     ----------
     strings : one row per symbol
-    weights : of the strings; None is one for all
+    weights : of the strings; None for one each
     longest : cut the strings after this many symbols
-    everywhere : insert every string from each of its places on, the end included; ``passing`` then counts the
-        occurrences of substrings
+    everywhere : insert all suffixes of every string, the empty one included; ``passing`` then counts the occurrences of
+        substrings
     reverse : insert the strings read from their ends
 
     >>> strings = Ragged([0, 1, 0, 1, 1], [0, 2, 4, 4, 5])
@@ -65,7 +64,7 @@ def grow(
 
 
 def sort_order(strings: Ragged) -> Array:
-    """The order that sorts strings; equal ones stay as they are.
+    """The order that sorts strings; equal ones keep their order.
 
     >>> sort_order(Ragged([1, 0, 1, 0], [0, 1, 3, 4, 4])).tolist()
     [3, 2, 1, 0]
@@ -86,13 +85,13 @@ def _grow(
     parent, symbol = np.full(capacity, -1, dtype=np.int32), np.full(capacity, -1, dtype=np.int32)
     passing, ending, cut = (np.zeros(capacity) for _ in range(3))
     last = np.zeros(len(strings), dtype=np.int32)
-    string, place, size = 0, 0, 1
+    string, position, size = 0, 0, 1
     while True:
         table = np.full(2 * parent.size, -1, dtype=np.int32)
         hash_nodes(parent[:size], symbol[:size], table)
-        string, place, size = _insert(
+        string, position, size = _insert(
             values, offsets, weights, reach, everywhere, reverse, table, parent, symbol, passing, ending, cut, last,
-            string, place, size,
+            string, position, size,
         )  # fmt: skip
         if string == len(strings):
             break
@@ -124,12 +123,12 @@ def find(tree: PrefixTree, strings: Ragged) -> Array:
 
 def _in_order(parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array) -> tuple[PrefixTree, Array]:
     """The tree with its nodes in depth-first order, and their new numbers."""
-    first, following, place, rank, depth = (np.full(parent.size, -1, dtype=np.int32) for _ in range(5))
+    first, following, position, rank, depth = (np.full(parent.size, -1, dtype=np.int32) for _ in range(5))
     _link(parent, np.argsort(symbol, kind="stable"), first, following)
-    _preorder(parent, first, following, place, rank, depth)
-    parent = parent[place]
+    _preorder(parent, first, following, position, rank, depth)
+    parent = parent[position]
     parent[1:] = rank[parent[1:]]
-    return PrefixTree(parent, symbol[place], depth, passing[place], ending[place], cut[place]), rank
+    return PrefixTree(parent, symbol[position], depth, passing[position], ending[position], cut[position]), rank
 
 
 @kernel
@@ -139,33 +138,33 @@ def hash_nodes(parent: Array, symbol: Array, table: Array) -> None:
     for node in range(1, parent.size):
         mixed = np.uint64(parent[node]) * np.uint64(0x9E3779B97F4A7C15)
         mixed += np.uint64(symbol[node]) * np.uint64(0xC2B2AE3D27D4EB4F)
-        place = np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(mask))
-        while table[place] >= 0:
-            place = (place + 1) & mask
-        table[place] = node
+        position = np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(mask))
+        while table[position] >= 0:
+            position = (position + 1) & mask
+        table[position] = node
 
 
 @kernel
 def _insert(
     values: Array, offsets: Array, weights: Array, reach: int, everywhere: bool, reverse: bool, table: Array,
-    parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array, last: Array, string: int, place: int,
+    parent: Array, symbol: Array, passing: Array, ending: Array, cut: Array, last: Array, string: int, position: int,
     size: int,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Walk strings down the tree, adding nodes where it ends, from ``place`` of ``string`` on.
+    """Insert strings, from ``position`` of ``string`` on, until the arrays are too short for the next one.
 
-    Returns where to go on, and the number of nodes: the arrays may be too short for the next string.
+    Returns the string and position to continue at, and the number of nodes.
     """
     mask = table.size - 1
     while string < offsets.size - 1:
         length = offsets[string + 1] - offsets[string]
-        while place <= (length if everywhere else 0):
-            steps = min(reach, length - place)
+        while position <= (length if everywhere else 0):
+            steps = min(reach, length - position)
             if size + steps > parent.size:
-                return string, place, size
+                return string, position, size
             node = 0
             passing[0] += weights[string]
             for step in range(steps):
-                t = place + step
+                t = position + step
                 s = values[offsets[string + 1] - 1 - t] if reverse else values[offsets[string] + t]
                 mixed = np.uint64(node) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(s) * np.uint64(0xC2B2AE3D27D4EB4F)
                 slot = np.int64((mixed ^ (mixed >> np.uint64(29))) & np.uint64(mask))
@@ -179,14 +178,14 @@ def _insert(
                 node = table[slot]
                 passing[node] += weights[string]
             last[string] = node
-            if place + steps == length:
+            if position + steps == length:
                 ending[node] += weights[string]
             else:
                 cut[node] += weights[string]
-            place += 1
+            position += 1
         string += 1
-        place = 0
-    return string, place, size
+        position = 0
+    return string, position, size
 
 
 @kernel
@@ -200,11 +199,11 @@ def _link(parent: Array, order: Array, first: Array, following: Array) -> None:
 
 
 @kernel
-def _preorder(parent: Array, first: Array, following: Array, place: Array, rank: Array, depth: Array) -> None:
-    """``place[k]`` is the k-th node in depth-first order, ``depth[k]`` its depth, ``rank`` the inverse of place."""
+def _preorder(parent: Array, first: Array, following: Array, position: Array, rank: Array, depth: Array) -> None:
+    """``position[k]`` is the k-th node in depth-first order, ``depth[k]`` its depth, ``rank`` the inverse."""
     node, level = 0, 0
-    for k in range(place.size):
-        place[k] = node
+    for k in range(position.size):
+        position[k] = node
         rank[node] = k
         depth[k] = level
         if first[node] >= 0:

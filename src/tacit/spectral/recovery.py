@@ -1,19 +1,19 @@
-"""The transition and emission matrices of an HMM, read off the counts of short substrings.
+"""The transition and emission matrices of an HMM, computed from the counts of short substrings.
 
-With contexts u before and v after a place, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and
+With contexts u before and v after a position, ``H_σ(u, v) = Σ_i a_i(u)·O[i, σ]·b_i(v)`` and
 ``H(u, v) = Σ_j a_j(u)·c_j(v)``: c_j(v) is the probability that state j emits v from here on, and
 ``b_i = Σ_j T[i, j]·c_j`` the same one step later. Projected on the top n singular vectors of H, the matrices of all σ
-share A and B (`decompose`): O is the middle factor, C follows from H and A, T from B and C, the start from the
-beginnings of the strings.
+share A and B (`decompose`): a tensor decomposition. O is the middle factor, C follows from H and A, T from B and C, the
+start probabilities from the beginnings of the strings.
 
-`match` then moves T and O from this solution, which is consistent but wasteful, to the nearest HMM whose windows of
-symbols are as frequent as the counted ones, by Levenberg–Marquardt (the generalised method of moments: Hansen 1982).
-Strings are framed by a begin and an end symbol, so starts and stops are moves like others. A window is a context u, a
-symbol σ and a context v after it, and an HMM with transitions T and emissions O expects
+This solution is consistent, but noisy. `match` moves T and O from it to a nearby HMM that expects the counted windows
+of symbols, by Levenberg–Marquardt (the generalised method of moments: Hansen 1982). Strings are padded with a begin and
+an end symbol, so starts and stops are moves like others. A window is a context u, a symbol σ and a context v after it.
+An HMM with transitions T and emissions O expects
 ``M_σ(u, v) = Σ_j e_j(u)·O[j, σ]·g_j(v)`` of them, where ``e(ua) = (e(u)∘O_a)·T`` and ``g(av) = T·(O_a∘g(v))``. Contexts
-are made disjoint (u counts only where no longer context of the basis fits), so that cells are independent counts;
-divided by the square roots of their frequencies their noise is even, and the top singular vectors keep what matters.
-The cost does not depend on the number of strings.
+are made disjoint (u counts only where no longer context of the basis fits), so that cells are independent counts.
+Divided by the square roots of their frequencies they have equal variance; they are projected on the top singular
+vectors. The cost does not depend on the number of strings.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tacit.data.ragged import Ragged
 from tacit.spectral.hankel import Hankel, count, scale_factors, thin_svd
 
 RESTARTS, MAX_SWEEPS, MAX_OFFERED = 12, 150, 4
-"""Random starts of the decomposition, its sweeps at the most, and how many of the best are offered."""
+"""Random starts of the decomposition, its sweeps at most, and how many of the best are returned."""
 MAX_CONTEXT_LENGTH, CONTEXTS_PER_SYMBOL = 3, 5
-"""Longest contexts, and how many there are for each symbol or state, whichever are more."""
+"""The largest length of contexts, and their number per symbol or state, whichever are more."""
 MAX_STEPS, MIN_RELATIVE_FALL = 15, 1e-3
-"""Steps at the most, and the relative fall of the misfit below which they end."""
+"""Steps at most, and the relative fall of the squared error below which they end."""
 UNIFORM_SHARE = 1e-4
-"""Share of the uniform distribution in every row, before and after the fit: at zero nothing would ever move."""
+"""Share of the uniform distribution in every row, before and after the fit: the gradient at zero is zero."""
 MAX_PRODUCTS = 4_000_000_000
-"""Products of slopes per step at the most: they grow with the sixth power of the number of states."""
+"""Products of slopes per step, at most: they grow with the sixth power of the number of states."""
 
 
 class Recovered(NamedTuple):
-    """Matrices as algebra gives them, negative entries and all; a row of ``moves`` lacks the stop probability."""
+    """Matrices that may have negative entries; a row of ``moves`` lacks the stop probability."""
 
     start: Array
     moves: Array
@@ -58,27 +58,26 @@ def recover(
     Parameters
     ----------
     beginnings : how often strings begin with each suffix of the basis
-    frequency : of the symbols; rare ones are noisy and weigh less
-    scaling : power of their frequency by which contexts are divided
+    frequency : of the symbols; rare ones are noisy and have smaller factors
+    scaling : contexts are divided by this power of their frequency
     """
     block, shifted = hankel.block[:, 1:], hankel.shifted[:, 1:]
     if not block.shape[1]:
-        raise ValueError("the basis holds the empty string alone, which tells no states apart; raise size or length")
+        raise ValueError("size or length leave only the empty string in the basis; raise them")
     rows, columns = scale_factors(block, scaling)
     weighted = sparse.diags_array(rows) @ block @ sparse.diags_array(columns)
     left, singular, right = thin_svd(weighted, n_states, 0)
     if singular.size < n_states or singular[-1] <= 1e-10 * singular[0]:
         rank = int((singular > 1e-10 * singular[0]).sum())
         raise ValueError(
-            f"n_states={n_states} is above the rank {rank} of the substring counts: so many states cannot be told "
-            f"apart; lower it to {rank} or less, or raise length"
+            f"n_states={n_states} must not exceed the rank of the substring counts, {rank}; lower it, or raise length"
         )
     ahead = (shifted @ (columns[:, None] * right)).reshape(hankel.n_symbols, block.shape[0], n_states)
     tensor = np.matmul(left.T * rows, ahead).transpose(1, 0, 2)
     if not tensor.any():
         raise ValueError(
-            "no string of the counts has two symbols in a row, so moves between states do not show; give longer "
-            "strings, or use SpectralAutomaton"
+            "all strings have at most one symbol, so transitions cannot be learned; give longer strings, or use "
+            "SpectralAutomaton"
         )
     weights = (frequency + 1e-3) ** -0.5
     found = _drop_repeats(decompose(tensor * weights[None, :, None], rng, RESTARTS, MAX_SWEEPS))[:MAX_OFFERED]
@@ -92,7 +91,7 @@ def recover(
 
 
 def _drop_repeats(found: list[Decomposition]) -> list[Decomposition]:
-    """One of each: starts that end at the same place have the same error."""
+    """Drop equal solutions of several starts: they have the same error."""
     return found[:1] + [one for before, one in itertools.pairwise(found) if one.error > (1 + 1e-3) * before.error]
 
 
@@ -100,7 +99,7 @@ def _undo_scales(
     terms: Decomposition, weights: Array, left: Array, singular: Array, right: Array, projector: Array,
     single: Array, beginnings: Array,
 ) -> Recovered:  # fmt: skip
-    """Undo the scales that a decomposition leaves open: emissions sum to one, and so do futures of one symbol."""
+    """Fix the scales that a decomposition leaves open: emissions sum to one, and so do futures of one symbol."""
     emission = terms.middle / weights[:, None]
     total = np.maximum(emission.sum(axis=0), 1e-300)
     later = (terms.right * total).T
@@ -124,8 +123,8 @@ def decompose(tensor: Array, rng: np.random.RandomState, restarts: int, sweeps: 
     """Decompositions of an (n, symbols, n) tensor into n terms from several starts, the best first.
 
     Anandkumar, Ge, Hsu, Kakade & Telgarsky (2014) show that such a decomposition is unique for an HMM whose transition
-    and emission matrices have full rank. With exact matrices the eigenvectors of one combination suffice; with noise,
-    alternating least squares over all of them, started there and at random, does far better.
+    and emission matrices have full rank. With exact matrices the eigenvectors of one combination suffice. With noise,
+    alternating least squares over all of them, from there and from random starts, is far better.
     """
     n = tensor.shape[0]
     found = [_sweep(tensor, *_eigen_start(tensor, rng), sweeps)]
@@ -136,7 +135,7 @@ def decompose(tensor: Array, rng: np.random.RandomState, restarts: int, sweeps: 
 
 
 def _eigen_start(tensor: Array, rng: np.random.RandomState) -> tuple[Array, Array]:
-    """Middle and right factors from the eigenvectors of the combination with the best separated real eigenvalues."""
+    """Middle and right factors from the eigenvectors of the random combination with the best separated eigenvalues."""
     whole = np.linalg.pinv(tensor.sum(axis=1))
     best, vectors = -np.inf, np.eye(tensor.shape[0])
     for _ in range(20):
@@ -152,7 +151,7 @@ def _eigen_start(tensor: Array, rng: np.random.RandomState) -> tuple[Array, Arra
 
 
 def _sweep(tensor: Array, middle: Array, right: Array, sweeps: int) -> Decomposition:
-    """Alternating least squares, the middle factor clipped at zero, until it no longer moves."""
+    """Alternating least squares, the middle factor clipped at zero, until it converges."""
     n, k, _ = tensor.shape
     by_left = tensor.reshape(n, -1)
     by_middle = tensor.transpose(1, 0, 2).reshape(k, -1)
@@ -182,7 +181,7 @@ def _solve(unfolded: Array, one: Array, two: Array) -> Array:
 
 
 def _pairs(one: Array, two: Array) -> Array:
-    """The products of all rows of two factors, a column a term."""
+    """The products of all rows of two factors, one column per term (Khatri–Rao product)."""
     return np.asarray((one[:, None, :] * two[None]).reshape(-1, one.shape[1]))
 
 
@@ -193,7 +192,7 @@ class Contexts(NamedTuple):
     ----------
     shorter, symbol : of each context; −1 for the empty one, which is the first
     levels : the contexts of each length from 1
-    compress : (contexts, r) weights that make r numbers of one for each context
+    compress : (contexts, r) projection of the contexts to r numbers
     """
 
     shorter: Array
@@ -212,7 +211,7 @@ class Windows(NamedTuple):
 
 
 def is_small(n_states: int, n_symbols: int) -> bool:
-    """Whether a model of this size is matched in seconds.
+    """Whether `match` takes only seconds for a model of this size.
 
     >>> is_small(10, 20), is_small(16, 20), is_small(20, 20)
     (True, True, False)
@@ -224,8 +223,8 @@ def is_small(n_states: int, n_symbols: int) -> bool:
 def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array | None = None) -> Windows:
     """The windows of all strings; O(symbols of the strings)."""
     size = CONTEXTS_PER_SYMBOL * max(n_symbols + 2, n_states)
-    framed = _pad_with_ends(strings, n_symbols)
-    hankel = count(framed, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
+    padded = _pad_with_ends(strings, n_symbols)
+    hankel = count(padded, n_symbols + 2, statistics="substring", length=MAX_CONTEXT_LENGTH, size=size, weights=weights)
     prefixes, suffixes = ([tuple(row.tolist()) for row in part] for part in (hankel.prefixes, hankel.suffixes))
     rows = _subtract_longer([text[1:] for text in prefixes], prefixes)
     columns = _subtract_longer([text[:-1] for text in suffixes], suffixes)
@@ -250,11 +249,11 @@ def count_windows(strings: Ragged, n_symbols: int, n_states: int, weights: Array
 
 
 def match(windows: Windows, leaving: Array, emission: Array) -> tuple[Array, Array]:
-    """The HMM near this one that fits the windows best, or this one if nothing near fits better.
+    """The nearby HMM that fits the windows best, or this one if none fits better.
 
     Parameters
     ----------
-    leaving : (n + 1, n + 1) what leaves the start (row 0) and each state: moves to each state, and the end last
+    leaving : (n + 1, n + 1) probabilities of the next state after the start (row 0) and each state, the end last
     emission : (n, symbols)
     """
     n, k = emission.shape
@@ -301,7 +300,7 @@ def _expect_windows(windows: Windows, moves: Array, emissions: Array) -> Array:
 
 
 def _expect_with_slopes(windows: Windows, moves: Array, emissions: Array) -> tuple[Array, Array]:
-    """The same, and its slopes (n² + n·symbols, r·symbols·r) by every move and emission."""
+    """`_expect_windows`, and its slopes (n² + n·symbols, r·symbols·r) by every move and emission."""
     n, k = emissions.shape
     inverse = np.linalg.inv(np.eye(n) - moves)
     visits, ones = inverse[0], np.ones(n)
@@ -335,7 +334,7 @@ def _grow(side: Contexts, first: Array, matrix: Array, emissions: Array) -> Arra
 
 
 def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissions: Array) -> tuple[Array, Array]:
-    """What `_grow` gives, and its slopes (n² + n·symbols, contexts, n) by every entry of matrix and emissions."""
+    """`_grow`, and its slopes (n² + n·symbols, contexts, n) by every entry of matrix and emissions."""
     n, k = emissions.shape
     vectors = _grow(side, first, matrix, emissions)
     slopes = np.zeros((n * n + n * k, *vectors.shape))
@@ -356,12 +355,12 @@ def _slopes(side: Contexts, first: Array, by_first: Array, matrix: Array, emissi
 
 
 def _by_roots(roots: Array) -> Array:
-    """Slopes of a distribution by the square roots that are squared and scaled to make it."""
+    """Slopes of a distribution by its square roots."""
     return np.asarray(2 * roots[:, None] * (np.eye(roots.size) - roots**2))
 
 
 def _step(roots: Array, change: Array) -> Array:
-    """The distributions whose square roots have changed so; rows of zeros stay."""
+    """The distributions with square roots ``roots + change``; rows of zeros stay."""
     rows = (roots + change.reshape(roots.shape)) ** 2
     return np.asarray(rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-300))
 
@@ -377,22 +376,22 @@ def _inverse_sqrt(frequency: Array, least: float) -> Array:
 
 
 def _pad_with_ends(strings: Ragged, n_symbols: int) -> Ragged:
-    """Strings with the symbol ``n_symbols`` before and the one after it behind."""
+    """Strings with the symbols ``n_symbols`` before and ``n_symbols + 1`` after them."""
     offsets = strings.offsets + 2 * np.arange(len(strings) + 1)
     values = np.empty(int(offsets[-1]), dtype=np.int32)
     inside = np.ones(values.size, dtype=bool)
-    for place, symbol in ((offsets[:-1], n_symbols), (offsets[1:] - 1, n_symbols + 1)):
-        values[place] = symbol
-        inside[place] = False
+    for ends, symbol in ((offsets[:-1], n_symbols), (offsets[1:] - 1, n_symbols + 1)):
+        values[ends] = symbol
+        inside[ends] = False
     values[inside] = strings.values
     return Ragged(values, offsets)
 
 
 def _subtract_longer(shorter: list[tuple[int, ...]], contexts: list[tuple[int, ...]]) -> sparse.csr_array:
-    """Takes from each context what its longer ones count: times totals, what is left for each context alone."""
-    place = {text: i for i, text in enumerate(contexts)}
+    """A matrix that subtracts the counts of longer contexts: its product with counts is those of each context alone."""
+    index = {text: i for i, text in enumerate(contexts)}
     longer = np.array([i for i, text in enumerate(contexts) if text], dtype=np.int64)
-    within = np.array([place[shorter[i]] for i in longer], dtype=np.int64)
+    within = np.array([index[shorter[i]] for i in longer], dtype=np.int64)
     size = (len(contexts), len(contexts))
     return sparse.csr_array(sparse.eye_array(*size) - sparse.csr_array((np.ones(longer.size), (within, longer)), size))
 
@@ -400,10 +399,10 @@ def _subtract_longer(shorter: list[tuple[int, ...]], contexts: list[tuple[int, .
 def _contexts(
     shorter: list[tuple[int, ...]], symbol: list[tuple[int, ...]], contexts: list[tuple[int, ...]], compress: Array
 ) -> Contexts:
-    place = {text: i for i, text in enumerate(contexts)}
+    index = {text: i for i, text in enumerate(contexts)}
     lengths = np.array([len(text) for text in contexts])
     return Contexts(
-        np.array([place[one] if text else -1 for one, text in zip(shorter, contexts, strict=True)]),
+        np.array([index[one] if text else -1 for one, text in zip(shorter, contexts, strict=True)]),
         np.array([one[0] if one else -1 for one in symbol]),
         [np.flatnonzero(lengths == length) for length in range(1, MAX_CONTEXT_LENGTH + 1)],
         compress,

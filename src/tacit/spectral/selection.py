@@ -1,4 +1,4 @@
-"""Choices on held-out strings, and the model that follows from them: rank, smoothing, number of EM steps."""
+"""Model selection on held-out strings: rank, smoothing, number of EM steps; and the selected model."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ SMOOTHINGS = ("ngram", "normalise", "project")
 MIXINGS = np.array([0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9])
 STRENGTHS = (0.1, 1.0, 10.0)
 NGRAM_SHARE = 0.001
-"""The share of the n-gram under "normalise": enough that nothing is impossible."""
+"""The share of the n-gram under "normalise": enough for probabilities above zero."""
 STEPS_PER_CHECK, MAX_IDLE_CHECKS = 5, 3
-"""EM steps between two looks at the held-out strings, and looks without progress before it stops."""
+"""EM steps between two scores of the held-out strings, and scores without progress before it stops."""
 TRIAL_STEPS = 15
-"""EM steps that each number of states is tried with; the best one then goes on."""
+"""EM steps for each number of states; the best one then continues."""
 MIN_STATE_PROBABILITY = 1e-5
-"""States less probable than this are left out of EM: twice as fast, and the likelihood differs in the fifth digit."""
+"""States less probable than this are left out of EM: twice as fast; the likelihood differs in the fifth digit."""
 STEPS_PER_FINAL_STEP = 5
-"""The best model of the training part goes on with all strings for one EM step in so many that it took."""
+"""The best model of the training part is then trained on all strings, for one EM step in so many that it took."""
 MAX_CLUSTERED_PREFIXES = 30_000
-"""How many prefixes, the most frequent, k-means looks at."""
+"""Prefixes for k-means, at most: the most frequent."""
 START_NOISE = 0.2
-"""Share of the average state in the automaton that EM starts from: moves that were never counted stay possible."""
+"""Share of the average state in the automaton that EM starts from: moves that were not counted stay possible."""
 
 
 class Recipe(NamedTuple):
@@ -52,14 +52,14 @@ class Recipe(NamedTuple):
         return self.smoothing == "project" or self.refine is not None
 
     def improve(self, tree: PrefixTree, start: Parameters, steps: int, watch: Watch | None = None) -> Fit:
-        """So many EM steps."""
+        """Run this many EM steps."""
         return improve(
             tree, start, max_iter=steps, tol=self.tol, skip=MIN_STATE_PROBABILITY, watch=watch, verbose=self.verbose
         )
 
 
 class Choice(NamedTuple):
-    """What was chosen, and the held-out log-likelihood a string of each rank that was tried."""
+    """The selected settings, and the held-out log-likelihood per string of each rank that was tried."""
 
     rank: int
     mixing: float = 0.1
@@ -78,7 +78,7 @@ class Model(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """Strings to choose by, and their weights."""
+    """Held-out strings, and their weights."""
 
     strings: Ragged
     weights: Array | None
@@ -89,9 +89,9 @@ class HeldOut(NamedTuple):
 
 
 def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> tuple[Choice, Trial | None, bool]:
-    """The best rank and its settings by held-out likelihood, the trial that showed it, and whether Ctrl-C came first.
+    """The best rank and its settings by held-out likelihood, its trial, and whether Ctrl-C ended the search.
 
-    Ranks are tried from the smallest on. With EM, which is dear, trying ends at the first one that is worse.
+    Ranks are tried in increasing order. With EM, which is expensive, the search ends at the first one that is worse.
     """
     best: tuple[float, Choice, Trial | None] = (-math.inf, Choice(ranks[0]), None)
     trial = None
@@ -125,7 +125,7 @@ def choose(train: Moments, held: HeldOut, ranks: list[int], recipe: Recipe) -> t
 
 
 def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -> Model:
-    """The model of all strings, with the settings that were chosen; EM goes on from where the trial was best."""
+    """The model of all strings with the selected settings; EM continues from the best of the trial."""
     if not recipe.projects:
         return Model(whole.automaton(choice.rank), whole.next_symbol(choice.rank, choice.mixing), [], False)
     if recipe.refine is None:
@@ -147,7 +147,7 @@ def build(whole: Moments, choice: Choice, trial: Trial | None, recipe: Recipe) -
 
 
 class Trial:
-    """EM on the training part, watched by the held-out part; can be run on."""
+    """EM on the training part, stopped by the likelihood of the held-out part; `run` may be called again."""
 
     def __init__(self, train: Moments, held: HeldOut | None, rank: int, recipe: Recipe) -> None:
         self.train, self.held, self.rank, self.recipe = train, held, rank, recipe
@@ -158,19 +158,19 @@ class Trial:
         self.idle = 0
 
     def run(self, steps: int) -> tuple[float, Choice]:
-        """The best held-out value so far and its settings, after so many EM steps more (none without ``refine``)."""
+        """Run this many EM steps more (none without ``refine``); the best held-out value so far and its settings."""
         if self.recipe.refine is None:
-            self._look(self.start, 0)
+            self._score(self.start, 0)
             return self.best[:2]
         done = len(self.history)
 
         def watch(line: EMStep, counts: Expected) -> bool:
             if (done + line.iteration) % STEPS_PER_CHECK == 0:
-                self._look(counts, done + line.iteration)
+                self._score(counts, done + line.iteration)
             return self.idle >= MAX_IDLE_CHECKS
 
         fit = self.recipe.improve(self.train.tree, self.parameters, steps, watch)
-        self._look(fit.counts, done + len(fit.history))
+        self._score(fit.counts, done + len(fit.history))
         self.parameters = fit.parameters
         self.history += fit.history[:-1]
         if fit.interrupted:
@@ -185,16 +185,16 @@ class Trial:
         model = of_probabilities(*smooth(counts, choice.strength), self.train.table, 0.0)
         mixings = np.concatenate([[0.0], MIXINGS])
         values = [self.held.mean(row) for row in model.log_probs(self.held.strings, mixings)]
-        place = int(np.argmax(values))
-        return values[place], choice._replace(mixing=float(mixings[place]))
+        best = int(np.argmax(values))
+        return values[best], choice._replace(mixing=float(mixings[best]))
 
     def model(self, choice: Choice, interrupted: bool = False) -> Model:
         """The best model of the training part alone."""
         automaton = WeightedAutomaton(*smooth(self.best[2], choice.strength), self.train.symbols)
         return Model(automaton, None, self.history, interrupted)
 
-    def _look(self, counts: Expected, steps: int) -> None:
-        """Score the held-out strings, for every strength of smoothing; without any, the last counts are the best."""
+    def _score(self, counts: Expected, steps: int) -> None:
+        """Score held-out strings with every strength of smoothing; without any, the last counts are the best."""
         if self.held is None:
             self.best = 0.0, Choice(self.rank, mixing=0.0, steps=steps), counts
             return
@@ -211,16 +211,16 @@ def _mix(train: Moments, held: HeldOut, rank: int, recipe: Recipe) -> tuple[floa
     """The best share of the n-gram, and the held-out value with it."""
     mixings = MIXINGS if recipe.smoothing == "ngram" else np.array([NGRAM_SHARE])
     values = [held.mean(row) for row in train.next_symbol(rank, NGRAM_SHARE).log_probs(held.strings, mixings)]
-    place = int(np.argmax(values))
-    return values[place], Choice(rank, mixing=float(mixings[place]))
+    best = int(np.argmax(values))
+    return values[best], Choice(rank, mixing=float(mixings[best]))
 
 
 def project(tree: PrefixTree, model: NextSymbol, n_states: int, seed: int) -> Expected:
     """The probabilistic automaton nearest to a spectral one, as counts of moves between at most ``n_states`` states.
 
     A spectral automaton maps every prefix to a vector, its state scaled to weight one, and prefixes with the same
-    future have the same vector. k-means puts the vectors of the training prefixes into groups, which are the states.
-    What comes out is a proper distribution, and where Baum–Welch starts. O(nodes · (rank² + rank · n_states)).
+    future have the same vector. The clusters of these vectors by k-means are the states. The result is a distribution,
+    and the start of Baum–Welch. O(nodes · (rank² + rank · n_states)).
     """
     chosen = np.sort(np.lexsort((np.arange(tree.passing.size), -tree.passing))[:MAX_CLUSTERED_PREFIXES])
     row = np.full(tree.parent.size, -1, dtype=np.int32)
@@ -251,7 +251,7 @@ def _group(
 
 
 def _count(tree: PrefixTree, labels: Array, n: int, k: int) -> Expected:
-    """Starts, moves and ends of the groups, as if every prefix were in its group for sure."""
+    """Numbers of starts, moves and ends of the clusters."""
     initial = np.zeros(n)
     initial[labels[0]] = tree.passing[0]
     keys = (tree.symbol[1:].astype(np.int64) * n + labels[tree.parent[1:]]) * n + labels[1:]
@@ -306,7 +306,7 @@ def _walk(
 
 
 class Counting(NamedTuple):
-    """What to count: the fields are parameters of `SpectralAutomaton`."""
+    """What is counted; the fields are parameters of `SpectralAutomaton`."""
 
     statistics: str
     length: int
@@ -316,15 +316,15 @@ class Counting(NamedTuple):
 
 
 class Moments:
-    """Counts of strings over an alphabet, each made when it is first asked for.
+    """Counts of strings over an alphabet, each computed when it is first used.
 
     Parameters
     ----------
     strings : codes
     symbols : the alphabet
-    weights : of the strings, None is one for all
-    counting : what to count
-    rank : the largest that will be asked for
+    weights : of the strings; None for one each
+    counting : what is counted
+    rank : the largest that will be used
     seed : of the SVD of large blocks
     """
 
@@ -360,7 +360,7 @@ class Moments:
         return ngram(self.strings, len(self.symbols), ngram_order(len(self.symbols)), self.weights)
 
     def automaton(self, rank: int) -> WeightedAutomaton:
-        """The spectral automaton of whole strings, as it is: its values may be negative."""
+        """The spectral automaton of whole strings, whose values may be negative."""
         initial, transitions, final = operators(self.hankel, self.factors, rank)
         rest = np.eye(initial.size) - transitions.sum(axis=0)
         if self.counting.statistics != "string":
@@ -370,10 +370,10 @@ class Moments:
         return WeightedAutomaton(initial, transitions, final, self.symbols)
 
     def next_symbol(self, rank: int, mixing: float) -> NextSymbol:
-        """The spectral automaton with next-symbol distributions that are proper.
+        """The spectral automaton with next-symbol distributions.
 
-        The weight of a prefix and the average state are read off counts as well: inverting I − Σ_σ A_σ, the exact way,
-        would fail where noise makes the automaton's values sum to infinity.
+        The weight of a prefix and the average state come from counts, too: inverting I − Σ_σ A_σ, the exact way, would
+        fail where noise makes the sum of the automaton's values infinite.
         """
         automaton = self.automaton(rank)
         initial, _, final = operators(self.hankel, self.factors, rank)

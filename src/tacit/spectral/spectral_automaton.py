@@ -1,4 +1,4 @@
-"""`SpectralAutomaton`: a density estimator over strings, and what it shares with `SpectralHMM` once they are fitted."""
+"""`SpectralAutomaton`: a density estimator over strings; and `StringDensity`, the base it shares with `SpectralHMM`."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ from tacit.spectral.selection import (
 from tacit.spectral.symbols import decode, encode, read_alphabet, read_sequences
 
 MAX_COUNT = 1e100
-"""How often a string may count: sums of products of larger numbers overflow."""
+"""The largest weight of a string: sums of products of larger numbers overflow."""
 
 MAX_SCALING = 10.0
-"""The largest power of a frequency: beyond, rare contexts overflow."""
+"""The largest power of a frequency: with larger ones rare contexts overflow."""
 
 AUTO = (2, 5, 10, 20, 40, 60)
 """The numbers of states that ``n_states="auto"`` tries."""
@@ -63,7 +63,7 @@ AUTO = (2, 5, 10, 20, 40, 60)
 
 def _check_symbols(name: str, value: Any) -> None:
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "iuU":
-        raise ValueError(f"{name} is {shorten(value)}, not a vector of symbols")
+        raise ValueError(f"{name} must be a vector of symbols, got {shorten(value)}")
 
 
 class StringDensity(Application):
@@ -100,16 +100,15 @@ class StringDensity(Application):
         return float(self.score_samples(X).mean())
 
     def perplexity(self, X: Any) -> float:
-        """exp(−mean log-probability a symbol), the end of each sequence counted as one."""
+        """exp(−mean log-probability per symbol), with the end of a sequence as a symbol."""
         sequences = read_sequences(X)
         units = sequences.values.shape[0] + len(sequences)
         return float(np.exp(-self.score_samples(sequences).sum() / units))
 
     def next_symbol_proba(self, X: Any) -> Array:
-        """(sequences, symbols + 1): the probability of each symbol of `symbols_` after the sequence, and of its end,
-        last.
+        """(sequences, symbols + 1) probabilities of the symbols of `symbols_` after each sequence, the end last.
 
-        A symbol that was never seen tells nothing about what follows: the state starts afresh after it.
+        After a symbol that training never saw, the average state is used.
         """
         check_is_fitted(self)
         return self._next().next_proba(encode(X, self.symbols_))
@@ -142,11 +141,11 @@ class StringDensity(Application):
         automata = [self.automaton_] if getattr(self, "spectral_", None) is None else [self.automaton_, self.spectral_]
         for one in automata:
             if not isinstance(one, WeightedAutomaton) or not np.array_equal(one.symbols, self.symbols_):
-                raise ValueError(f"{shorten(one)} is not an automaton of the symbols {shorten(self.symbols_)}")
+                raise ValueError(f"automata must have the symbols {shorten(self.symbols_)}, got {shorten(one)}")
         if self.distribution_ is None and not self.automaton_.is_probabilistic:
-            raise ValueError("automaton_ is not one of probabilities, and there is no distribution_")
+            raise ValueError("automaton_ must be probabilistic if distribution_ is None")
         if self.distribution_ is not None and len(self.distribution_.transitions) != len(self.symbols_):
-            raise ValueError(f"distribution_ is not a distribution over strings of {len(self.symbols_)} symbols")
+            raise ValueError(f"distribution_ must be over strings of {len(self.symbols_)} symbols")
 
     def _next(self) -> NextSymbol:
         """Next-symbol distributions of the model."""
@@ -174,7 +173,7 @@ def _list_ranks(n_states: Any) -> list[Any]:
 def _check_ranks(name: str, value: Any) -> None:
     ranks = _list_ranks(value)
     if not ranks or not all(is_whole(rank) and rank >= 1 for rank in ranks):
-        raise ValueError(f"{name} is a whole number from 1, a list of them or 'auto', got {shorten(value)}")
+        raise ValueError(f"{name} must be a whole number from 1, a list of them or 'auto', got {shorten(value)}")
 
 
 def _check_basis(name: str, value: Any) -> None:
@@ -182,7 +181,7 @@ def _check_basis(name: str, value: Any) -> None:
         if value not in ("frequent", "all"):
             raise ValueError(f"{name} must be 'frequent', 'all' or (prefixes, suffixes), got {shorten(value)}")
     elif not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise ValueError(f"a {name} of your own is two lists of strings, (prefixes, suffixes)")
+        raise ValueError(f"{name} must be two lists of strings, (prefixes, suffixes), got {shorten(value)}")
 
 
 def _check_held_out(name: str, value: Any) -> None:
@@ -196,41 +195,40 @@ def _check_held_out(name: str, value: Any) -> None:
 class SpectralAutomaton(StringDensity):
     """A distribution over strings, learned by the spectral method.
 
-    Counts of substrings make a Hankel matrix, its singular vectors the states of a weighted automaton
-    (`WeightedAutomaton`): no iteration, no local optimum, seconds for millions of strings (Hsu, Kakade & Zhang 2009;
-    Bailly, Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so the automaton gives some strings values
-    below zero. `smoothing` makes a proper distribution of it; what it returns always sums to one over all strings.
+    The states of a weighted automaton (`WeightedAutomaton`) are singular vectors of a Hankel matrix, the counts of
+    substrings. That takes seconds for millions of strings, without iterations or local optima (Hsu, Kakade & Zhang
+    2009; Bailly, Denis & Ralaivola 2009; Balle et al. 2014). Counts are noisy, so some strings have values below zero.
+    `smoothing` turns the automaton into a distribution, which sums to one over all strings.
 
     Parameters
     ----------
-    n_states : rank of the automaton, or what the strings allow where that is less, with a warning; a list to choose
-        from by held-out likelihood, or "auto"
-    basis : rows and columns of the Hankel matrix: "frequent" (the ``size`` most frequent strings of up to ``length``
-        symbols), "all" (all of up to ``length`` that occur), or two lists of strings, prefixes and suffixes
+    n_states : rank of the automaton; lowered with a warning if the strings have a smaller rank. A list, or "auto",
+        selects by held-out likelihood
+    basis : rows and columns of the Hankel matrix. "frequent": the ``size`` most frequent strings of up to ``length``
+        symbols. "all": all of up to ``length`` that occur. Or two lists of strings, prefixes and suffixes
     length, size : of the basis
     statistics : what is counted: whole "string"s, "prefix"es or "substring"s
-    scaling : power of their frequency by which rows and columns are divided; 0.5 suits HMMs with few symbols
-    smoothing : how the result becomes a distribution:
-        "ngram" normalises next-symbol weights and mixes them with an n-gram, its share chosen on held-out strings;
-        "normalise" does without the n-gram (a thousandth of it remains, so that nothing is impossible);
-        "project" groups prefixes by their states into a probabilistic automaton of ``n_states`` states
-    refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps chosen on held-out
-        strings; "ngram" then mixes what comes out with an n-gram, where that helps
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood a symbol
-    validation : share of the strings that is held out for choices; the model is then learned anew from all
-    alphabet : the symbols to expect; None is those that occur. Strings with other symbols have probability zero
-    random_state : of the split, the groups and large SVDs
+    scaling : rows and columns are divided by this power of their frequency; 0.5 suits HMMs with few symbols
+    smoothing : how the automaton becomes a distribution. "ngram": next-symbol weights are normalised and mixed with an
+        n-gram, whose share is selected on held-out strings. "normalise": the same with a share of 0.001. "project":
+        prefixes are clustered by their states into a probabilistic automaton of ``n_states`` states
+    refine : None, or "em": Baum–Welch from the projected automaton, with the number of steps selected on held-out
+        strings; "ngram" then mixes the result with an n-gram if that raises the held-out likelihood
+    max_iter, tol : of EM: steps at most, and the least rise of the log-likelihood per symbol
+    validation : share of the strings that is held out for selection; the model is then learned from all strings
+    alphabet : the symbols to expect; None for those that occur. Strings with other symbols have probability zero
+    random_state : of the split, the clusters and large SVDs
     verbose : 1 shows progress of EM on a terminal or in a notebook, 2 writes plain lines
 
     Attributes
     ----------
-    automaton_ : the automaton: probabilistic after "project" or EM, else as the spectral method gives it
-    spectral_ : the automaton as the spectral method gives it
-    distribution_ : the next-symbol distributions that strings are scored with; None where ``automaton_`` alone is it
+    automaton_ : the automaton: probabilistic after "project" or EM, else ``spectral_``
+    spectral_ : the automaton of the spectral method
+    distribution_ : the next-symbol distributions that score strings; None where ``automaton_`` scores them
     symbols_ : the alphabet, the most frequent symbol first; the columns of `next_symbol_proba`
-    n_states_, mixing_, n_iter_ : what was chosen: the rank, the share of the n-gram, the EM steps
-    n_corrected_ : how many training strings have a spectral value that is not a probability: zero, below, or above one
-    held_out_ : the mean held-out log-likelihood a string by number of states
+    n_states_, mixing_, n_iter_ : the selected rank, the share of the n-gram, the EM steps
+    n_corrected_ : number of training strings whose spectral value is not a probability: not above zero, or above one
+    held_out_ : the mean held-out log-likelihood per string, by number of states
     history_ : log-likelihood by EM step, first of the strings that are not held out, then of all
     singular_values_ : of the Hankel matrix
 
@@ -263,10 +261,7 @@ class SpectralAutomaton(StringDensity):
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         self.check_parameters()
         ranks = [int(rank) for rank in _list_ranks(self.n_states)]
-        sequences = read_sequences(X)
-        weights = read_counts(sample_weight, len(sequences))
-        symbols = read_alphabet(self.alphabet, sequences)
-        strings = encode(sequences, symbols)
+        strings, symbols, weights = read_strings(X, self.alphabet, sample_weight)
         order = sort_order(strings)
         strings, weights = strings[order], _take(weights, order)
         rng = random_numbers(self.random_state)
@@ -304,30 +299,30 @@ class SpectralAutomaton(StringDensity):
             warnings.warn("interrupted: the best model so far is kept; fit again for a better one", stacklevel=3)
         if is_whole(self.n_states) and self.n_states_ < int(self.n_states):
             warnings.warn(
-                f"n_states={self.n_states} became {self.n_states_}: the counts of these strings tell no more states "
-                f"apart; ask for {self.n_states_}, give more strings, or raise length and size",
+                f"n_states={self.n_states} is lowered to {self.n_states_}, the rank of the counts; lower it, give more "
+                "strings, or raise length and size",
                 stacklevel=3,
             )
 
     def _counting(self, symbols: Array) -> Counting:
         size = int(self.size) if isinstance(self.basis, str) and self.basis == "frequent" else None
-        given = None if isinstance(self.basis, str) else self._read_basis(symbols)
-        return Counting(self.statistics, int(self.length), size, given, float(self.scaling))
+        basis = None if isinstance(self.basis, str) else self._read_basis(symbols)
+        return Counting(self.statistics, int(self.length), size, basis, float(self.scaling))
 
     def _read_basis(self, symbols: Array) -> tuple[Ragged, Ragged]:
-        """The user's prefixes and suffixes as codes; those with unknown symbols cannot occur and are left out."""
+        """The given prefixes and suffixes as codes; those with unknown symbols do not occur and are left out."""
         parts = []
         for name, part in zip(("prefixes", "suffixes"), self.basis, strict=True):
             if not isinstance(part, Ragged):
                 part = entries(f"basis {name}", part, "a list of strings")
             if len(part) == 0:
-                raise ValueError(f"basis {name} is an empty list; give one string or more, or basis='frequent'")
+                raise ValueError(f"basis {name} must not be empty; give at least one string, or basis='frequent'")
             codes = encode(part, symbols)
             known = [i for i in range(len(codes)) if (codes[i] >= 0).all()]
             if not any(codes.lengths[i] for i in known):
                 raise ValueError(
-                    f"no string of basis {name} is of symbols that occur: {shorten(list(part)[:3])} …; the symbols are "
-                    f"{symbols[:10].tolist()}"
+                    f"basis {name} must have strings of symbols that occur, such as {symbols[:10].tolist()}, got "
+                    f"{shorten(list(part)[:3])}"
                 )
             parts.append(codes[known])
         return parts[0], parts[1]
@@ -336,30 +331,35 @@ class SpectralAutomaton(StringDensity):
         return Recipe(self.smoothing, self.refine, int(self.max_iter), float(self.tol), seed, self.verbose)
 
     def _split(self, n: int, must: bool, rng: np.random.RandomState) -> tuple[Array, Array]:
-        """Rows to learn from and rows to hold out; none of the latter where there are too few."""
+        """Strings to learn from and strings to hold out; none of the latter if there are too few."""
         size = round(float(self.validation) * n)
         if size == 0 or size == n:
             if must:
                 raise ValueError(
-                    f"a choice of n_states needs held-out strings, and {self.validation:g} of {n} is {size}; give "
-                    "more strings, another validation=, or one n_states"
+                    f"validation={self.validation:g} of {n} strings holds out {size}, too few to select n_states; give "
+                    "more strings, another validation, or one n_states"
                 )
             return np.arange(n), np.empty(0, dtype=np.int64)
         order = rng.permutation(n)
         return np.sort(order[size:]), np.sort(order[:size])
 
 
-def read_counts(sample_weight: Any, n: int) -> Array | None:
-    """How often each of n strings counts: finite and not negative; None is once each."""
+def read_strings(X: Any, alphabet: Any, sample_weight: Any) -> tuple[Ragged, Array, Array | None]:
+    """Codes of the sequences, the symbols, and the weights."""
+    sequences = read_sequences(X)
+    weights = _read_counts(sample_weight, len(sequences))
+    symbols = read_alphabet(alphabet, sequences)
+    return encode(sequences, symbols), symbols, weights
+
+
+def _read_counts(sample_weight: Any, n: int) -> Array | None:
+    """The weights of n strings: finite and not negative; None for one each."""
     if sample_weight is None:
         return None
     largest = float(numbers("sample_weight", sample_weight).max(initial=0.0))
     shares = read_weights(sample_weight, n)
     if largest > MAX_COUNT:
-        raise ValueError(
-            f"sample_weight says how often a string counts, and {largest:.3g} times is too often for sums of products; "
-            f"scale the weights to at most {MAX_COUNT:g}"
-        )
+        raise ValueError(f"sample_weight must be at most {MAX_COUNT:g}, got {largest:.3g}; divide all by a constant")
     return shares * largest
 
 

@@ -22,48 +22,46 @@ from tacit.spectral.hidden_markov import HiddenMarkovModel, build_automaton, che
 from tacit.spectral.prefix_tree import PrefixTree, find, grow
 from tacit.spectral.recovery import Recovered, Windows, count_windows, is_small, match, recover
 from tacit.spectral.selection import Counting, Moments
-from tacit.spectral.spectral_automaton import StringDensity, read_counts
-from tacit.spectral.symbols import UNSEEN, encode, read_alphabet, read_sequences
+from tacit.spectral.spectral_automaton import StringDensity, read_strings
+from tacit.spectral.symbols import UNSEEN, encode
 
 SCALINGS = (0.5, 0.35)
-"""How contexts are weighted; which is better depends on the data, and the likelihood tells."""
+"""Powers of frequencies that contexts are divided by; the likelihood selects one."""
 MAX_RIVALS, RIVAL_STEPS = 2, 5
-"""How many of the best recovered HMMs are matched to the counts (without EM one), and compete in how many EM steps."""
+"""Recovered HMMs that are matched to the counts (one without EM) and compared, and EM steps before that."""
 
 
 @estimator
 class SpectralHMM(StringDensity):
-    """A hidden Markov model of sequences that end, learned from counts and then by EM.
+    """A hidden Markov model (HMM) of sequences that end, learned by the method of moments and then by EM.
 
-    Counts of substrings around each place give matrices that share the hidden states (`tacit.spectral.recovery`):
-    transitions and emissions come out by linear algebra, up to noise, which is then projected away (rows become the
-    nearest distributions). Least squares moves the best of them to where they fit the counts of short windows
-    (`match`), unless the model is too large for that, beyond about 16 states and 20 symbols;
-    the likelihood of the strings chooses. ``refine="em"`` goes on with Baum–Welch, which from here seldom ends in a
-    poor optimum. The model is `HiddenMarkovModel`'s: a state emits, then the string stops or moves on; empty sequences
-    have a probability of their own. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
+    Linear algebra finds transitions and emissions from counts of substrings (`tacit.spectral.recovery`); rows become
+    the nearest distributions. Least squares then fits the best of them to the counts of short windows (`match`), up to
+    about 16 states and 20 symbols. The likelihood of the strings selects one. ``refine="em"`` continues with
+    Baum–Welch, which from here rarely ends in a poor optimum. The model is `HiddenMarkovModel`: a state emits, then the
+    string ends or moves on. Hsu, Kakade & Zhang 2009; Anandkumar, Hsu & Kakade 2012.
 
     Parameters
     ----------
     n_states : number of hidden states
-    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; length 1 gives
-        bigrams and trigrams alone
-    refine : "em", or None for what the counts of short substrings give, without a step of EM
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per symbol
-    smoothing : how often every transition, emission and stop is counted besides the data, all together
-    alphabet : the symbols to expect; None is those that occur
+    length, size : contexts are the ``size`` most frequent strings of up to ``length`` symbols; with length 1 only
+        bigrams and trigrams are counted
+    refine : "em", or None for the result without EM
+    max_iter, tol : of EM: steps at most, and the least rise of the log-likelihood per symbol
+    smoothing : pseudo-count per state, divided among its transitions and stop, and among its emissions
+    alphabet : the symbols to expect; None for those that occur
     random_state : of the decomposition's starts
     verbose : 1 shows progress on a terminal or in a notebook, 2 writes plain lines
 
     Attributes
     ----------
-    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them; the state that
-        the training strings visit most often is the first
+    startprob_, transmat_, emissionprob_ : as in hmmlearn's CategoricalHMM, which can start from them. States are in the
+        order of their visits by the training strings
     stopprob_, empty_ : probability to end after a symbol of each state, and of the empty sequence
     automaton_ : the same as a `WeightedAutomaton`, with one state more for the start
     spectral_ : the spectral automaton of the counts, before any projection
-    n_corrected_ : how many training strings that one gives a value that is not a probability
-    recovery_error_ : how far the counts are from those of an HMM of this size, relative; large when there is none
+    n_corrected_ : number of training strings whose value under ``spectral_`` is not a probability
+    recovery_error_ : relative distance of the counts from those of an HMM of this size
     converged_, history_ : of EM
     symbols_ : the alphabet, the most frequent symbol first; the columns of ``emissionprob_``
 
@@ -103,15 +101,9 @@ class SpectralHMM(StringDensity):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SpectralHMM:
         """Learn from sequences: lists of symbols, words, arrays, or a Ragged; y is ignored."""
         self.check_parameters()
-        sequences = read_sequences(X)
-        weights = read_counts(sample_weight, len(sequences))
-        symbols = read_alphabet(self.alphabet, sequences)
-        strings = encode(sequences, symbols)
+        strings, symbols, weights = read_strings(X, self.alphabet, sample_weight)
         if strings.values.size == 0:
-            raise ValueError(
-                f"all {len(strings)} sequences are empty, so no hidden state shows; add others, or use "
-                "SpectralAutomaton, which learns from alphabet= alone"
-            )
+            raise ValueError(f"all {len(strings)} sequences are empty; add others, or use SpectralAutomaton")
         rng = random_numbers(self.random_state)
         counting = Counting("substring", int(self.length), int(self.size), None, SCALINGS[0])
         with threadpool_limits(1):
@@ -131,17 +123,16 @@ class SpectralHMM(StringDensity):
         return self
 
     def predict(self, X: Any) -> Ragged:
-        """The most probable path of hidden states behind every sequence: one whole number per symbol.
+        """The most probable path of hidden states of every sequence: one whole number per symbol.
 
-        A state is a row of ``emissionprob_`` and ``transmat_``. Its number means nothing by itself: another fit may
-        number the same states otherwise.
+        A state is a row of ``emissionprob_`` and ``transmat_``. Another fit may number the same states otherwise.
         """
         return self.decode(X)[1]
 
     def decode(self, X: Any) -> tuple[Array, Ragged]:
         """The log-probability of every sequence together with its most probable path, and the paths (Viterbi).
 
-        A symbol that training never saw says nothing about its state, and makes the log-probability −inf.
+        A symbol that training never saw does not constrain its state, and makes the log-probability −inf.
         """
         check_is_fitted(self)
         return best_paths(self._model(), encode(X, self.symbols_))
@@ -149,7 +140,7 @@ class SpectralHMM(StringDensity):
     def predict_proba(self, X: Any) -> Ragged:
         """The probability of each hidden state at each symbol, given the whole sequence: (symbols, states) each.
 
-        Its largest entries need not be the path of `predict`, which is the best as a whole.
+        The most probable state of each symbol may differ from `predict`, the most probable path as a whole.
         """
         check_is_fitted(self)
         return state_proba(self._model(), encode(X, self.symbols_))
@@ -158,7 +149,7 @@ class SpectralHMM(StringDensity):
         return HiddenMarkovModel(self.startprob_, self.transmat_, self.emissionprob_, self.stopprob_, self.empty_)
 
     def _start(self, moments: Moments, rng: np.random.RandomState) -> tuple[Parameters, float, Fit | None]:
-        """The recovered HMM under which the strings are most likely, or become so most quickly in EM, and that EM."""
+        """The recovered HMM of the highest likelihood, after a few steps of EM if refined, its error, and that EM."""
         strings, k = moments.strings, len(moments.symbols)
         hankel, tree = moments.hankel, moments.tree
         first = grow(strings, moments.weights, longest=int(self.length))
@@ -214,7 +205,7 @@ class SpectralHMM(StringDensity):
 
 
 def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
-    """The M step of an HMM, from the counts of the automaton that it is; ``extra`` is spread evenly over each row."""
+    """The M step of an HMM, from the counts of its automaton; ``extra`` is added in equal shares to each row."""
     moves, emission = sum_moves(counts.moves)
     emission = emission + (extra / len(counts.moves) + 1e-300)
     leaving = np.hstack([moves, counts.final[:, None]])
@@ -224,20 +215,20 @@ def _maximise(counts: Expected, extra: float = 0.0) -> Parameters:
 
 
 def _most_visited_first(parameters: Parameters, counts: Expected) -> Parameters:
-    """The same HMM with its states in the order of their visits: rounding decides the order in which they are found."""
+    """The same HMM with its states in the order of their visits; the order of recovery depends on rounding."""
     visits = counts.moves.sum(axis=(0, 1))[1:]
     order = np.concatenate([[0], 1 + np.argsort(-visits, kind="stable")])
     return Parameters(parameters.initial[order], parameters.moves[:, order[:, None], order], parameters.final[order])
 
 
 def _by_likelihood(tree: PrefixTree, starts: list[tuple[Parameters, float]]) -> list[tuple[Parameters, float]]:
-    """The HMMs under which the strings are most likely first."""
+    """The HMMs, by falling likelihood of the strings."""
     values = [expect(tree, start).log_likelihood for start, _ in starts]
     return [starts[i] for i in np.argsort(values, kind="stable")[::-1]]
 
 
 def _match(windows: Windows, start: Parameters, empty: float) -> Parameters:
-    """The HMM near this one that fits the windows; the share of empty strings is known and stays."""
+    """The nearby HMM that fits the windows; the share of empty strings stays."""
     moves, emission = sum_moves(start.moves)
     leaving = np.hstack([moves, start.final[:, None]])
     leaving, emission = match(windows, leaving, (emission / emission.sum(axis=0)).T)
@@ -246,7 +237,7 @@ def _match(windows: Windows, start: Parameters, empty: float) -> Parameters:
 
 
 def _nearest_hmm(found: Recovered, empty: float, floor: float = 1e-3) -> Parameters:
-    """The nearest HMM: every row becomes the nearest distribution, with a little of the uniform one."""
+    """The nearest HMM: every row becomes the nearest distribution, mixed with a little of the uniform one."""
     start = np.append((1 - empty) * _nearest_rows(found.start[None], floor)[0], empty)
     leaving = _nearest_rows(np.hstack([found.moves, 1 - found.moves.sum(axis=1, keepdims=True)]), floor)
     return Parameters(*build_automaton(np.vstack([start, leaving]), _nearest_rows(found.emission, floor)))
@@ -265,8 +256,8 @@ def _nearest_rows(rows: Array, floor: float) -> Array:
 def best_paths(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Ragged]:
     """The most probable path of states of every string, by Viterbi, and the log-probability of both together.
 
-    O(symbols · n²). A symbol that the model does not know says nothing about its state; a string with one has
-    probability zero, hence −inf. Of paths that tie, the first is taken.
+    O(symbols · n²). An unknown symbol does not constrain its state; a string with one has log-probability −inf. Of
+    paths that tie, the first is taken.
 
     >>> moves, stop = np.array([[0.5, 0.5], [0.0, 1.0]]), np.array([0.0, 0.5])
     >>> model = HiddenMarkovModel(np.array([1.0, 0.0]), moves, np.eye(2), stop, 0.0)
@@ -286,7 +277,7 @@ def best_paths(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Ragged
 def state_proba(model: HiddenMarkovModel, strings: Ragged) -> Ragged:
     """The probability of each state at each symbol, given the whole string, by forward–backward; O(symbols · n²).
 
-    Rows of a string that has no probability at all are zero.
+    Rows of a string of probability zero are zero.
 
     >>> model = HiddenMarkovModel(np.array([0.5, 0.5]), np.eye(2), np.array([[0.9, 0.1], [0.1, 0.9]]), np.ones(2), 0.0)
     >>> state_proba(model, Ragged(np.array([0]), [0, 1]))[0].round(6)
@@ -301,10 +292,7 @@ def state_proba(model: HiddenMarkovModel, strings: Ragged) -> Ragged:
 
 
 def _scores(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Array, Array]:
-    """Logarithms as the kernels of chains take them: of states at symbols, of moves; and where strings begin.
-
-    Empty strings have no place in them.
-    """
+    """Log-probabilities for the kernels of chains: of states at symbols, of moves; and where nonempty strings begin."""
     filled = np.append(strings.offsets[:-1][strings.lengths > 0], strings.offsets[-1])
     with np.errstate(divide="ignore"):
         emission, start, stop = (np.log(part) for part in (model.emissionprob.T, model.startprob, model.stopprob))
@@ -318,7 +306,7 @@ def _scores(model: HiddenMarkovModel, strings: Ragged) -> tuple[Array, Array, Ar
 
 
 def _insert_empty(model: HiddenMarkovModel, strings: Ragged, value: Array) -> Array:
-    """Log-probabilities of all strings, the empty ones among them, from those of the others."""
+    """Log-probabilities of all strings, from those of the nonempty ones."""
     with np.errstate(divide="ignore"):
         out = np.full(len(strings), np.log(model.empty))
     out[strings.lengths > 0] = value

@@ -1,4 +1,4 @@
-"""Sequences of symbols as users write them, and the numbers 0 … k − 1 that stand for the symbols inside."""
+"""Sequences of symbols as users write them, and their codes, the numbers 0 … k − 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNSEEN = -1
 
 
 def read_sequences(sequences: Any) -> Ragged:
-    """Sequences of strings or integers, as they are: lists of lists, words, arrays, a Ragged, a pandas Series.
+    """Read sequences of strings or integers: lists of lists, words, arrays, a Ragged, a pandas Series.
 
     A string is the sequence of its letters. Sequences may be empty.
 
@@ -32,35 +32,31 @@ def read_sequences(sequences: Any) -> Ragged:
         if type(sequences).__module__.split(".")[0] == "pyarrow":
             sequences = sequences.to_pylist()
         if isinstance(sequences, str | bytes | dict) or not is_list(sequences):
-            raise TypeError(
-                f"a list of sequences expected, got one {type(sequences).__name__}; for a single one pass [sequence]"
-            )
+            raise TypeError(f"sequences must be a list, got {type(sequences).__name__}; pass one as [sequence]")
         parts = [_read_sequence(sequence, i) for i, sequence in enumerate(sequences)]
         offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
         flat = _join(parts)
     if len(offsets) < 2:
-        raise ValueError("no sequences: the list is empty; give at least one")
+        raise ValueError("sequences are empty; give at least one")
     if flat.ndim != 1:
-        raise ValueError(f"a symbol is one string or integer, these sequences hold rows of shape {flat.shape[1:]}")
+        raise ValueError(f"a symbol must be one string or integer, got rows of shape {flat.shape[1:]}")
     return Ragged(_check_symbols(flat, offsets), offsets)
 
 
 def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
-    """The symbols: those the user lists, which must contain all that occur, or all that occur, the most frequent first.
+    """The given symbols, which must contain all that occur; or all that occur, the most frequent first.
 
-    By frequency, and equally frequent ones by how late they stand, as then another name for a symbol changes nothing.
+    Equally frequent ones are sorted by their positions, so that the result does not depend on the names of symbols.
 
     >>> read_alphabet(None, read_sequences(["cab", "bc", "b"])).tolist()
     ['b', 'c', 'a']
     """
     if alphabet is None:
         found, codes, times = np.unique(sequences.values, return_inverse=True, return_counts=True)
-        places = np.arange(codes.size) - np.repeat(sequences.offsets[:-1], sequences.lengths)
-        found = found[np.lexsort((np.bincount(codes, places, minlength=found.size), -times))]
+        positions = np.arange(codes.size) - np.repeat(sequences.offsets[:-1], sequences.lengths)
+        found = found[np.lexsort((np.bincount(codes, positions, minlength=found.size), -times))]
         if found.size == 0:
-            raise ValueError(
-                "all sequences are empty, so there is no symbol to learn; add others, or list symbols in alphabet=[...]"
-            )
+            raise ValueError("all sequences are empty; add others, or list the symbols in alphabet=[...]")
         return found
     listed = read_sequences([alphabet]).values
     if listed.size == 0 or np.unique(listed).size != listed.size:
@@ -70,7 +66,7 @@ def read_alphabet(alphabet: Any, sequences: Ragged) -> Array:
         at = int(np.argmin(codes))
         i, t = locate(sequences.offsets, at)
         raise ValueError(
-            f"sequence {i} has {shorten(sequences.values[at].item())} at place {t}, which is not in "
+            f"{shorten(sequences.values[at].item())} at position {t} of sequence {i} is not in "
             f"alphabet={shorten(alphabet)}; add it there or drop the sequence"
         )
     return np.asarray(listed)
@@ -88,15 +84,13 @@ def encode(sequences: Any, symbols: Array) -> Ragged:
 
 
 def check_codes(strings: Ragged, n_symbols: int) -> None:
-    """Refuse codes that are not symbols: kernels go where they say."""
+    """Refuse codes that are not symbols: kernels use them as indices."""
     codes = strings.values
     if codes.ndim != 1 or codes.dtype.kind not in "iu":
-        raise ValueError(f"codes of symbols are whole numbers, one per place, got {shorten(strings)}")
+        raise ValueError(f"codes of symbols must be whole numbers, one per symbol, got {shorten(strings)}")
     if codes.size and not UNSEEN <= int(codes.min()) <= int(codes.max()) < n_symbols:
-        raise ValueError(
-            f"codes of {n_symbols} symbols run from {UNSEEN} (not seen) to {n_symbols - 1}, these from {codes.min()} "
-            f"to {codes.max()}"
-        )
+        found = f"{codes.min()} to {codes.max()}"
+        raise ValueError(f"codes must be from {UNSEEN} (unseen) to {n_symbols - 1} (the last symbol), got {found}")
 
 
 def decode(strings: Ragged, symbols: Array) -> list[list[Any]]:
@@ -110,7 +104,7 @@ def _read_sequence(sequence: Any, i: int) -> Any:
         return list(sequence)
     if isinstance(sequence, bytes | dict) or not has_length(sequence):
         raise TypeError(
-            f"sequence {i} is {shorten(sequence)}; a sequence is a list of symbols: for a single one pass [sequence]"
+            f"sequence {i} must be a list of symbols, got {shorten(sequence)}; pass a single one as [sequence]"
         )
     return sequence
 
@@ -119,26 +113,23 @@ def _join(parts: list[Any]) -> Array:
     """All symbols one after the other; one kind for all of them."""
     if parts and all(isinstance(part, np.ndarray) for part in parts):
         arrays = [part for part in parts if part.size]
-        if (
-            not arrays
-            or {part.dtype.kind for part in arrays} <= set("iu")
-            or {part.dtype.kind for part in arrays} == {"U"}
-        ):
+        kinds = {part.dtype.kind for part in arrays}
+        if kinds <= set("iu") or kinds == {"U"}:
             return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
     symbols = list(itertools.chain.from_iterable(parts))
-    kinds = {isinstance(symbol, str) for symbol in symbols}
-    if len(kinds) > 1:
+    if len({isinstance(symbol, str) for symbol in symbols}) > 1:
         text, other = (next(s for s in symbols if isinstance(s, str) is kind) for kind in (True, False))
-        raise ValueError(f"the sequences mix {shorten(text)} and {shorten(other)}; use strings or integers throughout")
+        raise ValueError(f"sequences must have strings only or integers only, got {shorten(text)} and {shorten(other)}")
     if not symbols:
         return np.empty(0, dtype=np.int64)
     try:
         return np.array(symbols)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"a symbol is one string or integer: {reason(error)}") from error
+        raise ValueError(f"a symbol must be one string or integer: {reason(error)}") from error
 
 
 def _check_symbols(flat: Array, offsets: Array) -> Array:
+    """Symbols as strings or integers; whole floats become integers."""
     if flat.size == 0 or flat.dtype.kind in "iuU":
         return flat
     if flat.dtype.kind == "O" and all(isinstance(symbol, str) for symbol in flat):
@@ -155,6 +146,6 @@ def _check_symbols(flat: Array, offsets: Array) -> Array:
         at = int(np.argmax(wrong))
     i, t = locate(offsets, at)
     raise ValueError(
-        f"sequence {i} has {shorten(flat[at])} at place {t}; symbols are strings or integers: bin real numbers first "
-        "(KBinsDiscretizer, say), and drop what is missing"
+        f"{shorten(flat[at])} at position {t} of sequence {i} is not a string or an integer; bin real numbers first "
+        "(for example with KBinsDiscretizer), and drop missing ones"
     )

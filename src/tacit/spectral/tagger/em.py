@@ -1,4 +1,4 @@
-"""Baum–Welch for hidden Markov models whose states emit pairs (x, y), begun at a spectral solution."""
+"""Baum–Welch for hidden Markov models whose states emit pairs (x, y), started at a spectral solution."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tacit.spectral.recovery import decompose
 from tacit.spectral.tagger.estimate import PairedAutomaton
 
 MAX_CLUSTERED = 20_000
-"""Tokens that the first states are found from."""
+"""Tokens that k-means clusters, at most."""
 
 MAX_DECOMPOSED = 200
-"""Pairs whose operators are decomposed."""
+"""Pairs whose operators are decomposed, at most."""
 
 START_NOISE = 0.05
-"""Share of the average state in every state that EM begins with: what was never counted stays possible."""
+"""Share of the average state in every state at the start of EM: what was not counted stays possible."""
 
 
 class PairedHMM(NamedTuple):
@@ -33,7 +33,7 @@ class PairedHMM(NamedTuple):
     emissionprob: Array
 
     def automaton(self, n_operators: int) -> PairedAutomaton:
-        """The same as an automaton whose state is the one before a pair; operators without a pair are zero."""
+        """The automaton whose state is the one before a pair; operators without a pair are zero."""
         n = self.startprob.size
         operators = np.zeros((n_operators, n, n))
         pairs = self.emissionprob.shape[1]
@@ -42,21 +42,13 @@ class PairedHMM(NamedTuple):
         return PairedAutomaton(self.startprob.copy(), operators, np.ones(n), visits)
 
 
-class Refined(NamedTuple):
-    """What EM came to, its steps, and whether it converged or Ctrl-C ended it."""
-
-    model: PairedHMM
-    history: list[EMStep]
-    status: Status
-
-
 def first_model(
     automaton: PairedAutomaton, pairs: Array, n_pairs: int, starts: Array, smoothing: float, rng: np.random.Generator
 ) -> PairedHMM:
-    """Where EM begins: the likelier of two HMMs that follow from a spectral solution.
+    """The start of EM: the likelier of two HMMs from a spectral solution.
 
-    One is what its operators share (`decompose_operators`), exact where they are exact; the other has the tokens in
-    groups of similar predictive states.
+    One is the joint decomposition of its operators (`decompose_operators`), exact where they are exact. The states of
+    the other are clusters of the predictive states of tokens.
     """
     states = first_states(automaton, pairs, starts, rng)
     grouped = count_model(states, automaton.rank, pairs, n_pairs, starts, smoothing)
@@ -69,8 +61,8 @@ def decompose_operators(automaton: PairedAutomaton, times: Array, rng: np.random
     """The HMM whose operators these are up to a change of basis: ``A_c = M·diag(o_c)·T·M⁻¹`` for all pairs c.
 
     M and T come from the most frequent pairs by alternating least squares (`tacit.spectral.recovery`), the
-    emissions o_c of all pairs from M and T. What noise makes negative becomes a little. None where the operators of so
-    few data share nothing.
+    emissions o_c of all pairs from M and T. Negative entries become small positive ones. None if that fails, on very
+    few data.
     """
     n, n_pairs = automaton.rank, times.size
     frequent = np.argsort(-times, kind="stable")[:MAX_DECOMPOSED]
@@ -101,7 +93,7 @@ def _fix_signs(rows: Array) -> Array:
 
 
 def first_states(automaton: PairedAutomaton, pairs: Array, starts: Array, rng: np.random.Generator) -> Array:
-    """A state of every token: the predictive states of the automaton before it, grouped by k-means."""
+    """A state per token: the cluster of the automaton's predictive state before it, by k-means."""
     vectors = np.empty((pairs.size, automaton.rank))
     follow_states(pairs, starts, *automaton, vectors)
     chosen = vectors
@@ -113,7 +105,7 @@ def first_states(automaton: PairedAutomaton, pairs: Array, starts: Array, rng: n
 
 
 def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts: Array, smoothing: float) -> PairedHMM:
-    """The HMM of tokens whose states are known, every state mixed with the average one."""
+    """The HMM of tokens with these states, every state mixed with the average one."""
     start = np.bincount(states[starts[:-1]], minlength=n_states) + 1e-3
     inside = np.ones(pairs.size, dtype=bool)
     inside[starts[:-1]] = False
@@ -131,8 +123,8 @@ def count_model(states: Array, n_states: int, pairs: Array, n_pairs: int, starts
 
 def improve_pairs(
     model: PairedHMM, pairs: Array, starts: Array, *, max_iter: int, tol: float, smoothing: float, verbose: int
-) -> Refined:
-    """EM until the log-likelihood per token rises by less than ``tol``, see `EMProcess`."""
+) -> tuple[PairedHMM, list[EMStep], Status]:
+    """EM until the log-likelihood per token rises by less than ``tol``, see `EMProcess`: model, history, status."""
     shares = np.bincount(pairs, minlength=model.emissionprob.shape[1])
     process = EMProcess(
         lambda now: expect_pairs(now, pairs, starts),
@@ -143,7 +135,7 @@ def improve_pairs(
         tol,
     )
     last, status = run(process, process.begin(model), progress=Progress(verbose, max_iter))
-    return Refined(last.parameters, [step._replace(iteration=step.iteration - 1) for step in last.history[1:]], status)
+    return last.parameters, [step._replace(iteration=step.iteration - 1) for step in last.history[1:]], status
 
 
 def _extrapolate(old: PairedHMM, new: PairedHMM, stretch: float) -> PairedHMM:
@@ -175,7 +167,7 @@ def expect_pairs(model: PairedHMM, pairs: Array, starts: Array) -> Expected:
 
 
 def _maximise(start: Array, moves: Array, emission: Array, smoothing: float, shares: Array) -> PairedHMM:
-    """Counts as probabilities; every state is given ``smoothing`` visits of the average one."""
+    """The M step: counts as probabilities; every state is given ``smoothing`` visits of the average one."""
     n = start.size
     start = start + smoothing / n + 1e-300
     moves = moves + smoothing / n + 1e-300
@@ -183,7 +175,7 @@ def _maximise(start: Array, moves: Array, emission: Array, smoothing: float, sha
 
 
 def _normalise_rows(*parts: Array) -> PairedHMM:
-    """Rows that sum to one."""
+    """Scale rows to sum to one."""
     return PairedHMM(*(part / part.sum(axis=-1, keepdims=True) for part in parts))
 
 
@@ -191,7 +183,7 @@ def _normalise_rows(*parts: Array) -> PairedHMM:
 def follow_states(
     pairs: Array, starts: Array, initial: Array, operators: Array, final: Array, middle: Array, out: Array
 ) -> None:
-    """The predictive state before every pair, scaled so that its probability of anything is one."""
+    """The predictive state before every pair, scaled to probability one."""
     n = initial.size
     now, after = np.empty(n), np.empty(n)
     for s in range(starts.size - 1):
@@ -222,7 +214,7 @@ def _expect(
     pairs: Array, starts: Array, start: Array, moves: Array, emission: Array, start_count: Array, move_count: Array,
     emission_count: Array,
 ) -> float:  # fmt: skip
-    """Scaled forward–backward; ``move_count`` comes without the factor ``moves``."""
+    """Scaled forward–backward; ``move_count`` lacks the factor ``moves``."""
     n = start.size
     longest = max(1, np.diff(starts).max())
     forward, scale = np.empty((longest, n)), np.empty(longest)

@@ -1,17 +1,16 @@
 """Weighted automata over pairs (x, y) from counts of three neighbouring pairs, and their smoothing.
 
-With contexts p before a pair c and q behind it: ``H[p, q] = P(p_{t−1}, q_t)`` and ``H_c[p, q] = P(p_{t−1}, c_t = c,
+With contexts p before a pair c and q after it: ``H[p, q] = P(p_{t−1}, q_t)`` and ``H_c[p, q] = P(p_{t−1}, c_t = c,
 q_{t+1})`` over the same windows with the same denominator. With the top n singular vectors V of H:
 ``A_c = (HV)⁺ H_c V``, ``α_1ᵀ = h_1ᵀ V`` with the contexts h_1 of first pairs, ``α_∞ = (HV)⁺ h_P`` with h_P the row sums
-of H. The matrices H_c are never written down: every window adds one outer product of two vectors of length n to the
-operator of its pair. Rows and columns of H are divided by the roots of their sums first, which changes nothing for
-exact values and weights rare contexts as their noise deserves.
+of H. The matrices H_c are never stored: every window adds one outer product of two vectors of length n to the operator
+of its pair. Rows and columns of H are first divided by the roots of their sums. That changes nothing for exact values,
+and reduces the noise of rare contexts.
 
-Smoothing: what few data leave open, coarser counts decide. With a strength of s, every pair is given s visits more in
-which it behaves like its tag, and every tag s visits more in which it forgets how it was reached: what follows then
-depends on the tag alone, as in a Markov chain of tags. At last everything is given one visit more that goes on from the
-average state, so that nothing becomes impossible. With growing data all three vanish; with s without bounds the model
-is the hidden Markov model whose states are the contexts of tags.
+Smoothing backs off to coarser counts. With a strength of s, every pair is given s visits more in which it behaves like
+its tag. Every tag is given s visits more after which the state depends on the tag alone, as in a Markov chain of tags.
+Every pair is also given one visit that continues from the average state, so that probabilities stay above zero. With
+growing data all three vanish; for s → ∞ the model is the HMM whose states are the contexts of tags.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 
 MAX_DENSE = 400
-"""Contexts up to which the whole SVD is taken; beyond it a randomised one of the top few vectors."""
+"""Contexts up to which a full SVD is computed; for more, a randomised one of the top vectors."""
 
 NEGLIGIBLE = 1e-10
-"""Singular values below this share of the largest are noise of rounding: the rank stops before them."""
+"""Singular values below this share of the largest are rounding errors: the rank excludes them."""
 
 AVERAGE_VISITS = 1.0
-"""Visits of the average state that are counted behind every tag besides the data."""
+"""Visits of the average state that are counted after every tag, in addition to the data."""
 
 
 class Estimate(NamedTuple):
-    """What the counts say before they are smoothed.
+    """Operators of the counts before smoothing.
 
     Attributes
     ----------
     counts : the pairs
     automaton : their operators
-    behind : (tags, rank) the mean state behind every tag; None for a conditional model
+    behind : (tags, rank) the mean state after every tag; None for a conditional model
     singular_values : of H
     """
 
@@ -59,13 +58,13 @@ class Estimate(NamedTuple):
         return Estimate(self.counts, automaton, behind, self.singular_values[:rank])
 
     def smooth(self, strength: float) -> PairedAutomaton:
-        """The automaton of this strength, operators of an unknown symbol last."""
+        """The automaton smoothed with this strength, operators of an unknown symbol last."""
         counts, automaton = self.counts, self.automaton
         is_conditional = self.behind is None
         if not strength > 0:
             return counts.with_unknown(automaton, is_conditional)
         scale = np.ones(counts.n_pairs)
-        if is_conditional:  # operators given x, as those of x and y together
+        if is_conditional:  # operators given x become those of x and y together
             of_symbol = np.bincount(counts.symbol, counts.times, minlength=counts.n_symbols)
             scale = of_symbol[counts.symbol] / counts.times.sum()
         operators = automaton.operators * scale[:, None, None]
@@ -75,8 +74,8 @@ class Estimate(NamedTuple):
             mine = np.flatnonzero(counts.tag == tag)
             of_tag = operators[mine].sum(axis=0)
             if self.behind is not None:
-                forgetful = np.outer(of_tag @ final, self.behind[tag])
-                of_tag += strength / (strength + seen[tag]) * (forgetful - of_tag)
+                markov = np.outer(of_tag @ final, self.behind[tag])
+                of_tag += strength / (strength + seen[tag]) * (markov - of_tag)
             weight = strength / (strength + counts.times[mine])
             part = operators[mine] * (1 - weight)[:, None, None]
             part += (weight * counts.times[mine] / seen[tag])[:, None, None] * of_tag
@@ -105,8 +104,8 @@ class PairCounts(NamedTuple):
 
     Attributes
     ----------
-    pair : (tokens,) which pair every token is
-    symbol, tag, times : (pairs,) and how often each occurs
+    pair : (tokens,) the number of the pair of every token
+    symbol, tag, times : (pairs,) and the count of each
     n_symbols, n_tags : sizes of the alphabets
     """
 
@@ -126,21 +125,19 @@ class PairCounts(NamedTuple):
         return np.column_stack([self.symbol, self.tag, self.times]).astype(np.int64)
 
     def with_unknown(self, automaton: PairedAutomaton, is_conditional: bool) -> PairedAutomaton:
-        """The operators of an unknown symbol behind the others, one per tag: the sum over the rarest symbols.
-
-        A symbol that training never saw is most like those that it saw once; where there are none, like all.
-        """
+        """Append the operators of an unknown symbol, one per tag: the sum over symbols that occur once, or over all."""
         times = np.bincount(self.symbol, self.times, minlength=self.n_symbols)
         rare = times[self.symbol] <= 1
         rare = rare if rare.any() else np.ones(self.n_pairs, dtype=bool)
         weight = times[self.symbol][rare] / times[self.symbol][rare].sum() if is_conditional else np.ones(rare.sum())
-        unknown = _sum_by(automaton.operators[rare] * weight[:, None, None], self.tag[rare], self.n_tags)
-        return automaton._replace(operators=np.concatenate([automaton.operators, unknown]))
+        scaled, tags = automaton.operators[rare] * weight[:, None, None], self.tag[rare]
+        unknown = [scaled[tags == tag].sum(axis=0)[None] for tag in range(self.n_tags)]
+        return automaton._replace(operators=np.concatenate([automaton.operators, *unknown]))
 
 
 class Found(NamedTuple):
-    """Windows, the context of every pair, how many contexts there are, the shares of those of first pairs, and
-    ``following[tag, context]``, the shares of those behind a tag."""
+    """Windows, the context of every pair, the number of contexts, the shares of contexts of first pairs, and
+    ``following[tag, context]``, the shares of contexts after a tag."""
 
     windows: Windows
     context: Array
@@ -169,7 +166,7 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
     Parameters
     ----------
     counts : the pairs of the tokens
-    offsets : where the sequences begin
+    offsets : of the sequences
     context : "tags", or "pairs": the ``size`` most frequent pairs, others by their tag
     conditional : False, True, or "markov"
     """
@@ -180,10 +177,7 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
     is_middle[offsets[1:] - 1] = False
     middle = np.flatnonzero(is_middle)
     if not middle.size:
-        raise ValueError(
-            "no sequence has three symbols or more, so nothing shows how they follow each other; add longer ones, or "
-            "use a classifier of single symbols"
-        )
+        raise ValueError("all sequences have less than three symbols; add longer ones, or use a classifier of symbols")
     at = of_pair[pair]
     first = np.bincount(at[offsets[:-1]], minlength=n_contexts) / (offsets.size - 1)
     flat = np.full(middle.size, 1 / middle.size)
@@ -197,8 +191,7 @@ def find_windows(counts: PairCounts, offsets: Array, context: str, size: int, co
 
 
 def _find_following(counts: PairCounts, offsets: Array, at: Array, n_contexts: int) -> Any:
-    """(tags, contexts) shares of what follows each tag, from all neighbours: the first ones too, which no window has
-    in its second half. Behind a tag that only ends sequences anything may follow."""
+    """(tags, contexts) shares of the contexts after each tag; all contexts after a tag that only ends sequences."""
     has_next = np.ones(at.size, dtype=bool)
     has_next[offsets[1:] - 1] = False
     here = np.flatnonzero(has_next)
@@ -228,8 +221,8 @@ def _weights_given_symbols(
 ) -> tuple[Array, Array, Array]:
     """Weights of windows in H, in the operators (which are given x_t), and of first pairs.
 
-    Symbols that are a Markov chain tell of the tags around them, and a conditional operator would count that as the
-    state's doing. Weights ``q(x_t)/p(x_t | x_{t−1})``, with q uniform, undo it.
+    If symbols are a Markov chain, a symbol depends on the tags around it, and a conditional operator would count that
+    twice. Weights ``q(x_t)/p(x_t | x_{t−1})``, with q uniform, correct for it.
     """
     ones = np.ones(middle.size)
     if not is_markov:
@@ -243,8 +236,8 @@ def _weights_given_symbols(
 
     def ratio(at: Array) -> Array:
         """q(x_t) / p(x_t | x_{t−1}) of these tokens."""
-        place = np.searchsorted(steps, x[at - 1] * n_symbols + x[at])
-        return np.asarray(left[x[at - 1]] / (n_symbols * step_times[place]))
+        times = step_times[np.searchsorted(steps, x[at - 1] * n_symbols + x[at])]
+        return np.asarray(left[x[at - 1]] / (n_symbols * times))
 
     into, out = ratio(middle), ratio(middle + 1)
     three = into * out
@@ -254,19 +247,12 @@ def _weights_given_symbols(
     return into / into.sum(), three / total[x[middle]], starts.size / (n_symbols * start_times[starts])
 
 
-def _sum_by(operators: Array, group: Array, n_groups: int) -> Array:
-    out = np.zeros((n_groups, *operators.shape[1:]))
-    for g in range(n_groups):
-        out[g] = operators[group == g].sum(axis=0)
-    return out
-
-
 class Windows(NamedTuple):
-    """Neighbouring pairs, three at a time, and their weights in H and in the operators; both sum to about one.
+    """Three neighbouring pairs each, and their weights in H and in the operators; both sum to about one.
 
     Attributes
     ----------
-    before, after : contexts of the pairs before and behind
+    before, after : contexts of the pairs before and after
     pair : the pair in the middle
     weight, weight_of_three : of the window in H, and in the operator of its pair
     """
@@ -279,7 +265,7 @@ class Windows(NamedTuple):
 
 
 class PairedAutomaton(NamedTuple):
-    """``f(c_1 … c_m) = initialᵀ A_{c_1} … A_{c_m} final``, and the average state ``middle`` inside of sequences."""
+    """``f(c_1 … c_m) = initialᵀ A_{c_1} … A_{c_m} final``, and the average state ``middle`` inside sequences."""
 
     initial: Array
     operators: Array
@@ -302,9 +288,9 @@ class Basis(NamedTuple):
 
 
 def find_basis(windows: Windows, context: Array, n_contexts: int, rank: int, seed: int) -> Basis:
-    """The singular vectors of H; ``context[pair]`` is the context that a pair is for its neighbours."""
-    places = windows.before, context[windows.pair]
-    H = sparse.coo_array((windows.weight, places), shape=(n_contexts, n_contexts)).tocsr()
+    """The singular vectors of H; ``context[pair]`` is the context of a pair for its neighbours."""
+    cells = windows.before, context[windows.pair]
+    H = sparse.coo_array((windows.weight, cells), shape=(n_contexts, n_contexts)).tocsr()
     rows, columns = np.asarray(H.sum(axis=1)).ravel(), np.asarray(H.sum(axis=0)).ravel()
     row_scale, column_scale = _inverse_root(rows), _inverse_root(columns)
     scaled = sparse.csr_array(sparse.diags_array(row_scale) @ H @ sparse.diags_array(column_scale))
@@ -322,7 +308,7 @@ def build_operators(windows: Windows, basis: Basis, n_pairs: int, first: Array) 
     n = basis.left.shape[0]
     operators = np.zeros((n_pairs, n, n))
     left, right = np.ascontiguousarray(basis.left.T), np.ascontiguousarray(basis.right)
-    small = np.uint16 if n_pairs <= 1 << 16 else np.int64  # numbers of two bytes are sorted by counting them
+    small = np.uint16 if n_pairs <= 1 << 16 else np.int64  # numpy sorts 16-bit numbers by counting
     order = np.argsort(windows.pair.astype(small, copy=False), kind="stable")
     _add_products(order, *windows[:3], windows.weight_of_three, left, right, operators)
     return PairedAutomaton(first @ right, operators, basis.left @ basis.rows, basis.columns @ right)
@@ -337,13 +323,13 @@ def _add_products(
     Four windows of one pair at a time, so that its operator is read and written once for all of them.
     """
     n = left.shape[1]
-    place = 0
-    while place < order.size:
-        t = order[place]
+    at = 0
+    while at < order.size:
+        t = order[at]
         c = pair[t]
         into = out[c]
-        if place + 4 <= order.size and pair[order[place + 3]] == c:
-            t1, t2, t3 = order[place + 1], order[place + 2], order[place + 3]
+        if at + 4 <= order.size and pair[order[at + 3]] == c:
+            t1, t2, t3 = order[at + 1], order[at + 2], order[at + 3]
             a, a1, a2, a3 = left[before[t]], left[before[t1]], left[before[t2]], left[before[t3]]
             b, b1, b2, b3 = right[after[t]], right[after[t1]], right[after[t2]], right[after[t3]]
             for i in range(n):
@@ -352,7 +338,7 @@ def _add_products(
                 row = into[i]
                 for j in range(n):
                     row[j] += (share * b[j] + share1 * b1[j]) + (share2 * b2[j] + share3 * b3[j])
-            place += 4
+            at += 4
             continue
         a = left[before[t]]
         b = right[after[t]]
@@ -361,7 +347,7 @@ def _add_products(
             row = into[i]
             for j in range(n):
                 row[j] += share * b[j]
-        place += 1
+        at += 1
 
 
 def _inverse_root(sums: Array) -> Array:

@@ -1,7 +1,7 @@
 """Tags of sequences under a paired automaton: marginals, the best tags, log-likelihoods.
 
-Estimated operators give values that can be negative. None of them is returned: what is negative becomes zero, what is
-left is scaled to one, and a token of which nothing is left gets the shares that its symbol has in training.
+Estimated operators can give negative values. These become zero and the others are scaled to sum to one. If none is
+positive, a token has the tag frequencies of its symbol in training.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from tacit.data.kernels import kernel
 from tacit.spectral.tagger.estimate import PairedAutomaton
 
 TINY = 1e-12
-"""The share of a state's size below which its probability of anything is noise."""
+"""The probability of a state relative to its size, below which it is noise."""
 
 MIXING = 1e-3
-"""The share of plain frequencies in log-likelihoods: what was never seen together stays possible."""
+"""The share of plain frequencies in log-likelihoods: unseen combinations stay possible."""
 
 
 class PairModel(NamedTuple):
@@ -28,7 +28,7 @@ class PairModel(NamedTuple):
     Attributes
     ----------
     automaton : one operator per pair, then one per tag for an unknown symbol
-    pairs : (pairs, 3): symbol, tag, and how often they occur together
+    pairs : (pairs, 3): symbol, tag, and their count
     n_symbols, n_tags : sizes of the alphabets; the code of an unknown symbol is ``n_symbols``
     """
 
@@ -38,7 +38,7 @@ class PairModel(NamedTuple):
     n_tags: int
 
     def posteriors(self, codes: Array, offsets: Array, best: Array | None = None) -> tuple[Array, int]:
-        """P(y_t | x) of every token, and how many had to be corrected; the best tags go into ``best``."""
+        """P(y_t | x) of every token, and the number of corrected tokens; the best tags go into ``best``."""
         a, out = self.automaton, np.empty((codes.size, self.n_tags))
         best = np.empty(0, np.int64) if best is None else best
         parts = self.operator_of(), a.operators, a.initial, a.final, a.middle, self.prior()
@@ -84,11 +84,11 @@ class PairModel(NamedTuple):
         return operator_of
 
     def prior(self) -> Array:
-        """The shares of the tags of every symbol, those of all for an unknown one."""
+        """The tag frequencies of every symbol; those of all symbols for an unknown one."""
         prior = np.zeros((self.n_symbols + 1, self.n_tags))
         prior[self.pairs[:, 0], self.pairs[:, 1]] = self.pairs[:, 2]
         prior[-1] = prior.sum(axis=0)
-        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols that are listed and were not counted
+        prior[prior.sum(axis=1) == 0] = prior[-1]  # symbols without a count
         return np.asarray(prior / prior.sum(axis=1, keepdims=True))
 
 
@@ -100,7 +100,7 @@ def tag_posteriors(
     """P(y_t | x) of every token into ``out``, and the best tags into ``best`` where that is not empty.
 
     ``operator_of[x, y]`` is the operator of a pair, −1 without one. The best tags are those of the Markov chain with
-    the same probabilities of neighbouring tags. Returns how many tokens had to be corrected.
+    the same probabilities of neighbouring tags. Returns the number of corrected tokens.
     """
     n, k = initial.size, operator_of.shape[1]
     longest = max(1, np.diff(starts).max())
@@ -132,7 +132,7 @@ def tag_posteriors(
             for j in range(n):
                 mass += after_now[j] * final[j]
                 size_of += abs(after_now[j] * final[j])
-            if not mass > TINY * size_of:  # no state is left: go on from the average one
+            if not mass > TINY * size_of:  # the state is noise: continue from the average one
                 after_now[:] = middle
                 mass = 0.0
                 for j in range(n):
@@ -214,7 +214,7 @@ def tag_posteriors(
                 for z in range(k):
                     total += pair[t, y, z]
                 for z in range(k):
-                    # a little of what the token says by itself keeps every pair possible
+                    # a little of the token's marginal keeps every pair possible
                     step = pair[t, y, z] / total if total > 0.0 else out[first + t, z]
                     v = score[t - 1, y] + math.log(0.999 * step + 0.001 * out[first + t, z] + 1e-300)
                     if v > score[t, z]:
@@ -237,7 +237,7 @@ def joint_log_likelihoods(
     mixing: float, out: Array,
 ) -> int:  # fmt: skip
     """log P(x, y) of every sequence, pair by pair: negative values become zero, the others are scaled to one and mixed
-    with the ``shares`` of the pairs in training. Returns how many tokens were corrected; O(tokens · pairs · n)."""
+    with the ``shares`` of the pairs in training. Returns the number of corrected tokens; O(tokens · pairs · n)."""
     n, size_of = initial.size, operators.shape[0]
     ends = np.zeros((size_of, n))  # A_c · final
     for c in range(size_of):
@@ -293,7 +293,7 @@ def conditional_log_likelihoods(
     symbols: Array, tags: Array, starts: Array, operator_of: Array, operators: Array, initial: Array, final: Array,
     middle: Array, prior: Array, mixing: float, out: Array,
 ) -> None:  # fmt: skip
-    """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with the tags' shares."""
+    """log P(y | x) of every sequence, tag by tag given those before and all symbols; mixed with ``prior``."""
     n, k = initial.size, operator_of.shape[1]
     longest = max(1, np.diff(starts).max())
     ahead = np.empty((longest + 1, n))

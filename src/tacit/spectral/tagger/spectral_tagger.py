@@ -1,4 +1,4 @@
-"""`SpectralTagger`: tags of sequences by a weighted automaton over pairs (x, y), learned in one pass over the data."""
+"""`SpectralTagger`: sequence tagging by a weighted automaton over pairs (x, y), learned in one pass over the data."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ STRENGTHS = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 """Smoothing that "auto" compares."""
 
 HELD_OUT = 0.1
-"""Share of the sequences that many data are compared by."""
+"""Share of the sequences that is held out of many data."""
 
 MAX_FOLDED, FOLDS = 50_000, 5
-"""Tokens up to which every sequence is held out once, in one of so many folds: a tenth of few data says little."""
+"""Up to this many tokens every sequence is held out once, in one of this many folds: a tenth of few data is noisy."""
 
 MAX_COUNTED = 10_000
-"""Training tokens among which corrected probabilities are counted: all of them would take longer than learning."""
+"""Training tokens in which corrected probabilities are counted: all would take longer than learning."""
 
 MAX_COMPARED = 100_000
-"""Training tokens by which EM's model is compared with the one that it began at."""
+"""Training tokens by which EM's model is compared with its start."""
 
 MAX_EM_SMOOTHING = 10.0
-"""Visits of the average state that EM gives to every state at the most: EM has no tags to fall back on."""
+"""The largest smoothing of EM, in visits of the average state: EM cannot back off to tags."""
 
 
 class Setting(NamedTuple):
-    """A rank, a smoothing, and what contexts are."""
+    """Rank, smoothing and kind of contexts."""
 
     rank: int
     smoothing: float
@@ -63,7 +63,7 @@ def _check_rank(name: str, value: Any) -> None:
     for rank in value if isinstance(value, (list, tuple)) else [value]:
         whole_number(name, rank, 1, 1000)
     if isinstance(value, (list, tuple)) and not value:
-        raise ValueError("rank=[] names no rank; give at least one")
+        raise ValueError(f"{name} must not be an empty list; give at least one rank")
 
 
 def _check_conditional(name: str, value: Any) -> None:
@@ -73,15 +73,15 @@ def _check_conditional(name: str, value: Any) -> None:
 
 def _check_vocabulary(name: str, value: Any) -> None:
     if not (hasattr(value, "fit") and hasattr(value, "transform")):
-        raise TypeError(f"{name} needs fit and transform, such as RareWords(), got {shorten(value)}")
+        raise TypeError(f"{name} must have fit and transform, as RareWords() has, got {shorten(value)}")
 
 
 @estimator
 class SpectralTagger(Application):
-    """Tags by a weighted automaton over pairs of a symbol and its tag.
+    """Tag sequences (part-of-speech tags, ...) by a weighted automaton over pairs of a symbol and its tag.
 
     ``P(x, y) = α_1ᵀ A_{x_1}^{y_1} … A_{x_m}^{y_m} α_∞``: counts of three neighbouring pairs and one SVD give all
-    operators (`tacit.spectral.tagger.estimate`), without a search. A tag is the likeliest one given all symbols of its
+    operators (`tacit.spectral.tagger.estimate`), without iterations. A tag is the likeliest given all symbols of its
     sequence, ``P(y_t = τ | x) ∝ F_{t−1} A_{x_t}^τ B_{t+1}``. O(tokens · rank²) time, O(pairs · rank²) memory.
     Quattoni, Balle, Carreras & Globerson (2014).
 
@@ -94,18 +94,18 @@ class SpectralTagger(Application):
     rank : number of hidden dimensions; "auto", or a list, takes the one with the fewest errors on sequences that are
         held out: a tenth, or each once in five folds where there are few; before EM
     conditional : False for the joint model, True for the conditional one, "markov" for its reweighted form
-    context : what tells the state before and behind a pair: "pairs" (the most frequent pairs, others by their tag),
-        "tags", which need fewer data, or "auto", which chooses as for the rank; the conditional model always uses tags
-    size : how many pairs are contexts of their own
-    smoothing : visits that are counted besides the data, of every pair as its tag behaves, and of every tag as in a
-        chain of tags; "auto" chooses as for the rank. Few data need hundreds (`tacit.spectral.tagger.estimate`)
+    context : the contexts before and after a pair: "pairs" (the most frequent pairs, others by their tag), "tags",
+        which need fewer data, or "auto", selected like the rank. The conditional model always uses tags
+    size : number of pairs that are separate contexts
+    smoothing : visits that are added to the data, to every pair as its tag behaves, and to every tag as in a chain of
+        tags; "auto" is selected like the rank. Few data need hundreds (`tacit.spectral.tagger.estimate`)
     decoding : "marginal" takes the likeliest tag of each token, "viterbi" the best sequence under the probabilities of
         neighbouring tags
-    refine : None, or "em" to go on with Baum–Welch (joint model); its model is kept if it tags the training sequences
-        no worse than the one before, since EM may stop at a poor place
-    max_iter, tol : of EM: steps at the most, and the least rise of the log-likelihood per token
-    vocabulary : None for symbols as they are (strings or integers), or what turns sequences into symbols:
-        `RareWords()`, `FeatureClusters()`, `HashedSymbols()`, or anything with ``fit`` and ``transform``
+    refine : None, or "em" to continue with Baum–Welch (joint model). EM may end in a poor optimum: its model is used
+        only if it tags the training sequences at least as well
+    max_iter, tol : of EM: steps at most, and the least rise of the log-likelihood per token
+    vocabulary : None for symbols as they are (strings or integers), or a transformer of sequences into symbols:
+        `RareWords()`, `FeatureClusters()`, `HashedSymbols()`, or any with ``fit`` and ``transform``
     random_state : of the SVD and of EM's start
     verbose : 1 shows progress on a terminal
 
@@ -113,11 +113,11 @@ class SpectralTagger(Application):
     ----------
     classes_ : the tags
     symbols_ : the symbols of training; others count as a rare one
-    rank_ : the rank; smaller than asked for where the counts have less
+    rank_ : the rank; smaller than `rank` if that of the counts is
     automaton_ : `PairedAutomaton`
-    smoothing_, context_ : those that were given or chosen
-    held_out_ : share of errors by rank, each with its best smoothing and context, where something was chosen
-    n_corrected_ : how many of the first 10,000 training tokens had a tag of negative probability, which was corrected
+    smoothing_, context_ : those that were given or selected
+    held_out_ : share of errors by rank, each with its best smoothing and context, if any was selected
+    n_corrected_ : number of the first 10,000 training tokens whose negative probabilities were corrected
     history_, status_ : of EM
 
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"], ["a", "dog", "sleeps"]] * 5
@@ -174,9 +174,8 @@ class SpectralTagger(Application):
         shown = symbols.offsets[: max(few, 1) + 1]
         self.n_corrected_ = int(self._model().posteriors(codes[: shown[-1]], shown)[1])
         if self.status_ is Status.INTERRUPTED:
-            warnings.warn(
-                "SpectralTagger: EM was interrupted; its best model is kept", ConvergenceWarning, stacklevel=2
-            )
+            message = "SpectralTagger: EM was interrupted; its best model is kept"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
     def predict(self, X: Any) -> Ragged:
@@ -194,7 +193,7 @@ class SpectralTagger(Application):
         return Ragged(self._model().posteriors(codes, offsets)[0], offsets)
 
     def score(self, X: Any, y: Any) -> float:
-        """The share of tags that are right."""
+        """The share of correct tags (accuracy)."""
         found = self.predict(X)
         return float(np.mean(found.values == _read_pair(found, y)[1]))
 
@@ -209,7 +208,7 @@ class SpectralTagger(Application):
         if self.conditional is False:
             return self._model().joint_log_likelihoods(codes, labels, symbols.offsets)
         if labels.min() < 0:
-            raise ValueError(f"y holds a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
+            raise ValueError(f"y has a tag that training never saw; the tags are {shorten(self.classes_.tolist())}")
         return self._model().conditional_log_likelihoods(codes, labels, symbols.offsets)
 
     def learned_attributes(self) -> dict[str, Any]:
@@ -225,7 +224,7 @@ class SpectralTagger(Application):
         for name, shape in shapes.items():
             table(*shape)(f"{name} of automaton_", getattr(self.automaton_, name))
         if not pairs or self.pairs_.min() < 0 or (self.pairs_[:, :2].max(axis=0) >= (known, k)).any():
-            raise ValueError(f"pairs_ is {shorten(self.pairs_)}, not a list of pairs of {known} symbols and {k} tags")
+            raise ValueError(f"pairs_ must be pairs of {known} symbols and {k} tags, got {shorten(self.pairs_)}")
 
     def _model(self) -> PairModel:
         return PairModel(self.automaton_, self.pairs_, len(self.symbols_), len(self.classes_))
@@ -234,7 +233,7 @@ class SpectralTagger(Application):
         sequences = read_sequences(X if self.vocabulary_ is None else self.vocabulary_.transform(X))
         empty = np.flatnonzero(sequences.lengths == 0)
         if empty.size:
-            raise ValueError(f"X[{empty[0]}] is empty; leave out sequences without a symbol")
+            raise ValueError(f"X[{empty[0]}] is empty; drop sequences without symbols")
         return sequences
 
     def _encode(self, X: Any) -> tuple[Array, Array]:
@@ -243,7 +242,7 @@ class SpectralTagger(Application):
         return np.where(codes < 0, len(self.symbols_), codes).astype(np.int64), symbols.offsets
 
     def _choose(self, codes: Array, labels: Array, offsets: Array, seed: int) -> tuple[Setting, dict[int, float]]:
-        """Rank, smoothing and context: those that were given, or the best on sequences that are held out."""
+        """Rank, smoothing and context: the given ones, or the best on held-out sequences."""
         ranks = self.rank if isinstance(self.rank, (list, tuple)) else RANKS if self.rank == "auto" else [self.rank]
         strengths = STRENGTHS if self.smoothing == "auto" else [self.smoothing]
         contexts = ["tags"] if self.conditional else ["pairs", "tags"] if self.context == "auto" else [self.context]
@@ -275,21 +274,20 @@ class SpectralTagger(Application):
                 for part, setting in zip(parts, settings, strict=True)
             ]
 
-        return _choose(settings, count, _hold_out(sizes, seed))
+        return _select(settings, count, _hold_out(sizes, seed))
 
     def _estimate(self, codes: Array, labels: Array, offsets: Array, rank: int, context: str, seed: int) -> Estimate:
         options: dict[str, Any] = {"context": context, "size": int(self.size), "conditional": self.conditional}
         return estimate(codes, labels, offsets, len(self.symbols_), len(self.classes_), rank, seed, **options)
 
     def _refine(self, found: Estimate, codes: Array, labels: Array, offsets: Array, choice: Setting, seed: int) -> None:
-        """Go on with EM; its model is kept if it tags the first training sequences no worse."""
+        """Continue with EM; its model is used if it tags the first training sequences at least as well."""
         counts, rng = found.counts, np.random.default_rng(seed)
         visits = min(choice.smoothing, MAX_EM_SMOOTHING)
         start = first_model(self.automaton_, counts.pair, counts.n_pairs, offsets, visits, rng)
         limits: dict[str, Any] = {"max_iter": int(self.max_iter), "tol": float(self.tol), "verbose": self.verbose}
-        refined = improve_pairs(start, counts.pair, offsets, smoothing=visits, **limits)
-        self.history_, self.status_ = refined.history, refined.status
-        candidate = counts.with_unknown(refined.model.automaton(counts.n_pairs), False)
+        model, self.history_, self.status_ = improve_pairs(start, counts.pair, offsets, smoothing=visits, **limits)
+        candidate = counts.with_unknown(model.automaton(counts.n_pairs), False)
         shown = offsets[: max(int(np.searchsorted(offsets, MAX_COMPARED, side="right")), 2)]
         before, after = (
             _model_of(found, automaton).measure_error(codes[: shown[-1]], labels[: shown[-1]], shown)
@@ -301,7 +299,7 @@ class SpectralTagger(Application):
     def check_parameters(self) -> None:
         super().check_parameters()
         if self.refine and self.conditional:
-            raise ValueError("refine='em' needs the joint model: EM maximises P(x, y); leave conditional at False")
+            raise ValueError("refine='em' needs conditional=False: EM maximises P(x, y)")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "automaton_")
@@ -325,21 +323,21 @@ def _read_pair(symbols: Ragged, y: Any) -> tuple[Ragged, Array]:
     if tags.missing.any():
         i, t = locate(symbols.offsets, int(np.argmax(tags.missing)))
         raise ValueError(
-            f"y[{i}][{t}] is missing, and SpectralTagger counts complete sequences; leave this one out, or use "
+            f"y[{i}][{t}] is missing, but SpectralTagger needs all tags; drop the sequence, or use "
             "tacit.HiddenCRF(tacit.problems.Chain())"
         )
     return symbols, tags.values
 
 
-def _choose(
+def _select(
     settings: Sequence[Setting], count: Callable[[Array], list[float]], parts: list[Array]
 ) -> tuple[Setting, dict[int, float]]:
     """The setting with the fewest errors, the smaller rank among equals, and the share of wrong tags by rank.
 
-    ``count(held)`` has the share of errors of every setting, learned without the sequences held out, on those.
+    ``count(held)`` is the share of errors of every setting on held-out sequences.
 
     >>> settings = [Setting(2, 1.0, "tags"), Setting(4, 1.0, "tags")]
-    >>> _choose(settings, lambda held: [0.5, 0.25], [np.array([True, False])])
+    >>> _select(settings, lambda held: [0.5, 0.25], [np.array([True, False])])
     (Setting(rank=4, smoothing=1.0, context='tags'), {2: 0.5, 4: 0.25})
     """
     errors = np.mean([count(held) for held in parts], axis=0)
@@ -351,14 +349,14 @@ def _choose(
 
 
 def _hold_out(sizes: Array, seed: int) -> list[Array]:
-    """Which sequences are held out, of sequences of these sizes: once a tenth, or each once in folds of few data.
+    """Masks of held-out sequences, from their sizes: one tenth, or folds of few data.
 
     >>> [part.sum() for part in _hold_out(np.array([3, 4, 5, 3, 3, 4]), 0)]
     [np.int64(2), np.int64(1), np.int64(1), np.int64(1), np.int64(1)]
     """
     n = sizes.size
     if n < 2:
-        raise ValueError("one sequence is too few to choose by; give rank and smoothing as numbers, and a context")
+        raise ValueError("one sequence is too few to select by; give rank and smoothing as numbers, and a context")
     order = np.random.default_rng(seed).permutation(n)
     few = [order[: max(1, int(HELD_OUT * n))]]
     chosen = few if sizes.sum() > MAX_FOLDED else np.array_split(order, min(FOLDS, n))

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 COMMANDS = {
-    "motif": ("tacit.dna.finder.command", "Find the motifs that tell POSITIVES from NEGATIVES."),
-    "scan": ("tacit.dna.scan", "Look for the motifs of MODEL in SEQUENCES."),
-    "coref": ("tacit.text.coreference.command", "Find which mentions of a text belong together."),
-    "locate": ("tacit.vision.locator_command", "Find the object in every photo, from labels and a few boxes."),
+    "motif": ("tacit.dna.finder.command", "Find the DNA motifs that distinguish POSITIVES from NEGATIVES."),
+    "scan": ("tacit.dna.scan", "Find the sites of the motifs of MODEL in SEQUENCES."),
+    "coref": ("tacit.text.coreference.command", "Resolve coreference: find which mentions of a text mean the same."),
+    "locate": (
+        "tacit.vision.locator_command",
+        "Locate the object in every photo, from labels and a few boxes.",
+    ),
     "segment": (
         "tacit.vision.segmenter_command",
-        "Masks of all images from the masks of a few, boxes and labels of others.",
+        "Segment images from the masks of a few, and boxes or labels of others.",
     ),
     "align": ("tacit.text.alignment.command", "Align the words of parallel sentences."),
     "reasons": ("tacit.text.sentences.command", "Find the sentences that decide the labels of documents."),
-    "demo": ("tacit.demo.command", "Find a hidden motif in DNA, and how far digits are turned (half a minute)."),
-    "tag": ("tacit.text.tag_command", "Learn the tags of words from TRAIN, and tag other words."),
+    "demo": ("tacit.demo.command", "Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."),
+    "tag": ("tacit.text.tag_command", "Learn part-of-speech or entity tags from TRAIN, and tag other words."),
     "completion": (
         "tacit.commands.group",
         "Print the script that completes commands and options in your shell.",

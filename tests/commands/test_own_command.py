@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from tacit.cli import main
+from tests.closing import check_closing
 
 MODULE = '''
 import click
@@ -21,7 +22,7 @@ def letters(run, words):
         count = len(words.read_text())
         folder.write_text("count.txt", f"{count}")
         run.record(count=count)
-    run.say(f"{count} letters")
+    run.finish(f"{count} letters", "counted exactly", f"open {run.out}")
 
 
 number = 42
@@ -54,10 +55,10 @@ def words(tmp_path):
 def test_it_runs_with_the_shared_options(install, words, tmp_path, capsys):
     install()
     assert main(["letters", words, "--out", str(tmp_path / "out")]) == 0
-    assert capsys.readouterr().out == "3 letters\n"
+    assert "3 letters" in check_closing(capsys.readouterr().out, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["count.txt", "run.json"]
     assert main(["letters", words, "--out", str(tmp_path / "out")]) == 3
-    assert capsys.readouterr().err.startswith("tacit letters: the folder")
+    assert capsys.readouterr().err.startswith("tacit letters: ")
 
 
 def test_help_lists_it_with_its_distribution_and_imports_nothing(install, capsys):
@@ -72,17 +73,17 @@ def test_help_lists_it_with_its_distribution_and_imports_nothing(install, capsys
     ("entry", "cause"),
     [
         ("letters = letter_counter:gone", "AttributeError"),
-        ("letters = no_such_module:letters", "No module named 'no_such_module'"),
-        ("letters = letter_counter:number", "is of type int, and the command 'letters' must be a click.Command"),
+        ("letters = no_such_module:letters", "no_such_module"),
+        ("letters = letter_counter:number", "click.Command"),
     ],
 )
-def test_a_broken_one_is_told_with_its_distribution(install, entry, cause, capsys):
+def test_the_error_of_a_broken_one_names_its_distribution(install, entry, cause, capsys):
     install(entry=entry)
     assert main(["letters", "--help"]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith("tacit letters: ")
-    assert cause in told
-    assert "uninstall letter-counter 1.2" in told
+    shown = capsys.readouterr().err
+    assert shown.startswith("tacit letters: ")
+    assert cause in shown
+    assert "letter-counter 1.2" in shown
     assert main(["completion", "bash"]) == 0, "other commands work"
 
 
@@ -90,8 +91,8 @@ def test_two_of_one_name_are_refused_and_names_of_tacit_are_its_own(install, cap
     install()
     install("letter-census", "letters = letter_counter:letters\nmotif = letter_counter:letters")
     assert main(["letters", "--help"]) == 1
-    told = capsys.readouterr().err
-    assert "letter-counter 1.2" in told
-    assert "letter-census 1.2" in told
+    shown = capsys.readouterr().err
+    assert "letter-counter 1.2" in shown
+    assert "letter-census 1.2" in shown
     assert main(["motif", "--help"]) == 0
     assert "POSITIVES" in capsys.readouterr().out

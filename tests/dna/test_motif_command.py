@@ -12,6 +12,7 @@ from tacit.cli import main
 from tacit.datasets import planted_motif
 from tacit.dna.files import read_motifs
 from tests.chromium import needs_chromium, open_page, take_screenshot
+from tests.closing import check_closing
 
 HOSTILE = [
     '<script>document.title="taken"</script>',
@@ -156,7 +157,7 @@ def test_a_scan_finds_the_motif_in_a_new_file(results, tmp_path, capsys):
     )
     model = str(results / "model.tacit")
     assert main(["scan", model, str(tmp_path / "new.fa.gz"), "--out", str(tmp_path / "scan"), "--p-value", "1e-3"]) == 0
-    assert "sites in" in capsys.readouterr().out
+    assert "expected by chance" in check_closing(capsys.readouterr().out, tmp_path / "scan")
     lines = (tmp_path / "scan" / "sites.tsv").read_text().splitlines()
     assert lines[0].split("\t") == ["motif", "sequence", "start", "end", "strand", "score", "p_value", "q_value"]
     found = {(row[1], int(row[2])) for row in (line.split("\t") for line in lines[1:])}
@@ -193,8 +194,8 @@ def test_broken_inputs_are_one_line_and_leave_nothing(content, keyword, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "keyword"),
     [
-        (["--width", "x"], "width"),
-        (["--motifs", "many"], "many"),
+        (["--width", "x"], "--width"),
+        (["--motifs", "many"], "--motifs"),
         (["--flank", "AC!"], "flank"),
         (["--resume"], "checkpoint"),
     ],
@@ -228,7 +229,7 @@ def test_noise_exits_with_0_and_says_so(tmp_path, capsys):
     assert (
         main(["motif", str(tmp_path / "noise.tsv"), "--c", "1000", "--width", "8", "--out", str(tmp_path / "out")]) == 0
     )
-    assert "no motif is significant" in capsys.readouterr().out
+    assert "no significant motif" in check_closing(capsys.readouterr().out, tmp_path / "out")
     assert json.loads((tmp_path / "out" / "run.json").read_text())["motifs"] == []
     assert "No motif is significant" in (tmp_path / "out" / "report.html").read_text()
 

@@ -154,7 +154,7 @@ def test_a_flank_completes_sites_at_the_end():
 
 
 def test_the_latent_svm_finds_it_too(planted):
-    finder = MotifFinder(width=10, C=300, learner="latent svm", n_motifs=1, verbose=0).fit(planted.X, planted.y)
+    finder = MotifFinder(width=10, C=300, learner="latent-svm", n_motifs=1, verbose=0).fit(planted.X, planted.y)
     assert finder.motifs_[0].p_value < 1e-10
     assert roc_auc_score(planted.y, finder.decision_function(planted.X)) > 0.95
 

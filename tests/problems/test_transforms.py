@@ -168,7 +168,7 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
 @pytest.mark.long
 def test_the_demonstration_turns_digits_back(tmp_path):
     plt.close("all")
-    text = turned_digits(tmp_path)
+    text = turned_digits(tmp_path).text
     lines = [line for line in text.splitlines() if "%" in line]
     rows = {line[:26].strip(): [cell.rstrip("%°") for cell in line[26:].split()] for line in lines}
     wrong = {name: float(row[2]) for name, row in rows.items()}  # of the test images, in %

@@ -12,6 +12,7 @@ from tacit.cli import main
 from tacit.text import Document, coreference_scores, read_conll, write_conll
 from tacit.text.coreference.command import coloured_text
 from tests.chromium import needs_chromium, open_page
+from tests.closing import check_closing
 
 PEOPLE = [("Alice", "She", "her"), ("Bob", "He", "him"), ("Emma", "She", "her"), ("Tom", "He", "him")]
 HOSTILE = "<script>alert('x')</script>"
@@ -47,7 +48,7 @@ def test_one_file_of_clusters_per_file_to_predict(files, tmp_path, capsys):
     train, new = files
     out = tmp_path / "out"
     assert main(["coref", *train, "--predict", *map(str, new), "--out", str(out), "--seed", "3"]) == 0
-    assert "held-out CoNLL score" in capsys.readouterr().out
+    assert "held-out CoNLL score" in check_closing(capsys.readouterr().out, out)
     for path in new:
         gold, found = read_conll(path), read_conll(out / path.name)
         assert [a.mentions.tolist() for a in gold] == [b.mentions.tolist() for b in found]

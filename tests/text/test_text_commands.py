@@ -8,6 +8,7 @@ import tacit
 from tacit.cli import main
 from tacit.text import alignment_scores, read_links
 from tests.chromium import needs_chromium, open_page
+from tests.closing import check_closing
 from tests.text.test_alignment import parallel_text
 
 HOSTILE = '<script>document.title="taken"</script>'
@@ -28,46 +29,43 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def aligned(text, tmp_path_factory):
-    out = tmp_path_factory.mktemp("aligned") / "links.txt"
+    out = tmp_path_factory.mktemp("aligned") / "links"
     assert main(["align", str(text[0]), "--out", str(out), "--seed", "1"]) == 0
     return out
 
 
 def test_align_writes_a_line_of_links_per_sentence_pair(text, aligned):
-    found = read_links(aligned)
+    found = read_links(aligned / "links.txt")
     assert len(found) == 62
     assert len(found[61].sure) == 0
     assert alignment_scores([own.sure for own in found[:60]], text[2]).error_rate < 0.15
-    record = json.loads((aligned.parent / "links.txt.report" / "run.json").read_text())
+    record = json.loads((aligned / "run.json").read_text())
+    assert record["files"] == ["links.txt", "model.tacit", "report.html", "run.json"]
     assert record["links"] == sum(len(own.sure) for own in found)
     assert record["status"] == "done"
 
 
 def test_align_gives_the_same_links_for_the_same_seed(text, aligned, tmp_path):
     again = tmp_path / "again"
-    assert main(["align", str(text[0]), "--out", str(again), "--seed", "1", "--quiet"]) == 0
-    assert again.read_bytes() == aligned.read_bytes()
-    assert main(["align", str(text[0]), "--out", str(again), "--seed", "1", "--quiet"]) == 0  # links are replaced
+    assert main(["align", str(text[0]), "-o", str(again), "--seed", "1", "-q", "-j", "2"]) == 0
+    assert (again / "links.txt").read_bytes() == (aligned / "links.txt").read_bytes()
 
 
 def test_align_learns_from_gold_links_of_some(text, tmp_path, capsys):
-    out, model = tmp_path / "links", tmp_path / "model.tacit"
-    code = main(
-        ["align", str(text[0]), "--out", str(out), "--gold", str(text[1]), "--model", str(model),
-         "--report", str(tmp_path / "report")]
-    )  # fmt: skip
-    assert code == 0
-    assert "held-out" in capsys.readouterr().out
-    assert alignment_scores([own.sure for own in read_links(out)[:60]], text[2]).error_rate < 0.1
-    assert len(tacit.load(model).predict(["s0"], ["t0"])[0]) == 1
+    out = tmp_path / "links"
+    assert main(["align", str(text[0]), "--out", str(out), "--gold", str(text[1])]) == 0
+    assert "held-out" in check_closing(capsys.readouterr().out, out)
+    links = [own.sure for own in read_links(out / "links.txt")[:60]]
+    assert alignment_scores(links, text[2]).error_rate < 0.1
+    assert len(tacit.load(out / "model.tacit").predict(["s0"], ["t0"])[0]) == 1
 
 
-def test_align_touches_no_file_that_holds_no_links(text, tmp_path, capsys):
+def test_align_replaces_neither_a_file_nor_a_full_folder(text, tmp_path):
     precious = tmp_path / "precious.txt"
     precious.write_text("my only novel")
-    assert main(["align", str(text[0]), "--out", str(precious)]) == 3
+    for out in (precious, tmp_path):
+        assert main(["align", str(text[0]), "--out", str(out)]) == 3
     assert precious.read_text() == "my only novel"
-    assert "--force" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def test_align_says_in_one_line_what_is_wrong(content, gold, keyword, tmp_path, 
 
 @needs_chromium
 def test_hostile_words_are_harmless_in_the_report(aligned, tmp_path):
-    document, console, asked = open_page(aligned.parent / "links.txt.report" / "report.html", tmp_path)
+    document, console, asked = open_page(aligned / "report.html", tmp_path)
     assert (console, asked) == ([], [])
     assert "<title>Word alignment" in document
 

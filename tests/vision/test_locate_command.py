@@ -12,6 +12,7 @@ from tacit.cli import main
 from tacit.datasets import boxes_coco, boxes_csv
 from tacit.vision.boxes import overlap
 from tests.chromium import needs_chromium, open_page
+from tests.closing import check_closing
 from tests.tiny_network import photo, write_network, write_photos
 
 
@@ -64,7 +65,7 @@ def test_some_boxes_make_a_detector_that_all_classes_share(place, tmp_path):
 def test_types_of_the_object_are_shown_as_mean_images(place, tmp_path, capsys):
     arguments = [str(place / "photos"), "--features", str(place / "net.onnx"), "--types", "2"]
     assert main(["locate", *arguments, "--out", str(tmp_path / "none")]) == 2
-    assert "give --boxes" in capsys.readouterr().err
+    assert "--boxes" in capsys.readouterr().err
     arguments += ["--boxes", str(place / "photos.csv"), "--out", str(tmp_path / "o"), "--quiet"]
     assert main(["locate", *arguments]) == 0
     report = (tmp_path / "o" / "report.html").read_text()
@@ -121,16 +122,17 @@ def test_photos_that_cannot_be_read_are_left_out_with_a_line(place, tmp_path, ca
     Image.new("L", (4, 4)).save(tmp_path / "photos" / "falls" / "tiny.png")
     arguments = [str(tmp_path / "photos"), "--features", str(place / "net.onnx"), "--out", str(tmp_path / "out")]
     assert main(["locate", *arguments]) == 0
-    told = capsys.readouterr()
-    assert told.err.count("left out") == 3
-    assert "3 files could not be read" in told.out
+    shown = capsys.readouterr()
+    assert shown.err.count("left out") == 3
+    assert "3 files" in shown.out
+    check_closing(shown.out, tmp_path / "out")
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert sorted(name for name, _ in record["left_out"]) == ["falls/tiny.png", "rises/broken.png", "rises/huge.png"]
     assert len(json.loads((tmp_path / "out" / "boxes.json").read_text())["images"]) == 8
 
 
 def broken_input(kind, folder, table):
-    """What a user got wrong, and what the line says."""
+    """What a user got wrong, and a keyword of the line."""
     if kind == "no photos":
         (folder / "empty").mkdir()
         return [str(folder / "empty")], "empty"

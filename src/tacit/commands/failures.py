@@ -7,10 +7,10 @@ import errno
 from tacit.data.lines import one_line
 
 EXIT_INPUT = 1
-"""A file or an option holds what cannot be used."""
+"""An input is missing, or holds what cannot be used."""
 
 EXIT_USAGE = 2
-"""The command line itself is wrong: an unknown option, an argument too few."""
+"""The command line itself is wrong: an unknown option, a value that the option does not allow, a missing argument."""
 
 EXIT_OUTPUT = 3
 """The results cannot be written: the folder exists, is read-only, or the disk is full."""
@@ -18,8 +18,12 @@ EXIT_OUTPUT = 3
 EXIT_INTERRUPTED = 130
 """Ctrl-C; what was learned so far is in the folder, if there was anything."""
 
+EXIT_CODES = """Exit codes: 0 done; 1 an input is missing or cannot be used; 2 the command line is wrong; 3 the results
+cannot be written; 130 interrupted by Ctrl-C."""
+"""What the help says about them."""
+
 LONGEST_LINE = 1000
-"""Characters of an error's line."""
+"""Characters of the line of an error."""
 
 _DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)
 
@@ -45,4 +49,4 @@ def explain(error: Exception) -> tuple[int, str]:
         return EXIT_INPUT, "out of memory; give fewer or shorter inputs"
     if isinstance(error, ValueError | TypeError | OSError | ImportError):
         return EXIT_INPUT, line or type(error).__name__
-    return EXIT_INPUT, f"{type(error).__name__}: {line} (this is a fault of tacit; --debug shows where)"
+    return EXIT_INPUT, f"{type(error).__name__}: {line} (this is a bug in tacit; --debug shows where)"

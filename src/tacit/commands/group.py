@@ -19,7 +19,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from tacit import __version__
-from tacit.commands.failures import EXIT_INTERRUPTED, EXIT_USAGE, explain
+from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED, EXIT_USAGE, LONGEST_LINE, explain
+from tacit.commands.values import Choice
 from tacit.data.lines import one_line
 
 COMMANDS: dict[str, tuple[str, str]] = {}
@@ -43,9 +44,21 @@ class LazyGroup(click.Group):
         entries = find_added_commands().get(cmd_name)
         return None if entries is None else _load_added(entries)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with the nearest of all commands where there is none of this name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.NoSuchCommand as error:
+            nearest = click.NoSuchCommand(error.command_name, possibilities=self.list_commands(ctx), ctx=ctx)
+            if nearest.possibilities:
+                raise nearest from None
+            raise click.UsageError(f"{error.message} tacit --help lists the commands.", ctx) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         lines = [(name, line) for name, (_, line) in COMMANDS.items()]
-        added = [(name, f"Of {_distribution(entry)}.") for name, (entry, *_) in find_added_commands().items()]
+        added = [(name, f"From {_distribution(entry)}.") for name, (entry, *_) in find_added_commands().items()]
         with formatter.section("Commands"):
             formatter.write_dl([*lines, *added])
 
@@ -60,7 +73,7 @@ def find_added_commands() -> dict[str, list[EntryPoint]]:
 
 
 def _load_added(entries: list[EntryPoint]) -> click.Command:
-    """Import a command of another distribution; what is wrong with it is told with the name of that distribution."""
+    """Import a command of another distribution; an error names that distribution."""
     entry, *others = entries
     name, owner = entry.name, _distribution(entry)
     if others:
@@ -69,14 +82,14 @@ def _load_added(entries: list[EntryPoint]) -> click.Command:
     try:
         command = entry.load()
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
         raise ImportError(
-            f"the command {name!r} of {owner} cannot be loaded from {entry.value} ({told}); mend or uninstall {owner}"
+            f"the command {name!r} of {owner} cannot be loaded from {entry.value} "
+            f"({type(error).__name__}: {error}); repair or uninstall {owner}"
         ) from error
     if not isinstance(command, click.Command):
         raise ImportError(
-            f"{entry.value} of {owner} is of type {type(command).__name__}, and the command {name!r} must be a "
-            f"click.Command; mend or uninstall {owner}"
+            f"the command {name!r} must be a click.Command, and {entry.value} of {owner} is of type "
+            f"{type(command).__name__}; repair or uninstall {owner}"
         )
     return command
 
@@ -86,21 +99,23 @@ def _distribution(entry: EntryPoint) -> str:
     return "an unknown distribution" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXIT_CODES,
+)
 @click.version_option(__version__, message="tacit %(version)s")
 def tacit() -> None:
-    """Learn from data of which a part is never labelled: files in, answers out.
+    """Learn from data of which a part is never labelled.
 
-    A command writes a folder: report.html, which opens in any browser, files that other programs read, and run.json,
-    which says how to do it again.
-
-    Exit codes: 0 done, 1 an input cannot be used, 2 the command line is wrong, 3 the results cannot be written,
-    130 interrupted.
+    A command reads files and writes a folder: report.html, which opens in any browser, files that other programs read,
+    and run.json, the record of inputs, options and versions. At the end it prints what was found with its quality on
+    held-out data, where the files are, and what to do next.
     """
 
 
-@click.command(epilog="Example: tacit completion bash >> ~/.bashrc")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.command(epilog=f"Example: tacit completion bash >> ~/.bashrc\n\n{EXIT_CODES}")
+@click.argument("shell", type=Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the script that completes commands and options in your shell."""
     kind = get_completion_class(shell)
@@ -122,7 +137,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error.show()
         return EXIT_USAGE
     except click.ClickException as error:
-        click.echo(f"{shown}: {one_line(error.format_message(), 1000)}", err=True)
+        remedy = f" {shown} --help shows the usage." if isinstance(error, click.MissingParameter) else ""
+        click.echo(f"{shown}: {one_line(error.format_message(), LONGEST_LINE)}{remedy}", err=True)
         return EXIT_USAGE
     except (click.Abort, KeyboardInterrupt):
         click.echo(f"{shown}: interrupted; nothing was written", err=True)
@@ -161,7 +177,7 @@ def _show_warnings_in_one_line(shown: str) -> None:
     """Warnings go to stderr without the line of code that they come from, each once."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
-        click.echo(f"{shown}: note: {one_line(str(message), 1000)}", err=True)
+        click.echo(f"{shown}: note: {one_line(str(message), LONGEST_LINE)}", err=True)
 
     if not sys.warnoptions:
         warnings.simplefilter("default")

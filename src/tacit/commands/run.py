@@ -10,7 +10,7 @@ import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
@@ -20,16 +20,11 @@ from typing import Any
 import click
 
 from tacit import __version__
-from tacit.commands.failures import EXIT_INTERRUPTED
+from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
+from tacit.commands.values import Number
 
 MAX_SEED = 2**32 - 1
-
-INPUT_FILE = click.Path(exists=True, dir_okay=False, readable=True, path_type=Path)
-"""An argument that names a file to read; click says in one line if there is none."""
-
-INPUT_FILE_OR_FOLDER = click.Path(exists=True, readable=True, path_type=Path)
-"""The same of a file, or of a folder of shards."""
 
 DONE, INTERRUPTED, OUT_OF_TIME = "done", "interrupted", "out of time"
 """How a run can end with results; the last two mean the best that was found until then."""
@@ -39,9 +34,26 @@ _RECORDED = ("numpy", "scipy", "scikit-learn", "numba")
 
 _BLOCK = 1 << 20
 
+NOT_RECORDED = ("quiet", "verbose", "debug")
+"""Options that change no result."""
+
+
+MAX_LISTED = 12
+"""Files that the closing lines name."""
+
+
+def examples(*lines: str) -> str:
+    """The epilog of the help of a command: command lines to copy, and the exit codes.
+
+    >>> print(examples("tacit demo --out demo").replace("\\b\\n", "")[:33])
+    Examples:
+      tacit demo --out demo
+    """
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
+
 
 def run_options(
-    *, out: str, is_drawn: bool = True, overwrites: bool = False, option: str = "--out"
+    *, out: str, is_drawn: bool = True, overwrites: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the shared options; the function gets a `CommandRun` as its first argument in their place.
 
@@ -49,28 +61,40 @@ def run_options(
     ----------
     out : the default of ``--out``
     is_drawn : whether something random or parallel happens, so that there are ``--seed`` and ``--jobs``
-    option : its name, for commands whose main result is a file of its own
     overwrites : for commands whose folder holds nothing of the user's, which replace it without ``--force``
     """
-    drawing = [
+    seed = Number(int, 0, MAX_SEED)
+    random_or_parallel = [
         click.option(
             "--seed",
-            type=click.IntRange(0, MAX_SEED),
+            type=seed,
             default=0,
             show_default=True,
-            help="Of everything random: the same seed gives the same results.",
+            help="Seed of all random numbers; the same seed gives the same results.",
         ),
-        click.option("--jobs", type=click.IntRange(1), help="Threads at the most; the results are the same for any."),
+        click.option(
+            "--jobs",
+            "-j",
+            type=Number(int, 1),
+            help="Largest number of threads; the results are the same for any number.",
+        ),
     ]
     options = [
         click.option(
-            option, "out", type=click.Path(path_type=Path), default=out, show_default=True, help="Output folder."
+            "--out",
+            "-o",
+            type=click.Path(path_type=Path),
+            default=out,
+            show_default=True,
+            metavar="FOLDER",
+            help="Folder for the results; it is created where it does not exist.",
         ),
-        *(drawing if is_drawn else []),
-        click.option("--force", is_flag=True, help="Replace the results of a former run in the folder."),
+        *(random_or_parallel if is_drawn else []),
+        click.option("--force", is_flag=True, help="Replace the results of an earlier run in the folder."),
         click.option("--json", "as_json", is_flag=True, help="Print the content of run.json instead of a summary."),
-        click.option("--quiet", is_flag=True, help="Print nothing but errors."),
-        click.option("--debug", is_flag=True, help="Show where in the code an error comes from."),
+        click.option("--quiet", "-q", is_flag=True, help="Print nothing to the terminal except errors."),
+        click.option("--verbose", "-v", is_flag=True, help="Print a line on progress every few seconds, for logs."),
+        click.option("--debug", is_flag=True, help="Print the traceback of an error as well."),
     ]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,22 +105,25 @@ def run_options(
             force: bool,
             as_json: bool,
             quiet: bool,
+            verbose: bool,
             debug: bool,
             seed: int = 0,
             jobs: int | None = None,
             **own: Any,
         ) -> int:
             context = click.get_current_context()
+            if quiet and verbose:
+                raise click.UsageError("--quiet and --verbose exclude each other; leave one of them out")
             run = CommandRun(
                 str(context.info_name),
                 out,
                 seed=seed,
                 jobs=jobs,
                 force=force or overwrites,
-                force_given=force,
                 as_json=as_json,
                 quiet=quiet,
-                options={name: value for name, value in context.params.items() if name not in ("quiet", "debug")},
+                is_verbose=verbose,
+                options={name: value for name, value in context.params.items() if name not in NOT_RECORDED},
             )
             try:
                 function(run, **own)
@@ -115,7 +142,7 @@ def run_options(
 
 @dataclass(eq=False)
 class CommandRun:
-    """What a command gets from the shared options, and what it tells and writes through.
+    """What a command gets from the shared options, and what it prints and writes through.
 
     Parameters
     ----------
@@ -123,8 +150,7 @@ class CommandRun:
     out : the output folder
     seed, jobs : for the application
     force : whether the results of a former run may be replaced
-    force_given : whether the user asked for that
-    as_json, quiet : how much is printed
+    as_json, quiet, is_verbose : how much is printed
     options : everything the user chose, for the record
 
     >>> import tempfile
@@ -143,19 +169,20 @@ class CommandRun:
     seed: int = 0
     jobs: int | None = None
     force: bool = False
-    force_given: bool = False
     as_json: bool = False
     quiet: bool = False
+    is_verbose: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.status = DONE
         self._facts: dict[str, Any] = {}
+        self._files: list[str] = []
 
     @property
     def verbose(self) -> int:
-        """For the learners: 1 shows a progress bar on a terminal. Nothing where stderr is a file or a pipe."""
-        return 0 if self.quiet or self.as_json else 1
+        """For the learners: 0 for nothing, 1 for a progress bar on a terminal, 2 for lines on any stderr."""
+        return 2 if self.is_verbose else 0 if self.quiet or self.as_json else 1
 
     @property
     def exit_code(self) -> int:
@@ -176,9 +203,14 @@ class CommandRun:
             click.echo(text)
 
     def note(self, text: str) -> None:
-        """What happens at the moment, on stderr, if a person is watching."""
-        if self.verbose and sys.stderr.isatty():
+        """What happens at the moment, on stderr: on a terminal, or with ``--verbose``."""
+        if self.is_verbose or (self.verbose and sys.stderr.isatty()):
             click.echo(text, err=True)
+
+    def finish(self, found: str, quality: str, next_step: str) -> None:
+        """Print the three lines at the end of every command (see `closing_lines`)."""
+        found = found if self.status == DONE else f"{found} ({self.status}: the best results until then)"
+        self.say(closing_lines(found, quality, self.out, self._files, next_step))
 
     def record(self, **facts: Any) -> None:
         """Add results to ``run.json``: anything that JSON can hold."""
@@ -188,7 +220,7 @@ class CommandRun:
     def writing(self, *inputs: Path | None) -> Iterator[OutputFolder]:
         """Check that the folder can be written and note the inputs; at the end write ``run.json`` and show it all.
 
-        If anything fails inside, nothing is written, and what a former run wrote is still there.
+        If anything fails inside, nothing is written, and the results of an earlier run are still there.
         """
         began, started = time.perf_counter(), datetime.now(UTC)
         with OutputFolder(self.out, force=self.force) as folder:
@@ -208,12 +240,31 @@ class CommandRun:
                 "started": started.isoformat(timespec="seconds"),
                 "seconds": round(time.perf_counter() - began, 3),
                 **self._facts,
-                "files": sorted([*folder.names(), RECORD]),
+                "files": (files := sorted([*folder.names(), RECORD])),
             }
             text = json.dumps(content, indent=2, default=_as_json, allow_nan=False) + "\n"
             folder.write_text(RECORD, text)
+        self._files = files
         if self.as_json and not self.quiet:
             click.echo(text, nl=False)
+
+
+def closing_lines(found: str, quality: str, folder: Path, files: Sequence[str], next_step: str) -> str:
+    """What was found and how good it is on data held out, where the files are, and what to do next: a line each.
+
+    >>> print(closing_lines("2 motifs", "held-out AUROC 0.93", Path("out"), ["logos/1.png", "a.tsv"], "open a.tsv"))
+    Found: 2 motifs; held-out AUROC 0.93
+    Files: out/ (a.tsv, logos/)
+    Next:  open a.tsv
+    """
+    names = sorted({name if "/" not in name else name.split("/")[0] + "/" for name in files})
+    rest = [f"{len(names) - MAX_LISTED} more"] if len(names) > MAX_LISTED else []
+    return f"Found: {found}; {quality}\nFiles: {folder}/ ({', '.join(names[:MAX_LISTED] + rest)})\nNext:  {next_step}"
+
+
+def count_noun(n: int, noun: str) -> str:
+    """A number with its noun, as in "1 motif" and "1,200 motifs"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
 def describe_file(path: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """``tacit demo``: what tacit does, on data that it draws itself.
 
-A part is a function that takes the folder for its pictures and returns its report, a few lines of text; a new one is
-added to `reports`.
+A part is a function that takes the folder for its pictures and returns a `PartReport`; a new one is added to `reports`.
 """
 
 from __future__ import annotations
@@ -12,29 +11,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.commands import CommandRun, draw_to_files, run_options
+from tacit.commands import CommandRun, draw_to_files, examples, run_options
 
 if TYPE_CHECKING:
+    from tacit.demo.parts import PartReport
     from tacit.report import Page
 
 
-@click.command(epilog="Example: tacit demo --out demo")
+@click.command(epilog=examples("tacit demo --out demo"))
 @run_options(out="demo", is_drawn=False, overwrites=True)
 def demo(run: CommandRun) -> None:
-    """Find a hidden motif in DNA, and how far digits are turned (half a minute)."""
+    """Show tacit on a motif hidden in DNA and on rotated digits (half a minute)."""
     draw_to_files()
     from tacit.report import render
 
-    texts = []
+    done = []
     with run.writing() as folder:
-        for text in reports(folder.stage):
-            texts.append(text.replace(str(folder.stage), str(run.out)))
-            run.say(texts[-1])
-        folder.write_text("report.html", render(demo_page(texts, folder.stage)))
-    run.say(f"\nOpen {run.out / 'report.html'}")
+        run.note("fitting models to DNA sequences and to images of digits")
+        for report in reports(folder.stage):
+            done.append(report._replace(text=report.text.replace(str(folder.stage), str(run.out))))
+            run.say(done[-1].text)
+        folder.write_text("report.html", render(demo_page([report.text for report in done], folder.stage)))
+    run.say("")
+    errors = " and ".join(f"{report.test_error:.1%}" for report in done)
+    next_step = f"open {run.out / 'report.html'}; use your own sequences with: tacit motif POSITIVES NEGATIVES"
+    run.finish(" and ".join(report.found for report in done), f"held-out error {errors}", next_step)
 
 
-def reports(folder: Path) -> Iterator[str]:
+def reports(folder: Path) -> Iterator[PartReport]:
     """Run all parts in turn; the report of each as soon as it is ready."""
     from tacit.demo.parts import hidden_motif, turned_digits
     from tacit.plot import pyplot

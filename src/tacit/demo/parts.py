@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -41,7 +41,15 @@ turn off by:    mean over test images. Which way up a digit belongs no label say
                 as upright. Angles are {np.diff(ANGLES.states)[0]:g}° apart; without any turn it would be 30°"""
 
 
-def hidden_motif(folder: Path) -> str:
+class PartReport(NamedTuple):
+    """The table of a part, what it found in a few words, and its error on data held out."""
+
+    text: str
+    found: str
+    test_error: float
+
+
+def hidden_motif(folder: Path) -> PartReport:
     """Fit all models to the same sequences; write the picture, return the table."""
     n = N_SEQUENCES
     both = planted_motif(2 * n, LENGTH, MOTIF, noise=NOISE, seed=2)
@@ -79,10 +87,10 @@ def hidden_motif(folder: Path) -> str:
     }
     picture(paces, train).savefig(path, dpi=110)
     lines += ["", MOTIF_NOTES, f"Pictures: {found} and {path}"]
-    return "\n".join(lines)
+    return PartReport("\n".join(lines), "a motif hidden in DNA", 1 - float(best.score(test.X, test.y)))
 
 
-def turned_digits(folder: Path) -> str:
+def turned_digits(folder: Path) -> PartReport:
     """Digits, each turned by a random angle nobody notes down: without a hidden turn, by CCCP, self-paced.
 
     Writes two pictures, returns the table.
@@ -125,7 +133,7 @@ def turned_digits(folder: Path) -> str:
         figure.savefig(folder / name, dpi=110)
         plot.pyplot().close(figure)
         lines.append(f"Picture: {folder / name}")
-    return "\n".join(lines)
+    return PartReport("\n".join(lines), "the hidden rotation of digits", 1 - float(best.score(test.X, test.y)))
 
 
 def draw_found(model: LatentSVM, train: Planted, test: Planted) -> Any:

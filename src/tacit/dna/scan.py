@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from tacit.commands import INPUT_FILE, CommandRun, run_options
+from tacit.commands import INPUT_FILE, CommandRun, Number, count_noun, examples, run_options
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import number
@@ -21,11 +21,10 @@ from tacit.dna.sequences import read_sequences, shuffle_pairs
 EXAMPLE_RECORDS = 20_000
 """Sequences from the beginning of the file that are shuffled."""
 
-EXAMPLES = """\b
-Examples:
-  tacit scan motifs/model.tacit genome.fa.gz --out sites
-  tacit scan motifs/model.tacit promoters.fa --p-value 1e-5
-"""
+EXAMPLES = examples(
+    "tacit scan motifs/model.tacit genome.fa.gz --out sites",
+    "tacit scan motifs/model.tacit promoters.fa --p-value 1e-5",
+)
 
 BLOCK_LETTERS = 1 << 21
 """Letters that are scanned at a time; longer sequences are cut, with an overlap."""
@@ -40,13 +39,20 @@ BINS = 4000
 @click.command(epilog=EXAMPLES)
 @click.argument("model", type=INPUT_FILE)
 @click.argument("sequences", type=INPUT_FILE)
-@click.option("--p-value", type=click.FloatRange(0, 0.1, min_open=True), default=1e-4, show_default=True)
+@click.option(
+    "--p-value",
+    type=Number(float, 0, 0.1, is_open=True),
+    metavar="P",
+    default=1e-4,
+    show_default=True,
+    help="Largest p-value of a site that is reported, at most 0.1.",
+)
 @run_options(out="scan")
 def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
-    """Look for the motifs of MODEL in SEQUENCES.
+    """Find the sites of the motifs of MODEL in SEQUENCES.
 
-    MODEL is the model.tacit of tacit motif; SEQUENCES are FASTA or FASTQ, plain or gz, of any size: they are read a
-    block at a time. Writes sites.tsv with scores, p-values against shuffled sequences and q-values, sites.bed,
+    MODEL is the model.tacit of tacit motif; SEQUENCES are FASTA or FASTQ, plain or gzipped, of any size: they are read
+    in blocks. Writes sites.tsv with scores, p-values against shuffled sequences and q-values, sites.bed,
     report.html and run.json.
     """
     import tacit
@@ -64,7 +70,10 @@ def scan(run: CommandRun, model: Path, sequences: Path, p_value: float) -> None:
         counts = _write_sites(folder, finder, scanner, sequences)
         folder.write_text("report.html", render(_page(finder, scanner, counts, str(sequences), p_value)))
         run.record(sites=sum(counts), sites_per_motif=counts, windows=scanner.n_windows)
-    run.say(f"{sum(counts)} sites in {scanner.n_windows:,} windows: {run.out / 'sites.tsv'}")
+    where = f"{count_noun(len(counts), 'motif')} in {scanner.n_windows:,} windows"
+    chance = f"{len(counts) * scanner.n_windows * p_value:,.0f} expected by chance at p-value {p_value:g}"
+    next_step = f"open {run.out / 'report.html'}, or {run.out / 'sites.bed'} in a genome browser"
+    run.finish(f"{count_noun(sum(counts), 'site')} of {where}", chance, next_step)
 
 
 def _read_first(records: Iterator[tuple[str, str]], most: int) -> list[str]:

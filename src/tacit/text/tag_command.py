@@ -8,38 +8,57 @@ from typing import Any
 import click
 import numpy as np
 
-from tacit.commands import INPUT_FILE, CommandRun, run_options
+from tacit.commands import INPUT_FILE, POSITIVE, CommandRun, Number, count_noun, examples, run_options
 from tacit.report import Column, Facts, Figure, Page, Prose, Section, Table, confusion_chart, render
 
 MAX_CONFUSIONS = 15
 """Mistakes that the report lists, the most frequent ones."""
 
-EXAMPLES = """\b
-Examples:
-  tacit tag train.tsv --predict new.txt --out tags
-  tacit tag train.conllu --test dev.conllu --states 2
-"""
+EXAMPLES = examples(
+    "tacit tag train.tsv --predict new.txt --out tags",
+    "tacit tag train.conllu --test dev.conllu --states 2",
+)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("train", type=INPUT_FILE)
-@click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag; a second column is not looked at.")
+@click.option("--predict", "wanted", type=INPUT_FILE, help="Words to tag, one per line; a second column is ignored.")
 @click.option("--test", type=INPUT_FILE, help="Tagged sentences to test on; without it, a tenth of TRAIN is held out.")
-@click.option("--states", type=click.IntRange(1, 64), default=1, show_default=True, help="Hidden states per tag.")
-@click.option("--epochs", type=click.IntRange(1), default=10, show_default=True, help="Passes over the sentences.")
-@click.option("--c", "C", type=click.FloatRange(0, min_open=True), default=0.1, show_default=True,
-              help="Weight of a sentence's loss.")  # fmt: skip
-@click.option("--min-count", type=click.IntRange(1), default=1, show_default=True,
-              help="How often a feature must occur.")  # fmt: skip
+@click.option(
+    "--states",
+    type=Number(int, 1, 64),
+    default=1,
+    show_default=True,
+    help="Number of hidden states per tag, from 1 to 64.",
+)
+@click.option(
+    "--epochs", type=Number(int, 1), default=10, show_default=True, help="Number of passes through all sentences."
+)
+@click.option(
+    "--c",
+    "C",
+    type=POSITIVE,
+    metavar="C",
+    default=0.1,
+    show_default=True,
+    help="Factor of the loss of a sentence against the penalty, above 0.",
+)
+@click.option(
+    "--min-count",
+    type=Number(int, 1),
+    default=1,
+    show_default=True,
+    help="Smallest number of times that a feature must occur in TRAIN.",
+)
 @run_options(out="tags")
 def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **options: Any) -> None:
-    """Learn the tags of words from TRAIN, and tag other words.
+    """Learn part-of-speech or entity tags from TRAIN, and tag other words.
 
-    TRAIN has a word and its tag per line, cut by a tab or spaces, and an empty line after each sentence; of more
-    columns the first and the last count. Files named .conllu are read as CoNLL-U. A tag _ is missing.
+    TRAIN has a word and its tag per line, separated by a tab or spaces, and an empty line after each sentence; of more
+    columns the first and the last are read. Files named .conllu are read as CoNLL-U. A tag _ is missing.
 
     Writes predictions.tsv for the words of --predict, model.tacit, scores.tsv, report.html with scores per tag and a
-    picture of the mistakes, and run.json. Files may be gz.
+    picture of the mistakes, and run.json. Files may be gzipped.
     """
     from tacit.text.tagged_words import read_tagged, two_columns
     from tacit.text.tagger import Tagger
@@ -65,7 +84,11 @@ def tag(run: CommandRun, train: Path, wanted: Path | None, test: Path | None, **
         page = _page(tagger, scores, known, others, str(train), "" if test is None else str(test))
         folder.write_text("report.html", render(page))
         run.record(accuracy=scores.accuracy, baseline=scores.baseline, sentences=len(known.words))
-    run.say(f"{scores.accuracy:.1%} of the held-out tags are right: open {run.out / 'report.html'}")
+    n_words = 0 if others is None else sum(map(len, others.words))
+    found = f"tags of {count_noun(n_words, 'word')}, learned from {count_noun(len(known.words), 'sentence')}"
+    quality = f"held-out accuracy {scores.accuracy:.1%} ({scores.baseline:.1%} with the usual tag of each word)"
+    then = "" if others else "; tag other words with --predict FILE"
+    run.finish(found, quality, f"open {run.out / 'report.html'}{then}")
 
 
 def _check_tags(sentences: Any, name: str, least: int = 2) -> None:

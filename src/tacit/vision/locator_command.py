@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from tacit import load
-from tacit.commands import INPUT_FILE, CommandRun, run_options
+from tacit.commands import INPUT_FILE, INPUT_FILE_OR_FOLDER, CommandRun, Number, count_noun, examples, run_options
 from tacit.data.arrays import Array
 from tacit.report import (
     Code,
@@ -32,17 +32,15 @@ from tacit.report import (
 )
 from tacit.vision.box_files import write_boxes_coco, write_boxes_csv
 from tacit.vision.boxes import FoundBoxes, overlap
-from tacit.vision.locator import Locator, Photos, join_drawn_boxes, list_photos, read_photo_folder
+from tacit.vision.locator import MAX_TYPES, Locator, Photos, join_drawn_boxes, list_photos, read_photo_folder
 from tacit.vision.photos import pillow, read_photo, scale_image
 from tacit.vision.window_types import mean_type_images
 
-EXAMPLES = """\b
-Examples:
-  tacit locate photos --features net.onnx --out found
-  tacit locate photos --features net.onnx --boxes some_boxes.csv
-  tacit locate --model found/model.tacit new_photos --out new
-"""
-ANYTHING = click.Path(exists=True, path_type=Path)
+EXAMPLES = examples(
+    "tacit locate photos --features net.onnx --out found",
+    "tacit locate photos --features net.onnx --boxes some_boxes.csv",
+    "tacit locate --model found/model.tacit new_photos --out new",
+)
 SHOWN = 8
 """Photos per section."""
 THUMBNAIL = 200
@@ -52,17 +50,40 @@ BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("images", nargs=-1, required=True, type=ANYTHING)
-@click.option("--boxes", type=ANYTHING, help="Drawn boxes to learn from, for some or all photos: CSV, COCO, VOC.")
-@click.option("--evaluate", type=ANYTHING, help="Drawn boxes to compare with, and not to learn from.")
-@click.option("--features", type=INPUT_FILE, metavar="NET.onnx", help="A network whose output is a map.")
-@click.option("--types", default=1, show_default=True, help="Hidden types of the object, learned from --boxes.")
-@click.option("--model", type=INPUT_FILE, help="A model.tacit of a former run: label and locate new photos.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Folder that keeps feature maps.")
+@click.argument("images", nargs=-1, required=True, type=INPUT_FILE_OR_FOLDER)
+@click.option(
+    "--boxes",
+    type=INPUT_FILE_OR_FOLDER,
+    help="Boxes drawn in some or all photos, to learn from: a CSV or COCO file, or a folder of VOC files.",
+)
+@click.option(
+    "--evaluate", type=INPUT_FILE_OR_FOLDER, help="Drawn boxes to measure the result with; they are not learned from."
+)
+@click.option(
+    "--features",
+    type=INPUT_FILE,
+    metavar="NET.onnx",
+    help="Neural network that computes feature maps; without it, hand-made features are used.",
+)
+@click.option(
+    "--types",
+    type=Number(int, 1, MAX_TYPES),
+    default=1,
+    show_default=True,
+    help="Number of hidden types of the object (views, breeds), learned from --boxes.",
+)
+@click.option("--model", type=INPUT_FILE, help="The model.tacit of an earlier run; it labels and locates new photos.")
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder that keeps feature maps for the next run.",
+)
 @click.option(
     "--spool",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for feature maps that are too many for memory; they go at the end.",
+    metavar="FOLDER",
+    help="Folder for feature maps that do not fit into memory; they are deleted at the end.",
 )
 @run_options(out="located")
 def locate(
@@ -76,10 +97,10 @@ def locate(
     cache: Path | None,
     spool: Path | None,
 ) -> None:
-    """Find the object in every photo, from labels and a few boxes.
+    """Locate the object in every photo, from labels and a few boxes.
 
-    IMAGES is a folder with one subfolder of photos (jpg, png, ...) per class; with --model any photos and folders.
-    Learns from the labels, and from drawn boxes where there are some. Writes boxes.json (COCO), boxes.csv, report.html,
+    IMAGES is a folder with one subfolder of photos (jpg, png, ...) per class. With --model it may be any photos and
+    folders. Learns from the labels, and from the boxes of --boxes. Writes boxes.json (COCO), boxes.csv, report.html,
     model.tacit and run.json.
     """
     folders: dict[str, Any] = {
@@ -87,13 +108,13 @@ def locate(
     }
     if model is not None:
         if boxes is not None:
-            raise click.UsageError("--boxes is for learning, and --model has learned: leave one of them out")
+            raise click.UsageError("--boxes and --model exclude each other; leave one of them out")
         _locate_new(run, images, evaluate, features, model, folders)
         return
     if types > 1 and boxes is None:
-        raise click.UsageError("--types are learned from drawn boxes: give --boxes too")
+        raise click.UsageError("--types above 1 needs drawn boxes to learn from; give --boxes too")
     if len(images) > 1:
-        raise click.UsageError("one folder of photos, with a subfolder per class; several IMAGES only with --model")
+        raise click.UsageError(f"IMAGES must be one folder without --model, got {len(images)} paths; put them into one")
     locator = Locator(
         features="handmade" if features is None else str(features),
         types=types,
@@ -113,8 +134,9 @@ def locate(
         found = locator.found_
         locator.save(folder.path("model.tacit"))
         _write(run, folder, locator, photos, found, truth, drawn)
-    run.say(f"{len(photos.files)} photos, {locator.advice_}")
-    _say_end(run, photos)
+    run.say(locator.advice_)
+    predict = f"tacit locate --model {run.out / 'model.tacit'} PHOTOS"
+    _finish(run, locator, photos, found, truth, f"; label and locate new photos with: {predict}")
 
 
 def _locate_new(
@@ -136,8 +158,7 @@ def _locate_new(
         truth = None if evaluate is None else join_drawn_boxes(evaluate, photos)
         found = locator.predict(photos.files)
         _write(run, folder, locator, photos, found, truth, None)
-    run.say(f"{len(photos.files)} photos labelled and located")
-    _say_end(run, photos)
+    _finish(run, locator, photos, found, truth)
 
 
 def _files(*paths: Path | None) -> list[Path]:
@@ -164,10 +185,19 @@ def _write(
     run.record(**facts, evidence=locator.evidence_)
 
 
-def _say_end(run: CommandRun, photos: Photos) -> None:
+def _finish(
+    run: CommandRun, locator: Locator, photos: Photos, found: FoundBoxes, truth: Array | None, then: str = ""
+) -> None:
     if photos.left_out:
-        run.say(f"{len(photos.left_out)} files could not be read and were left out")
-    run.say(f"open {run.out / 'report.html'}")
+        run.say(f"{count_noun(len(photos.left_out), 'file')} could not be read; the report lists what was left out")
+    iou = locator.evidence_.get("held-out mean IoU")
+    scores = {} if truth is None else score_boxes(found.boxes, truth)
+    parts = [f"held-out mean IoU {iou:.2f}" if iou else "held-out IoU unknown: too few drawn boxes"]
+    accuracy = getattr(locator, "accuracy_", np.nan)
+    parts += [f"held-out label accuracy {accuracy:.1%}"] if np.isfinite(accuracy) else []
+    parts += [f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f}"] if "mean IoU" in scores else []
+    boxes = f"boxes in {count_noun(len(photos.files), 'photo')}"
+    run.finish(boxes, ", ".join(parts), f"open {run.out / 'report.html'}{then}")
 
 
 def score_boxes(found: Array, truth: Array) -> dict[str, float]:

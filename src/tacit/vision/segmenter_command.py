@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from tacit.commands import INTERRUPTED, CommandRun, run_options
+from tacit.commands import (
+    INPUT_FOLDER,
+    INTERRUPTED,
+    POSITIVE,
+    Choice,
+    CommandRun,
+    Number,
+    count_noun,
+    examples,
+    run_options,
+)
 from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.data.reading import find_folder
@@ -26,16 +36,10 @@ from tacit.vision.regions.graphs import RegionGraphs, pixels_inside
 from tacit.vision.regions.labels import MIN_INSIDE, weak_labels
 from tacit.vision.segmenter import Segmenter
 
-FOLDER = click.Path(exists=True, file_okay=False, readable=True, path_type=Path)
-EXAMPLES = """\b
-FOLDER has images/, masks/ (PNG of the same stem, for some of the images), and if you like boxes.csv
-(file,class,width,height,xmin,ymin,xmax,ymax) and labels.csv (file,contains).
-
-\b
-Examples:
-  tacit segment horses --out found
-  tacit segment horses --predict more_images --out found
-"""
+EXAMPLES = examples(
+    "tacit segment horses --out found",
+    "tacit segment horses --predict more_images --out found",
+)
 WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 """What a row of ``labels.csv`` may say."""
 MAX_PICTURES = 24
@@ -45,12 +49,34 @@ MAX_ROUNDS = 6
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("folder", type=FOLDER)
-@click.option("--predict", "more", type=FOLDER, help="A folder of other images, whose masks are written instead.")
-@click.option("--method", type=click.Choice(["felzenszwalb", "slic"]), default="felzenszwalb", show_default=True)
-@click.option("--c", "C", type=click.FloatRange(0, min_open=True), help="Weight of the loss; else by cross-validation.")
-@click.option("--weak", type=click.FloatRange(0), help="Weight of all images without a mask beside those with one.")
-@click.option("--cache", type=click.Path(file_okay=False, path_type=Path), help="Keep the regions of images here.")
+@click.argument("folder", type=INPUT_FOLDER)
+@click.option("--predict", "more", type=INPUT_FOLDER, help="Folder of other images; their masks are written instead.")
+@click.option(
+    "--method",
+    type=Choice(["felzenszwalb", "slic"]),
+    default="felzenszwalb",
+    show_default=True,
+    help="Algorithm that cuts images into regions; slic makes regions of even size.",
+)
+@click.option(
+    "--c",
+    "C",
+    type=POSITIVE,
+    metavar="C",
+    help="Factor of the loss against the penalty, above 0; without it, cross-validation chooses.",
+)
+@click.option(
+    "--weak",
+    type=Number(float, 0),
+    metavar="FACTOR",
+    help="Importance of all images without a mask, together, relative to those with one; 0 leaves them out.",
+)
+@click.option(
+    "--cache",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Folder that keeps the regions of images for the next run.",
+)
 @run_options(out="segments")
 def segment(
     run: CommandRun,
@@ -61,7 +87,12 @@ def segment(
     weak: float | None,
     cache: Path | None,
 ) -> None:
-    """Masks of all images from the masks of a few, boxes and labels of others."""
+    """Segment images from the masks of a few, and boxes or labels of others.
+
+    FOLDER has images/ and masks/: PNG files named like their images, for some of the images. It may have boxes.csv
+    (file,class,width,height,xmin,ymin,xmax,ymax) and labels.csv (file,contains). Writes a mask of every image to
+    masks/, report.html, model.tacit and run.json.
+    """
     data = read_folder(folder)
     others = None if more is None else image_files(more)
     given: dict[str, Any] = {"method": method, "cache": cache, "random_state": run.seed}
@@ -93,8 +124,11 @@ def segment(
             accuracy=None if app.accuracy_ != app.accuracy_ else round(app.accuracy_, 4),
             iou=None if app.iou_ != app.iou_ else round(app.iou_, 4),
         )
-    run.say(f"{len(masks)} masks, learned from {n_masks} masks among {len(data.files)} images: {run.out}/masks")
-    run.say(f"Open {run.out / 'report.html'}")
+    found = f"{count_noun(len(masks), 'mask')}, learned from {n_masks} masks among {len(data.files)} images"
+    quality = "held-out quality unknown: too few masks to hold some out"
+    if not np.isnan(app.accuracy_):
+        quality = f"held-out masks: {app.accuracy_:.1%} of pixels right, IoU {app.iou_:.1%}"
+    run.finish(found, quality, f"open {run.out / 'report.html'} and check the masks in {run.out / 'masks'}")
 
 
 class LabelledImages(NamedTuple):

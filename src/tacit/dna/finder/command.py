@@ -10,8 +10,14 @@ import click
 from tacit.commands import (
     INPUT_FILE,
     INPUT_FILE_OR_FOLDER,
+    POSITIVE,
+    Choice,
     CommandRun,
+    Number,
+    count_noun,
     draw_to_files,
+    examples,
+    refuse,
     run_options,
 )
 
@@ -26,7 +32,7 @@ class Widths(click.ParamType[Any]):
             return value
         parts = value.split("-")
         if not all(part.isdigit() for part in parts) or len(parts) > 2:
-            self.fail(f"{value!r} is neither a width such as 8 nor a range such as 6-14", param, ctx)
+            refuse(value, "a width such as 8 or a range such as 6-14", param, ctx)
         return int(parts[0]) if len(parts) == 1 else (int(parts[0]), int(parts[1]))
 
 
@@ -39,45 +45,91 @@ class Count(click.ParamType[Any]):
         if value == "auto" or not isinstance(value, str):
             return value
         if not value.isdigit():
-            self.fail(f"{value!r} is neither a whole number nor 'auto'", param, ctx)
+            refuse(value, "a whole number or 'auto'", param, ctx)
         return int(value)
 
 
-EXAMPLES = """\b
-Examples:
-  tacit motif peaks.fa --out peaks
-  tacit motif bound.fa.gz free.fa.gz --width 6-14 --known jaspar.meme
-  tacit motif array.tsv --top 1000 --flank GTCTGTGTTC --motifs 2
-"""
+EXAMPLES = examples(
+    "tacit motif peaks.fa --out peaks",
+    "tacit motif bound.fa.gz free.fa.gz --width 6-14 --known jaspar.meme",
+    "tacit motif array.tsv --top 1000 --flank GTCTGTGTTC --motifs 2",
+)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("positives", type=INPUT_FILE_OR_FOLDER)
 @click.argument("negatives", type=INPUT_FILE_OR_FOLDER, required=False)
-@click.option("--width", type=Widths(), default="10", show_default=True, help="Letters of a motif, or a range: 6-14.")
-@click.option("--motifs", "n_motifs", type=Count(), default="auto", show_default=True, help="How many, at most 5.")
-@click.option("--learner", type=click.Choice(["logistic", "latent svm"]), default="logistic", show_default=True)
-@click.option("--c", "C", type=click.FloatRange(0, min_open=True), help="Weight of the loss; else by cross-validation.")
-@click.option("--strands", type=click.Choice(["both", "one"]), default="both", show_default=True)
-@click.option("--overhang", type=click.IntRange(0), default=2, show_default=True, help="Letters of a site outside.")
-@click.option("--flank", default="", metavar="SEQ", help="Letters that follow every sequence, such as a linker.")
 @click.option(
-    "--top", type=click.IntRange(10), default=1000, show_default=True, help="Positives of a table of signals."
+    "--width",
+    type=Widths(),
+    default="10",
+    show_default=True,
+    help="Width of a motif in letters, or a range such as 6-14 to choose from by cross-validation.",
 )
-@click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mers.")
-@click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR) to compare with.")
-@click.option("--time-budget", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="Then keep the best.")
-@click.option("--checkpoint", type=click.Path(dir_okay=False, path_type=Path), help="File for the motifs so far.")
-@click.option("--resume", is_flag=True, help="Go on from the checkpoint.")
+@click.option(
+    "--motifs",
+    "n_motifs",
+    type=Count(),
+    default="auto",
+    show_default=True,
+    help="Number of motifs, from 1 to 5; 'auto' keeps those that are significant.",
+)
+@click.option(
+    "--learner",
+    type=Choice(["logistic", "latent-svm"]),
+    default="logistic",
+    show_default=True,
+    help="Loss of the final fit: logistic, or the hinge loss of a latent SVM.",
+)
+@click.option(
+    "--c",
+    "C",
+    type=POSITIVE,
+    metavar="C",
+    help="Factor of the loss against the penalty, above 0; without it, cross-validation chooses.",
+)
+@click.option(
+    "--strands",
+    type=Choice(["both", "one"]),
+    default="both",
+    show_default=True,
+    help="Look for motifs on both strands, or on the given strand only, as for RNA.",
+)
+@click.option(
+    "--overhang",
+    type=Number(int, 0),
+    default=2,
+    show_default=True,
+    help="Number of letters of a site that may lie outside of its sequence.",
+)
+@click.option("--flank", default="", metavar="LETTERS", help="Letters that follow every sequence, such as a linker.")
+@click.option(
+    "--top",
+    type=Number(int, 10),
+    default=1000,
+    show_default=True,
+    help="In a table with signals: this many sequences with the strongest signals are the positives; at least 10.",
+)
+@click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mer counts.")
+@click.option("--known", type=INPUT_FILE, help="Known motifs (MEME or JASPAR format) to compare with.")
+@click.option(
+    "--time-budget", type=POSITIVE, metavar="SECONDS", help="Stop after this many seconds; keep the best model so far."
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File that keeps the motifs found so far, for --resume.",
+)
+@click.option("--resume", is_flag=True, help="Continue from the file that --checkpoint names.")
 @run_options(out="motifs")
 def motif(
     run: CommandRun, positives: Path, negatives: Path | None, top: int, known: Path | None, **options: Any
 ) -> None:
-    """Find the motifs that tell POSITIVES from NEGATIVES.
+    """Find the DNA motifs that distinguish POSITIVES from NEGATIVES.
 
-    Files are FASTA or FASTQ, plain or gz; a folder of shards (tacit.Shards.write) does as well. Without NEGATIVES,
-    shuffles of the positives are the negatives. A table (.tsv) has sequences and labels, or sequences and signals, of
-    which the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
+    Files are FASTA or FASTQ, plain or gzipped, or folders of shards (tacit.Shards.write). Without NEGATIVES, the
+    positives are shuffled to make them. A table (.tsv) has sequences with labels, or sequences with signals, of which
+    the strongest are the positives. Writes report.html, motifs.meme, motifs.jaspar, sites.tsv, sites.bed, logos,
     predictions.tsv, model.tacit and run.json.
     """
     from tacit.data.shard_folder import listed
@@ -106,16 +158,17 @@ def motif(
         like = ""
         if matches:
             best = matches[number][0]
-            like = f", like {best.name}" if best.p_value < LIKENESS else ", like no known motif"
+            like = f", like {best.name}" if best.p_value < LIKENESS else ", unlike all known motifs"
         run.say(f"motif {number + 1}: {one.consensus}  p = {one.p_value:.2g}, {one.sites} sites{like}")
         if one.overlap is not None:
             run.say(f"  it {describe_overlap(one)}")
-    if not finder.motifs_:
-        run.say("no motif is significant")
     if length_warning(finder.length_area_):
         run.say(length_warning(finder.length_area_))
-    run.say(f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}")
-    run.say(f"open {run.out / 'report.html'}")
+    names = ", ".join(one.consensus for one in finder.motifs_)
+    found = f"{count_noun(len(finder.motifs_), 'motif')} ({names})" if names else "no significant motif"
+    quality = f"held-out AUROC: {', '.join(f'{name} {area[0]:.3f}' for name, area in finder.evidence_.items())}"
+    scan = f"search other sequences with: tacit scan {run.out / 'model.tacit'} SEQUENCES"
+    run.finish(found, quality, f"open {run.out / 'report.html'}; {scan if names else 'try other widths: --width 6-14'}")
 
 
 def _write(folder: Any, finder: Any, data: Any, sites: Any, matches: Any, command: list[str]) -> None:

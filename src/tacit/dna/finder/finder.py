@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.data.arrays import Array
-from tacit.data.parameters import random_numbers, shorten, whole_number
+from tacit.data.parameters import one_of, random_numbers, shorten, whole_number
 from tacit.data.ragged import Ragged
 from tacit.data.shards import Shards
 from tacit.data.specs import (
@@ -64,6 +64,11 @@ def _check_flank(name: str, flank: Any) -> None:
             raise ValueError(f"{name} must be DNA letters, got {name}={shorten(flank)}: {error}") from error
 
 
+def _check_learner(name: str, value: Any) -> None:
+    """Files of earlier versions have "latent svm"."""
+    one_of(name, value.replace(" ", "-") if isinstance(value, str) else value, ("logistic", "latent-svm"))
+
+
 @estimator
 class MotifFinder(Application):
     """Find the motifs that distinguish positive from negative sequences, and test them on held-out sequences.
@@ -78,7 +83,7 @@ class MotifFinder(Application):
     ----------
     width : letters of a motif, or a pair (shortest, longest) of which the best is chosen by cross-validation
     n_motifs : how many, or "auto" for as many as are significant, at most 5
-    learner : "logistic", or "latent svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
+    learner : "logistic", or "latent-svm", which refits by the concave–convex procedure (`tacit.LatentSVM`)
     C : factor of the mean loss against ½‖w‖²; "auto" chooses by cross-validation
     strands : "both", or "one" for sequences that are read in one direction, such as RNA
     overhang : letters of a site that may lie outside its sequence
@@ -116,7 +121,7 @@ class MotifFinder(Application):
 
     width: Any = parameter(lambda name, value: read_widths(value), default=10)
     n_motifs: Any = parameter(either("auto", whole(1, MOST_MOTIFS)), default="auto")
-    learner: str = parameter(choice("logistic", "latent svm"), default="logistic")
+    learner: str = parameter(_check_learner, default="logistic")
     C: Any = parameter(either("auto", positive), default="auto")
     strands: str = parameter(choice("both", "one"), default="both")
     overhang: int = parameter(whole(0), default=2)

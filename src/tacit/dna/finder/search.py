@@ -132,7 +132,7 @@ class MotifSearch:
         problem = make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
         again = self._learn(problem, self.sequences, self.is_positive, [self.w], "all sequences")
-        if self.finder.learner == "latent svm" and self.ended_early is None:
+        if self.finder.learner != "logistic" and self.ended_early is None:
             again = polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
             self._note_end(again)
         self.w = again.w
@@ -149,7 +149,7 @@ class MotifSearch:
         near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
             best = self._try_shifts(problem, schema, own, labels, best, m - 1)
-        if self.finder.learner == "latent svm" and self.ended_early is None:
+        if self.finder.learner != "logistic" and self.ended_early is None:
             best = polish(problem, own, labels, best, self.C, self.finder.n_jobs)
             self._note_end(best)
         self.history.append(best.history)

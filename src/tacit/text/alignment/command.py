@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -13,63 +12,61 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    INTERRUPTED,
+    POSITIVE,
+    CommandRun,
+    Number,
+    count_noun,
+    examples,
+    run_options,
+)
 from tacit.report import Code, Column, Facts, Figure, Notice, Page, Prose, Section, Table, bar_chart, render
 
-EXAMPLES = """\b
-Examples:
-  tacit align text.en-fr --out links.txt
-  tacit align text.en text.fr --out links.txt --gold some.gold
-"""
+EXAMPLES = examples(
+    "tacit align text.en-fr --out links",
+    "tacit align text.en text.fr --out links --gold some.gold",
+)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("source", metavar="FILE", type=INPUT_FILE)
 @click.argument("target", type=INPUT_FILE, required=False)
 @click.option(
-    "--out",
-    "links",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default="links.txt",
-    show_default=True,
-    metavar="LINKS",
-    help="File for the links, a line per sentence pair.",
+    "--gold",
+    type=INPUT_FILE,
+    help="Known links, one line per sentence pair; pairs with an empty or missing line are unknown.",
 )
-@click.option("--gold", type=INPUT_FILE, metavar="LINKS", help="Known links; an empty or missing line is unknown.")
 @click.option(
-    "--c", "C", type=click.FloatRange(0, min_open=True), default=100.0, show_default=True, help="Weight of the loss."
+    "--c",
+    "C",
+    type=POSITIVE,
+    metavar="C",
+    default=100.0,
+    show_default=True,
+    help="Factor of the loss against the penalty, above 0.",
 )
 @click.option(
     "--weak-weight",
-    type=click.FloatRange(0),
+    type=Number(float, 0),
+    metavar="PAIRS",
     default=15.0,
     show_default=True,
-    help="How many pairs with gold links the others are worth.",
+    help="With --gold: importance of all pairs without gold links together, counted in pairs with gold links.",
 )
-@click.option("--model", type=click.Path(dir_okay=False, path_type=Path), help="Also write the model to this file.")
-@run_options(out="LINKS.report", option="--report", overwrites=True)
-def align(
-    run: CommandRun,
-    source: Path,
-    target: Path | None,
-    links: Path,
-    gold: Path | None,
-    model: Path | None,
-    **options: Any,
-) -> None:
+@run_options(out="links")
+def align(run: CommandRun, source: Path, target: Path | None, gold: Path | None, **options: Any) -> None:
     """Align the words of parallel sentences.
 
-    FILE has lines 'source ||| target', or the source sentences alone if TARGET has their translations line by line;
-    words stand between spaces. LINKS gets a line of links i-j per sentence pair, words counted from 1. Without --gold
-    the model learns from the text alone: translations against sentences paired at random. A gold file has lines of i-j
-    (sure) and ipj (possible). The folder of --report gets report.html and run.json.
+    FILE has lines 'source ||| target'. Or it has the source sentences alone, and TARGET has their translations, line by
+    line. Words are separated by spaces. Without --gold the model learns from the text alone, by distinguishing
+    translations from re-paired sentences. A gold file has links i-j (sure) and ipj (possible). Writes links.txt (a line
+    of links i-j per sentence pair, words counted from 1), report.html, model.tacit and run.json.
     """
     from tacit.text import format_links, read_links, read_parallel
     from tacit.text.alignment.aligner import WordAligner
 
-    if str(run.out) == "LINKS.report":
-        run.out = links.with_name(links.name + ".report")
-    _refuse_other_files(links, run.force_given)
     aligner = WordAligner(**options, random_state=run.seed, n_jobs=run.jobs, verbose=run.verbose)
     aligner.check_parameters()
     with run.writing(source, target, gold) as folder:
@@ -80,21 +77,19 @@ def align(
         run.note_status(aligner.status_)
         page = align_page(aligner, sources, targets, known, command=run.command_line)
         folder.write_text("report.html", render(page))
-        text = format_links(aligner.links_)
-        _write_whole(links, text)
-        if model is not None:
-            aligner.save(model)
+        folder.write_text("links.txt", format_links(aligner.links_))
+        aligner.save(folder.path("model.tacit"))
         run.record(
             links=len(aligner.links_.values),
             sentence_pairs=len(sources),
             accuracy=aligner.accuracy_,
             held_out=aligner.held_out_,
-            links_file=str(links),
         )
-    run.say(f"{len(aligner.links_.values)} links of {len(sources)} sentence pairs: {links}")
+    quality = f"{aligner.accuracy_:.1%} accuracy on re-paired training sentences; no gold links were held out"
     if aligner.held_out_ is not None:
-        run.say(f"alignment error rate on held-out gold links: {aligner.held_out_['error_rate']:.3f}")
-    run.say(f"open {run.out / 'report.html'}")
+        quality = f"held-out alignment error rate {aligner.held_out_['error_rate']:.3f}"
+    found = f"{count_noun(len(aligner.links_.values), 'link')} in {count_noun(len(sources), 'sentence pair')}"
+    run.finish(found, quality, f"open {run.out / 'report.html'}; the links are in {run.out / 'links.txt'}")
 
 
 def _fill(links: list[Any], n: int, path: Path) -> list[Any]:
@@ -102,34 +97,6 @@ def _fill(links: list[Any], n: int, path: Path) -> list[Any]:
     if len(links) > n:
         raise ValueError(f"{path} has {len(links)} lines for {n} sentence pairs; give at most one line per pair")
     return [own if len(own.possible) else None for own in links] + [None] * (n - len(links))
-
-
-def _refuse_other_files(path: Path, force: bool) -> None:
-    """Links of a former run are replaced; any other file only with --force."""
-    from tacit.commands import OutputError
-    from tacit.text import read_links
-
-    if force or not path.exists():
-        return
-    try:
-        read_links(path)
-    except ValueError as error:
-        raise OutputError(
-            f"{path} exists and is not a file of links; choose another --out, or replace it with --force"
-        ) from error
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """Write a file completely or not at all."""
-    from tacit.commands import OutputError
-
-    part = path.with_name(f".{path.name}.part")
-    try:
-        path.absolute().parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise OutputError(f"{path} cannot be written: {error.strerror or error}; choose another --out") from error
 
 
 SHOWN_PAIRS, SHOWN_WORDS = 12, 24
@@ -166,7 +133,7 @@ def align_page(
             Section("Alignments to look at", _matrices(aligner, source, target, gold)),
             Section("Words that were linked", [_table(aligner, source, target)]),
             Section("Features with the largest weights", [_weights(aligner)]),
-            Section("How to do it again", [Code(shlex.join(command) or "tacit align FILE --out LINKS")]),
+            Section("How to do it again", [Code(shlex.join(command) or "tacit align FILE --out FOLDER")]),
         ],
     )
 

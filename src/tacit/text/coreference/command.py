@@ -10,7 +10,7 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, RECORD, CommandRun, run_options
+from tacit.commands import INPUT_FILE, RECORD, Choice, CommandRun, Number, count_noun, examples, run_options
 from tacit.data.arrays import Array
 from tacit.report import Column, Facts, Figure, Notice, Page, Prose, Section, Table, render
 
@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from tacit.text import Document
     from tacit.text.coreference.resolver import CoreferenceResolver, Link
 
-EXAMPLES = """\b
-Examples:
-  tacit coref train/*.conll --predict new.conll --out who
-  tacit coref train/*.conll --predict new/*.conll --out who --learner perceptron
-"""
+EXAMPLES = examples(
+    "tacit coref train/*.conll --predict new.conll --out who",
+    "tacit coref train/*.conll --predict new/*.conll --out who --learner perceptron",
+)
 
 MODEL = "model.tacit"
 REPORT = "report.html"
@@ -45,28 +44,36 @@ class ManyValues(click.Command):
                 expanded += ["--predict", argument] if is_open else [argument]
             is_last = position == len(args) - 1
             if is_open and argument == "--predict" and (is_last or args[position + 1].startswith("-")):
-                raise click.BadOptionUsage("predict", "Option '--predict' requires an argument: files to resolve.", ctx)
+                raise click.UsageError("--predict must have one or more files to resolve, got none", ctx)
         return super().parse_args(ctx, expanded)
 
 
 @click.command(cls=ManyValues, epilog=EXAMPLES)
 @click.argument("train", type=INPUT_FILE, nargs=-1, required=True)
-@click.option("--predict", type=INPUT_FILE, multiple=True, required=True, help="Files to resolve, one or more.")
+@click.option(
+    "--predict", type=INPUT_FILE, multiple=True, required=True, help="One or more files whose mentions are resolved."
+)
 @click.option(
     "--learner",
-    type=click.Choice(["crf", "perceptron"]),
+    type=Choice(["crf", "perceptron"]),
     default="crf",
     show_default=True,
-    help="By likelihood, or five times as quick and less exact.",
+    help="A hidden CRF (by likelihood), or a perceptron, which is five times as fast and less exact.",
 )
-@click.option("--candidates", type=click.IntRange(1), default=60, show_default=True, help="Mentions to look back.")
+@click.option(
+    "--candidates",
+    type=Number(int, 1),
+    default=60,
+    show_default=True,
+    help="Number of earlier mentions that a mention may link to.",
+)
 @run_options(out="coref")
 def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], learner: str, candidates: int) -> None:
-    """Find which mentions of a text belong together.
+    """Resolve coreference: find which mentions of a text mean the same.
 
     TRAIN are CoNLL-2012 files with clusters in the last column. The files after --predict have mentions there; their
-    numbers are not read, and may all differ. Writes one CoNLL-2012 file for each of them, of the same name, with the
-    clusters that were found, and report.html, model.tacit and run.json.
+    cluster numbers are ignored, and may all differ. Writes for each of them a CoNLL-2012 file of the same name with the
+    predicted clusters, and report.html, model.tacit and run.json.
     """
     from tacit.text import read_conll, write_conll
     from tacit.text.coreference.resolver import CoreferenceResolver
@@ -90,7 +97,7 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
             write_conll(folder.path(name), found[name])
         resolver.save(folder.path(MODEL))
         resolved = [text for parts in found.values() for text in parts]
-        facts = {
+        facts: dict[str, Any] = {
             "training documents": len(texts),
             "training mentions": sum(map(len, texts)),
             "documents resolved": len(resolved),
@@ -99,10 +106,11 @@ def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], l
         }
         folder.write_text(REPORT, render(coreference_page(resolver, resolved, facts)))
         run.record(held_out=resolver.held_out_, **{name.replace(" ", "_"): value for name, value in facts.items()})
-    if resolver.held_out_:
-        scores = resolver.held_out_
-        run.say(f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %")
-    run.say(f"{len(found)} files with clusters: open {run.out / REPORT}")
+    quality = "held-out quality unknown: too few documents to hold some out"
+    if scores := resolver.held_out_:
+        quality = f"held-out CoNLL score {100 * scores['conll']:.1f}, pairwise loss {100 * scores['pairwise']:.1f} %"
+    summary = f"clusters of {count_noun(facts['mentions resolved'], 'mention')} in {count_noun(len(found), 'file')}"
+    run.finish(summary, quality, f"open {run.out / REPORT}; the clusters are in the files of {run.out}")
 
 
 def _check_names(predict: tuple[Path, ...]) -> None:

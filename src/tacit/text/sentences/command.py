@@ -12,42 +12,68 @@ import click
 import numpy as np
 from markupsafe import Markup, escape
 
-from tacit.commands import INPUT_FILE, INTERRUPTED, CommandRun, run_options
+from tacit.commands import (
+    INPUT_FILE,
+    INTERRUPTED,
+    POSITIVE,
+    Choice,
+    CommandRun,
+    Number,
+    count_noun,
+    examples,
+    run_options,
+)
 from tacit.report import Code, Column, Facts, Figure, Page, Prose, Section, Table, render
 
 if TYPE_CHECKING:
     from tacit.text.sentences.finder import Decision, DocumentFile
 
-EXAMPLES = """\b
-Examples:
-  tacit reasons reviews.jsonl --out reasons
-  tacit reasons reviews.jsonl.gz --share 0.1 --budget words
-"""
+EXAMPLES = examples(
+    "tacit reasons reviews.jsonl --out reasons",
+    "tacit reasons reviews.jsonl.gz --share 0.1 --budget words",
+)
 
 
 @click.command(epilog=EXAMPLES)
 @click.argument("documents", metavar="FILE", type=INPUT_FILE)
 @click.option(
-    "--share", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True, help="Of each document."
+    "--share",
+    type=Number(float, 0, 1, is_open=True),
+    metavar="SHARE",
+    default=0.3,
+    show_default=True,
+    help="Share of each document that is chosen, above 0 and up to 1.",
 )
 @click.option(
     "--budget",
-    type=click.Choice(["sentences", "words"]),
+    type=Choice(["sentences", "words"]),
     default="sentences",
     show_default=True,
-    help="What is shared.",
+    help="Unit in which --share is counted: sentences or words.",
 )
 @click.option(
-    "--c", "C", type=click.FloatRange(0, min_open=True), default=100.0, show_default=True, help="Weight of the loss."
+    "--c",
+    "C",
+    type=POSITIVE,
+    metavar="C",
+    default=100.0,
+    show_default=True,
+    help="Factor of the loss against the penalty, above 0.",
 )
-@click.option("--min-documents", type=click.IntRange(1), default=2, show_default=True, help="That a word occurs in.")
+@click.option(
+    "--min-documents",
+    type=Number(int, 1),
+    default=2,
+    show_default=True,
+    help="Smallest number of documents that a word must occur in.",
+)
 @run_options(out="reasons")
 def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
     """Find the sentences that decide the labels of documents.
 
-    FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), perhaps an "id"; it may be
-    gzipped. Lines without a label are not learned from, but get reasons too. Writes report.html, reasons.jsonl (what is
-    predicted for each document, and the chosen sentences with their scores), model.tacit and run.json.
+    FILE has a JSON object per line: "text" or a list "sentences", a "label" (one of two), and perhaps an "id". It may
+    be gzipped. Lines without a label are not learned from, but get reasons too. Writes report.html, reasons.jsonl (the
+    predicted label of each document, and the chosen sentences with their scores), model.tacit and run.json.
     """
     from tacit.text.sentences.finder import ReasonFinder, read_document_file
 
@@ -57,7 +83,7 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         data = read_document_file(documents)
         known = [i for i, label in enumerate(data.labels) if label is not None]
         if not known:
-            raise ValueError(f"{documents}: no line has a label; give at least some lines one")
+            raise ValueError(f"{documents} must have lines with a label to learn from, got none; add labels")
         run.note(f"{len(data.documents)} documents: learning")
         finder.fit([data.documents[i] for i in known], [data.labels[i] for i in known])
         run.note_status(finder.status_)
@@ -66,10 +92,13 @@ def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
         finder.save(folder.path("model.tacit"))
         folder.write_text("report.html", render(reasons_page(finder, data, found, command=run.command_line)))
         run.record(documents=len(data.documents), labelled=len(known), held_out=finder.held_out_)
+    quality = "held-out accuracy unknown: too few documents to hold some out"
     if finder.held_out_ is not None:
         scores = ", ".join(f"{name} {value:.3f}" for name, value in finder.held_out_.items())
-        run.say(f"held-out accuracy: {scores}")
-    run.say(f"reasons of {len(found)} documents: open {run.out / 'report.html'}")
+        quality = f"held-out accuracy: {scores}"
+    chosen = sum(len(decision.reasons) for decision in found)
+    summary = f"{count_noun(chosen, 'decisive sentence')} in {count_noun(len(found), 'document')}"
+    run.finish(summary, quality, f"open {run.out / 'report.html'}; all sentences are in {run.out / 'reasons.jsonl'}")
 
 
 def _line(data: Any, i: int, decision: Any) -> str:

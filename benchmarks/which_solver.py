@@ -19,7 +19,7 @@ from tacit.oracle import Task
 from tacit.penalties import Quadratic
 from tacit.problems import Candidates, Chain, Multiclass
 from tacit.solvers import Bundle, FrankWolfe, choose, minimise
-from tacit.solvers.choice import sample_influence
+from tacit.solvers.bundle import sample_influence
 
 ROUNDS = 3
 SLOW = 1.0  # seconds from which one round is enough

@@ -15,7 +15,7 @@ from tacit.learners.rules import SummedHidden
 from tacit.oracle import CapabilityError, Oracle, require
 from tacit.oracle.capabilities import SumsOutputs
 from tacit.problems import Candidates, Chain, Motif, Multiclass, PerSample
-from tacit.runtime import Progress, Status, parallel, run
+from tacit.runtime import Status, parallel, run
 
 NEEDS = [Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features]
 
@@ -50,8 +50,7 @@ class GradientCRF(Learner):
         with parallel(oracle, self.n_jobs) as shards:
             descent = Descending(shards, self.C * weights / weights.sum(), self.tol, self.max_iter)
             state = descent.begin() if saved is None else (saved["w"], float(saved["step"]), descent.lines(saved))
-            progress = Progress(self.verbose, self.max_iter)
-            kept = {"callbacks": self.callbacks or (), "progress": progress, "checkpoint": checkpoint}
+            kept = {"callbacks": self.callbacks, "verbose": self.verbose, "checkpoint": checkpoint}
             (self.coef_, _, self.history_), self.status_ = run(descent, state, **kept)
         self.objective_ = self.history_[-1].objective
         return self

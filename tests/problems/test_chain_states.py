@@ -268,7 +268,7 @@ def test_stochastic_fits_have_the_same_bits_resumed_and_with_threads(learner, tm
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_very_many_weights_choose_solvers_that_keep_few_vectors(monkeypatch):
     X, y, _ = planted(0, 30)
-    monkeypatch.setattr("tacit.solvers.choice.MAX_PLANE_NUMBERS", 5)
+    monkeypatch.setattr("tacit.solvers.bundle.MAX_PLANE_NUMBERS", 5)
     monkeypatch.setattr("tacit.learners.latent_svm.MAX_PLANE_NUMBERS", 5)
     assert type(StructuredSVM(Chain(), C=60, **quiet).fit(X, y).solver_) is FrankWolfe
     auto = LatentSVM(Chain(states=2), C=60, max_iter=4, **quiet).fit(X, y)

@@ -11,7 +11,8 @@ from tacit.data.arrays import Array, checksum
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import OptionalCodes, OptionalWeights, Words
 from tacit.learners.latent_svm import LatentSVM
-from tacit.oracle import Oracle, measures_hidden, require
+from tacit.learners.preparation import measures_hidden
+from tacit.oracle import Oracle, require
 from tacit.oracle.capabilities import MeasuresHidden
 from tacit.runtime.blocks import cache_answers
 

@@ -13,15 +13,15 @@ from sklearn.exceptions import ConvergenceWarning
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import random_numbers, shorten, whole_number
 from tacit.data.specs import check_parameters, estimator, not_negative, optional, parameter, switch, whole
-from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights, run_starts
+from tacit.learners.descents.multistart import MAX_STARTS, Method, MultiStart, Weights
 from tacit.learners.descents.starts import propose
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import bind_samples, check_fitted, open_checkpoint, read_weights
+from tacit.learners.preparation import bind_samples, check_fitted, has_hidden_states, open_checkpoint, read_weights
 from tacit.learners.smooth_learner import SmoothState, SmoothStep
-from tacit.oracle import Oracle, Schema, capability, code_offsets, has_hidden_states, hidden_values, require
+from tacit.oracle import Oracle, Schema, capability, code_offsets, hidden_values, require
 from tacit.oracle.capabilities import DrawsHidden, LearnsOnline
 from tacit.penalties import Quadratic
-from tacit.runtime import Status, parallel
+from tacit.runtime import Status, parallel, run
 
 NEEDS = (Oracle.predict, Oracle.impute, Oracle.loss, Oracle.features, Oracle.decode)
 MAX_EPOCHS = 10_000
@@ -99,6 +99,7 @@ class LatentPerceptron(Learner):
         weights = read_weights(sample_weight, oracle.n_samples)
         seed = int(random_numbers(self.random_state).randint(2**31))
         n_starts = int(self.n_init) if oracle.hidden_unknown().size else 1
+        checkpoint = open_checkpoint(self, oracle)
         with parallel(oracle, self.n_jobs) as shards:
             epochs = self._epochs(shards, weights, seed, schema)
             starts = MultiStart(
@@ -106,8 +107,11 @@ class LatentPerceptron(Learner):
                 lambda seed, start: epochs.begin(_first_weights(shards, start, seed)),
                 n_starts,
                 int(self.epochs),
+                checkpoint,
             )
-            ended = run_starts(self, starts, seed, open_checkpoint(self, oracle), self.callbacks)
+            record = starts.begin(seed)
+            end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
+            ended = starts.conclude(*end)
             best = ended.runs.best
             self.schema_, self.n_features_in_ = schema, schema.n_features
             self._keep(ended.state)

@@ -18,19 +18,24 @@ from tacit.learners.descents.multistart import (
     MultiStart,
     Run,
     RunTable,
-    run_starts,
     warn_unless_converged,
 )
 from tacit.learners.descents.pacing import SelfPaced, optional_pace
 from tacit.learners.descents.starts import OnlineDescent, digest_init, find_beginning, given_weights
 from tacit.learners.learner import Learner, Traits
-from tacit.learners.preparation import MARGIN_ATTRIBUTES, Prepared, check_fitted, check_margin, prepare
+from tacit.learners.preparation import (
+    MARGIN_ATTRIBUTES,
+    Prepared,
+    check_fitted,
+    check_margin,
+    has_hidden_states,
+    prepare,
+)
 from tacit.oracle import (
     KnownHidden,
     Oracle,
     capability,
     completes_labels,
-    has_hidden_states,
     has_long_codes,
     hidden_values,
     loss_needs_hidden,
@@ -38,11 +43,11 @@ from tacit.oracle import (
 )
 from tacit.oracle.capabilities import DrawsHidden, KnownPart, KnowsPart, LearnsOnline, SplitsCodes, WeighsSamples
 from tacit.penalties import Penalty, without_bounds
-from tacit.runtime import parallel
+from tacit.runtime import parallel, run
 from tacit.runtime.blocks import cache_answers
 from tacit.runtime.checkpoint import Checkpoint
 from tacit.solvers import Bundle, Solver, Subgradient, choose
-from tacit.solvers.choice import MAX_PLANE_NUMBERS
+from tacit.solvers.bundle import MAX_PLANE_NUMBERS
 from tacit.solvers.loop import fingerprint_penalty
 
 __all__ = ["Iteration", "LatentSVM", "Run", "RunTable"]
@@ -183,9 +188,11 @@ class LatentSVM(Learner):
                 lambda seed, start: self._begin(descent, shards, y, previous, seed=seed, start=start),
                 n_starts,
                 int(self.max_iter),
-                keeps_arrays=checkpoint is not None,
+                checkpoint,
             )
-            ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
+            record = starts.begin(seed)
+            end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
+        ended = starts.conclude(*end)
         self._keep(ended, schema, oracle)
         stalled = "the last convex task did not reach its gap; raise max_inner or tol"
         warn_unless_converged(self, ended, stalled)
@@ -308,7 +315,7 @@ class LatentSVM(Learner):
             return descent.begin(oracle.impute(found.w).code, found.w, **key)
         if found.code is not None:
             return descent.begin(found.code, **key)
-        who = f"{type(self).__name__}(init={shorten(self.init)})"
+        who = f"{type(self).__name__}(init={self.init!r})"
         drawer = require(who, self.problem, oracle, DrawsHidden, "use init='weights'")
         return descent.begin(drawer.draw(rng), **key)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
@@ -260,7 +262,11 @@ class RivalTask(Task):
     It is the convex task of algorithm 5 of Kumar (2013): outputs with the true label do not compete, except the target.
     """
 
-    def predict_augmented(self, w: Array, rows: Any = None) -> Assignment:
+    @cached_property
+    def predict_augmented(self) -> Callable[..., Assignment]:
+        return self._predict_rivals
+
+    def _predict_rivals(self, w: Array, rows: Any = None) -> Assignment:
         target = take_code(self.oracle, self.target, rows)
         found = self.oracle.predict_augmented(w, rows, rivals=True)
         own = self.oracle.score(w, target, rows)

@@ -26,8 +26,18 @@ from tacit.data.parameters import (
 )
 from tacit.data.ragged import Ragged
 from tacit.data.specs import check_parameters
-from tacit.oracle import CapabilityError, Oracle, Problem, Schema, capability, completes_labels, has_long_codes, require
-from tacit.oracle.capabilities import ChecksItself
+from tacit.oracle import (
+    CapabilityError,
+    Oracle,
+    Problem,
+    Schema,
+    capability,
+    completes_labels,
+    has_long_codes,
+    loss_needs_hidden,
+    require,
+)
+from tacit.oracle.capabilities import ChecksItself, HasHiddenStates, MeasuresCompleted
 from tacit.oracle.contracts import Need
 from tacit.penalties import GroupNorm, Penalty, Quadratic
 from tacit.runtime import Status
@@ -373,3 +383,15 @@ _CHECKS = {
     "runs_": _check_runs,
 }
 """One check per learned attribute of tacit's learners."""
+
+
+def measures_hidden(oracle: Oracle) -> bool:
+    """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
+    oracle says that it can."""
+    return loss_needs_hidden(oracle) or capability(oracle, MeasuresCompleted) is not None
+
+
+def has_hidden_states(oracle: Oracle) -> bool:
+    """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
+    apart at w = 0. Links between mentions are none: their features tell them apart."""
+    return has_long_codes(oracle) and not completes_labels(oracle) and capability(oracle, HasHiddenStates) is not None

@@ -7,7 +7,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from tacit.data.arrays import Array
-from tacit.oracle import Oracle, capability, has_hidden_states, has_long_codes
+from tacit.learners.preparation import has_hidden_states
+from tacit.oracle import Oracle, capability, has_long_codes
 from tacit.oracle.capabilities import HasHiddenStates, ScoresEntropy, ScoresLabels, SumsParts
 from tacit.oracle.contracts import Need
 

@@ -22,26 +22,31 @@ from tacit.learners.descents.multistart import (
     MultiStart,
     Numbers,
     Weights,
-    run_starts,
     warn_unless_converged,
 )
 from tacit.learners.descents.starts import find_beginning, given_weights
 from tacit.learners.learner import Learner, have_nan, overflows
-from tacit.learners.preparation import MARGIN_ATTRIBUTES, bind_samples, check_fitted, open_checkpoint, sample_weights
+from tacit.learners.preparation import (
+    MARGIN_ATTRIBUTES,
+    bind_samples,
+    check_fitted,
+    has_hidden_states,
+    open_checkpoint,
+    sample_weights,
+)
 from tacit.oracle import (
     KnownHidden,
     Oracle,
     Schema,
     capability,
     completes_labels,
-    has_hidden_states,
     has_long_codes,
     hidden_values,
     require,
 )
 from tacit.oracle.capabilities import DrawsHidden, GivesPosteriors, GivesTagPosteriors, ListsOutputs, SplitsCodes
 from tacit.oracle.contracts import Need
-from tacit.runtime import parallel
+from tacit.runtime import parallel, run
 from tacit.runtime.archive import record
 from tacit.solvers.quasi_newton import Function, Point, begin, step
 
@@ -122,8 +127,10 @@ class SmoothLearner(Learner, ABC):
                 w = given[start] if given else self._first_weights(objective, shards, weights, previous, seed, start)
                 return method.begin_at(w)
 
-            starts = MultiStart(method, first, n_starts, int(self.max_iter))
-            ended = run_starts(self, starts, seed, checkpoint, self.callbacks)
+            starts = MultiStart(method, first, n_starts, int(self.max_iter), checkpoint)
+            record = starts.begin(seed)
+            end = run(starts, record, callbacks=self.callbacks, verbose=self.verbose, checkpoint=checkpoint)
+            ended = starts.conclude(*end)
             self._keep(ended, schema, shards)
         stalled = "steps no longer decrease the objective, but its slope is not small; raise tol, or scale the features"
         warn_unless_converged(self, ended, stalled, "steps")

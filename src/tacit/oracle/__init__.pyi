@@ -1,11 +1,10 @@
 from tacit.data.arrays import checksum as checksum
 from tacit.oracle.capabilities import Expectations as Expectations
-from tacit.oracle.capabilities import has_hidden_states as has_hidden_states
-from tacit.oracle.capabilities import measures_hidden as measures_hidden
 from tacit.oracle.contracts import TARGET as TARGET
 from tacit.oracle.contracts import Assignment as Assignment
 from tacit.oracle.contracts import CapabilityError as CapabilityError
 from tacit.oracle.contracts import Example as Example
+from tacit.oracle.contracts import KnownHidden as KnownHidden
 from tacit.oracle.contracts import Oracle as Oracle
 from tacit.oracle.contracts import Problem as Problem
 from tacit.oracle.contracts import Read as Read
@@ -21,7 +20,6 @@ from tacit.oracle.contracts import runs_python as runs_python
 from tacit.oracle.contracts import take_code as take_code
 from tacit.oracle.enumerable import EnumerableOracle as EnumerableOracle
 from tacit.oracle.known_hidden import AnyOf as AnyOf
-from tacit.oracle.known_hidden import KnownHidden as KnownHidden
 from tacit.oracle.known_hidden import check_hidden as check_hidden
 from tacit.oracle.known_hidden import read_hidden as read_hidden
 from tacit.oracle.losses import HiddenLoss as HiddenLoss

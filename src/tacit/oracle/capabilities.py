@@ -17,10 +17,6 @@ from tacit.data.arrays import Array, Rows
 from tacit.oracle.contracts import (
     Assignment,
     Oracle,
-    capability,
-    completes_labels,
-    has_long_codes,
-    loss_needs_hidden,
     member_names,
 )
 from tacit.oracle.sharing import Sharing, add_in_order, batch, join_arrays, join_tuples, view
@@ -456,15 +452,3 @@ DECLARED: Mapping[str, Sharing] = {
     name: getattr(getattr(kind, name, None), "sharing", None) for kind in _PROTOCOLS for name in member_names(kind)
 }
 """How every member of the protocols above and of `Oracle` is shared."""
-
-
-def measures_hidden(oracle: Oracle) -> bool:
-    """Whether rounds of learning may measure the loss against imputed hidden values: where it needs them, or where the
-    oracle says that it can."""
-    return loss_needs_hidden(oracle) or capability(oracle, MeasuresCompleted) is not None
-
-
-def has_hidden_states(oracle: Oracle) -> bool:
-    """Whether the parts of an output have hidden values below their labels (states below tags), which nothing tells
-    apart at w = 0. Links between mentions are none: their features tell them apart."""
-    return has_long_codes(oracle) and not completes_labels(oracle) and capability(oracle, HasHiddenStates) is not None

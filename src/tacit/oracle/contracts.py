@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from tacit.data.arrays import Array, Codes, Rows, places_of
-from tacit.data.parameters import shorten, whole_number
+from tacit.data.parameters import is_whole, shorten, whole_number
 from tacit.data.specs import check_parameters
 from tacit.oracle.sharing import add_in_order, batch, join_arrays, join_tuples, view
 from tacit.runtime.archive import Stored, storable
@@ -75,8 +75,8 @@ class Schema:
         for name, shape in self.blocks.items():
             if not isinstance(name, str) or not isinstance(shape, tuple) or not shape:
                 raise ValueError(f"blocks have a name and a shape, got {shorten(name)}: {shorten(shape)}")
-            for size in shape:
-                whole_number(f"a size of the block {shorten(name)}", size)
+            if not all(is_whole(size) and size >= 1 for size in shape):
+                raise ValueError(f"the block {shorten(name)} must have sizes from 1, got {shorten(shape)}")
         if not isinstance(self.facts, Mapping):
             raise ValueError(f"facts of a schema are values by name, got {shorten(self.facts)}")
 
@@ -90,6 +90,26 @@ class Schema:
             views[name] = w[start : start + size].reshape(shape)
             start += size
         return views
+
+
+class KnownHidden(NamedTuple):
+    """Known hidden values, by state.
+
+    Parameters
+    ----------
+    states : (n,) the state of each sample, −1 where it is not known for certain
+    allowed : one boolean per state of all samples, whether it is possible; None where nothing is ruled out
+    """
+
+    states: Array
+    allowed: Array | None = None
+
+    def check(self, sizes: Array) -> None:
+        """Refuse values that do not fit samples of so many states: kernels rely on them."""
+        if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
+            raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
+        if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
+            raise ValueError(f"allowed has shape {self.allowed.shape}, these samples have {sizes.sum()} values")
 
 
 class Example(NamedTuple):

@@ -17,8 +17,8 @@ from tacit.oracle import cells
 from tacit.oracle.capabilities import KnownPart, ScoresCells
 from tacit.oracle.cell_sums import NOTHING, CellSums
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
-from tacit.oracle.contracts import TARGET, Assignment, Oracle
-from tacit.oracle.known_hidden import KnownHidden, check_hidden
+from tacit.oracle.contracts import TARGET, Assignment, KnownHidden, Oracle
+from tacit.oracle.known_hidden import check_hidden, read_hidden
 from tacit.oracle.losses import LossTable, PairLoss, Reference, checked_losses
 from tacit.oracle.task import CellDual
 
@@ -77,7 +77,7 @@ class EnumerableOracle(CellSums):
         self.has_hidden = has_hidden
         self._labels = labels
         self._sizes = np.diff(offsets)
-        self._hidden, self._allowed = KnownHidden.of(hidden, self._sizes)
+        self._hidden, self._allowed = _as_known(hidden, self._sizes)
         self._hidden_loss = hidden_loss
         self.loss_needs_hidden = hidden_loss is not None
         self._losses = None if losses is None else self._checked(losses)
@@ -103,7 +103,7 @@ class EnumerableOracle(CellSums):
     def with_hidden(self, hidden: Any) -> Self:
         """The same data with these hidden values known (−1: unknown)."""
         view = copy.copy(self)
-        view._hidden, view._allowed = KnownHidden.of(hidden, np.diff(self.offsets))
+        view._hidden, view._allowed = _as_known(hidden, np.diff(self.offsets))
         if self._hidden_loss is not None:
             view._losses = self._measured(Reference(view._hidden, view._allowed))
         return view
@@ -440,3 +440,13 @@ class EnumerableOracle(CellSums):
         code = np.empty(label.size, self._code_type)
         cells.join_codes(label, state, self.n_labels, code)
         return code
+
+
+def _as_known(hidden: Any, sizes: Array) -> KnownHidden:
+    """What is known of the hidden values: None for nothing, or whatever `read_hidden` takes."""
+    if hidden is None:
+        return KnownHidden(np.full(sizes.size, -1))
+    if not isinstance(hidden, KnownHidden):
+        return read_hidden(hidden, sizes)
+    hidden.check(sizes)
+    return hidden

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
 from tacit.data.parameters import as_array, is_list, is_whole, shorten
 from tacit.data.ragged import Ragged
+from tacit.oracle.contracts import KnownHidden
 
 
 class AnyOf(tuple[Any, ...]):
@@ -28,34 +29,6 @@ class AnyOf(tuple[Any, ...]):
 
     def __repr__(self) -> str:
         return f"AnyOf{tuple(self)!r}"
-
-
-class KnownHidden(NamedTuple):
-    """Known hidden values, by state.
-
-    Parameters
-    ----------
-    states : (n,) the state of each sample, −1 where it is not known for certain
-    allowed : one boolean per state of all samples, whether it is possible; None where nothing is ruled out
-    """
-
-    states: Array
-    allowed: Array | None = None
-
-    def check(self, sizes: Array) -> None:
-        """Refuse values that do not fit samples of so many states: kernels rely on them."""
-        if self.states.shape != sizes.shape or not ((self.states >= -1) & (self.states < sizes)).all():
-            raise ValueError(f"known hidden values do not fit {sizes.size} samples of so many values")
-        if self.allowed is not None and self.allowed.shape != (sizes.sum(),):
-            raise ValueError(f"allowed has shape {self.allowed.shape}, these samples have {sizes.sum()} values")
-
-    @classmethod
-    def of(cls, hidden: Any, sizes: Array) -> KnownHidden:
-        """From whatever `read_hidden` takes, from None (nothing is known), or from a `KnownHidden`."""
-        if isinstance(hidden, KnownHidden):
-            hidden.check(sizes)
-            return hidden
-        return cls(np.full(sizes.size, -1)) if hidden is None else read_hidden(hidden, sizes)
 
 
 def read_hidden(hidden: Any, sizes: Array, name: str = "values") -> KnownHidden:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self
@@ -55,13 +55,14 @@ class Task:
     rescaling: str = "margin"
     baseline: Array | None = None
 
-    def predict_augmented(self, w: Array, rows: Rows = None) -> Assignment:
-        """The assignment that attains every ξ_i(w)."""
-        if self.rescaling == "margin":
-            return self.oracle.predict_augmented(w, rows)
-        return self.oracle.predict_augmented(
-            w, rows, target=take_code(self.oracle, self.target, rows), rescaling=self.rescaling
-        )
+    @cached_property
+    def predict_augmented(self) -> Callable[..., Assignment]:
+        """Loss-augmented inference: from w (and rows) to the assignment that attains every ξ_i(w)."""
+        return self.oracle.predict_augmented if self.rescaling == "margin" else self._predict_rescaled
+
+    def _predict_rescaled(self, w: Array, rows: Rows = None) -> Assignment:
+        target = take_code(self.oracle, self.target, rows)
+        return self.oracle.predict_augmented(w, rows, target=target, rescaling=self.rescaling)
 
     def slack(self, w: Array, rows: Rows = None) -> tuple[Array, Assignment]:
         """ξ_i(w) of every row, and the assignment that attains it."""

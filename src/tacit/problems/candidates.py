@@ -11,7 +11,8 @@ from tacit.data.boxes import overlap
 from tacit.data.ragged import Ragged, read_ragged
 from tacit.data.shards import Shards, read_shards
 from tacit.oracle import Example, HiddenLoss, PairLoss, Schema
-from tacit.oracle.known_hidden import KnownHidden, read_hidden
+from tacit.oracle.contracts import KnownHidden
+from tacit.oracle.known_hidden import read_hidden
 from tacit.oracle.losses import by_kind
 from tacit.problems.classes.problem import TableProblem
 

@@ -12,7 +12,7 @@ from tacit.data.arrays import Array, as_csr, find_uneven, first_non_finite
 from tacit.data.lines import one_line
 from tacit.data.shards import Shards, read_table_shards
 from tacit.oracle import Example
-from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.contracts import KnownHidden
 from tacit.problems.classes.problem import TableProblem
 
 

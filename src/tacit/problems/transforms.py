@@ -17,7 +17,8 @@ from tacit.data.parameters import even_table, shorten
 from tacit.data.shards import Shards, read_table_shards
 from tacit.data.specs import choice, estimator, optional, parameter, whole
 from tacit.oracle import CapabilityError, Example, HiddenLoss, PairLoss, Schema
-from tacit.oracle.known_hidden import KnownHidden, read_hidden
+from tacit.oracle.contracts import KnownHidden
+from tacit.oracle.known_hidden import read_hidden
 from tacit.problems.candidates import exact_loss
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 from tacit.problems.classes.problem import ClassProblem

@@ -23,7 +23,6 @@ from tacit.data.arrays import Array
 from tacit.data.parameters import shorten
 from tacit.learners.descents.multistart import DescentState, Method, Numbers, Planes, Sizes
 from tacit.ranking.oracle import Training, ranking_task
-from tacit.runtime import Status
 from tacit.runtime.archive import record
 from tacit.solvers import Bundle, minimise
 
@@ -83,9 +82,7 @@ class Mixture:
         shares = softmax(self.inputs @ W.T)
         task = ranking_task(self.training.oracle(shares), self.C, self.training.size)
         start = None if Z is None else Z.ravel()
-        solution = minimise(task, Bundle(), tol=tol, start=start, planes=planes)
-        if solution.status is Status.INTERRUPTED:  # half a solve is not a state to continue from
-            raise KeyboardInterrupt
+        solution = minimise(task, Bundle(), tol=tol, start=start, planes=planes, raise_interrupt=True)
         found = solution.w.reshape(shares.shape[1], -1)
         kept = solution.planes[-MAX_PLANES:]
         return found, kept, solution.objective + 0.5 * self.gate_penalty * float((W * W).sum())

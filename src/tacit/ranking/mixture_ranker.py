@@ -23,7 +23,7 @@ from tacit.data.specs import (
     table,
     whole,
 )
-from tacit.learners.descents.multistart import Ended, MultiStart, run_starts, warn_unless_converged
+from tacit.learners.descents.multistart import Ended, MultiStart, warn_unless_converged
 from tacit.learners.preparation import check_history, check_long_run
 from tacit.oracle import checksum
 from tacit.ranking.judgements import read_group_offsets
@@ -40,7 +40,7 @@ from tacit.ranking.ranker import (
     read_training,
 )
 from tacit.ranking.relevances import ReadTables, Relevances
-from tacit.runtime import Status
+from tacit.runtime import Status, run
 from tacit.runtime.checkpoint import Checkpoint
 
 
@@ -189,8 +189,11 @@ class MixtureRanker(Ranker):
     ) -> Ended:
         gates = start_gates(mixture, n_classes, int(self.n_init), np.random.RandomState(seed))
         descent = MixtureDescent(mixture, gates, float(self.tol), int(self.max_iter))
-        starts = MultiStart(descent, lambda _, start: descent.begin(start), len(gates), descent.max_iter + 1)
-        return run_starts(self, starts, seed, checkpoint, callbacks)
+        starts = MultiStart(
+            descent, lambda _, start: descent.begin(start), len(gates), descent.max_iter + 1, checkpoint
+        )
+        end = run(starts, starts.begin(seed), callbacks=callbacks, verbose=self.verbose, checkpoint=checkpoint)
+        return starts.conclude(*end)
 
     def _choose(self, mixture: Mixture, seed: int) -> tuple[Array, int, Status | None]:
         """Validation scores of 1, 2, … classes, and the number to take; INTERRUPTED if Ctrl-C ended the search."""

@@ -80,13 +80,15 @@ def run(
     process: Process[S],
     state: S,
     *,
-    callbacks: Iterable[Callable[[Any], Any]] = (),
-    progress: Progress | None = None,
+    callbacks: Iterable[Callable[[Any], Any]] | None = None,
+    verbose: int = 0,
+    total: int | None = None,
     checkpoint: Keeper | None = None,
 ) -> tuple[S, Status]:
     """Take steps until the process says stop, a callback returns True (exactly), or Ctrl-C.
 
     Returns the last whole state and why it is the last. A checkpoint is written when it is due, and at the end.
+    ``verbose`` and ``total`` are those of `Progress`.
 
     >>> class Halving:
     ...     def step(self, state): return state / 2
@@ -97,15 +99,14 @@ def run(
     >>> run(Halving(), 10.0, callbacks=[lambda value: value == 2.5])
     (2.5, <Status.STOPPED: 'stopped'>)
     """
-    callbacks = tuple(callbacks)
+    callbacks, progress = tuple(callbacks or ()), Progress(verbose, total)
     clock = time.perf_counter()
     token = _depth.set(_depth.get() + 1)
     try:
         while True:
             line = process.report(state)
             answers = [] if line is None else [callback(line) for callback in callbacks]
-            if progress is not None:
-                progress.show(time.perf_counter() - clock, *process.describe(state))
+            progress.show(time.perf_counter() - clock, *process.describe(state))
             status = Status.STOPPED if any(answer is True for answer in answers) else process.verdict(state)
             if checkpoint is not None and (status is not None or checkpoint.is_due()):
                 checkpoint.write(process.snapshot(state))
@@ -120,8 +121,7 @@ def run(
         return state, Status.INTERRUPTED
     finally:
         _depth.reset(token)
-        if progress is not None:
-            progress.close()
+        progress.close()
 
 
 def _accept_press() -> None:

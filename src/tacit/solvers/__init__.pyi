@@ -1,6 +1,6 @@
 from tacit.runtime import Status as Status
 from tacit.solvers.bundle import Bundle as Bundle
-from tacit.solvers.choice import choose as choose
+from tacit.solvers.bundle import choose as choose
 from tacit.solvers.frank_wolfe import FrankWolfe as FrankWolfe
 from tacit.solvers.loop import Solution as Solution
 from tacit.solvers.loop import Solver as Solver

@@ -21,7 +21,7 @@ from tacit.data.specs import check_parameters
 from tacit.oracle import Oracle, Task, checksum
 from tacit.oracle.contracts import Need
 from tacit.penalties import Penalty
-from tacit.runtime import Progress, Status, run
+from tacit.runtime import Status, run
 from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_codes, stored_number
 
@@ -220,6 +220,7 @@ def minimise(
     verbose: int = 0,
     checkpoint: Checkpoint | None = None,
     rng: np.random.Generator | None = None,
+    raise_interrupt: bool = False,
 ) -> Solution:
     """Minimise a task to a relative gap of ``tol``.
 
@@ -241,6 +242,7 @@ def minimise(
         every few seconds, 0 nothing
     checkpoint : where to keep the state
     rng : for solvers that draw samples
+    raise_interrupt : at Ctrl-C raise KeyboardInterrupt, for a task that is a part of a fit
 
     >>> from tacit import problems, solvers, testing
     >>> task = testing.example_task(problems.Multiclass(), seed=0)
@@ -252,8 +254,10 @@ def minimise(
     tol, gap = (number(name, value, "a number from 0", is_not_negative) for name, value in (("tol", tol), ("gap", gap)))
     max_iter = whole_number("max_iter", max_iter)
     solve = Solve(task, solver, tol, gap, max_iter)
-    begun = solve.begin(WarmStart(start, planes, dual), checkpoint, rng)
-    last, status = run(solve, begun, callbacks=callbacks, progress=Progress(verbose, None), checkpoint=checkpoint)
+    begun = solve.begin(WarmStart(start, planes if planes is not None and len(planes) else None, dual), checkpoint, rng)
+    last, status = run(solve, begun, callbacks=callbacks, verbose=verbose, checkpoint=checkpoint)
+    if raise_interrupt and status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
     return solve.certify(last, status)
 
 

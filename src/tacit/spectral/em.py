@@ -17,7 +17,7 @@ from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.specs import any_number
-from tacit.runtime import Progress, Status, run
+from tacit.runtime import Status, run
 from tacit.runtime.archive import record
 from tacit.spectral.prefix_tree import PrefixTree
 
@@ -195,7 +195,7 @@ def improve(
         process,
         process.begin(parameters),
         callbacks=[] if watch is None else [lambda now: watch(now.history[-1], now.counts)],
-        progress=Progress(verbose, None),
+        verbose=verbose,
     )
     history = list(last.history)
     history[-1] = history[-1]._replace(log_likelihood=last.counts.log_likelihood / process.n_strings)

@@ -18,7 +18,7 @@ from tacit.data.labels import read_classes
 from tacit.data.parameters import shorten, whole_number
 from tacit.data.specs import choice, estimator, optional, parameter, switch, whole
 from tacit.oracle import EnumerableOracle, Example, LossTable, PairLoss, Schema
-from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.contracts import KnownHidden
 from tacit.oracle.losses import Reference
 from tacit.problems.classes.blocks import check_blocks
 from tacit.problems.classes.problem import ClassProblem

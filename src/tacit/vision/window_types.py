@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import has_length, numbers, one_of, random_numbers, whole_number
-from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
+from tacit.oracle.contracts import KnownHidden
+from tacit.oracle.known_hidden import from_masks, read_hidden, read_positions
 from tacit.oracle.losses import Reference
 from tacit.vision.boxes import overlap
 from tacit.vision.maps.window_maps import WindowMaps

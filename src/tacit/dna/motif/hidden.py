@@ -9,7 +9,8 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.labels import is_missing
 from tacit.data.parameters import is_list, shorten
-from tacit.oracle.known_hidden import KnownHidden, from_masks, read_hidden, read_positions
+from tacit.oracle.contracts import KnownHidden
+from tacit.oracle.known_hidden import from_masks, read_hidden, read_positions
 
 NO_SITE = -2
 """The start of a motif without a site in the sequence; −1 means that the start is unknown."""

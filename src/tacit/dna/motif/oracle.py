@@ -24,7 +24,7 @@ from tacit.dna.motif.hidden import read_windows
 from tacit.dna.sequences import find_flipped, lend_sequences, letters_of, orient, reverse_complement
 from tacit.oracle import TARGET, Assignment, CapabilityError, EnumerableOracle, LossTable, Schema
 from tacit.oracle.cells import one_coef_each, take_rows
-from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.contracts import KnownHidden
 from tacit.problems.classes.blocks import cut_samples
 
 MAX_KEPT = 50_000_000

@@ -19,7 +19,7 @@ from tacit.dna.sequences import MEANING, orient
 from tacit.oracle import TARGET, Assignment, LossTable, Schema
 from tacit.oracle.capabilities import Expectations
 from tacit.oracle.cells import label_positions, one_coef_each, take_rows
-from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.contracts import KnownHidden
 from tacit.oracle.losses import checked_losses
 
 MAX_STATES = 2**62

@@ -173,7 +173,8 @@ class Descent(Method[Any]):
             solved = self._solve_easy(now)
         else:
             everyone = now.is_in if now.is_in.all() else np.ones_like(now.is_in)  # one mask for many lines of history
-            solution = self._solve(now, now.target, self.weights, now.w)
+            task = self._task(now.target, self.weights)
+            solution = minimise(task, self.solver(task), start=now.w, planes=now.planes, **self._effort(now))
             is_solved = solution.status is Status.CONVERGED
             ends = solution.w, solution.planes, solution.gap, is_solved, everyone, now.ease, _slope(solution)
             solved = Solved(*ends)
@@ -191,26 +192,16 @@ class Descent(Method[Any]):
 
     # solve
 
-    def _solve(
-        self, now: LatentState, target: Array, weights: Array, start: Array, above: float = np.inf, planes: Any = None
-    ) -> Solution:
-        """Solve a convex task to the present precision; give up once its optimum is known to be above a limit."""
-        task = self._task(target, weights)
-        planes = now.planes if planes is None else planes
-        solution = minimise(
-            task,
-            self.solver(task),
-            tol=1e-12,
-            gap=now.precision,
-            max_iter=self.max_inner,
-            start=start,
-            planes=planes if len(planes) else None,
-            callbacks=[lambda step: bool(step.bound > above)],
-            rng=now.rng("solve"),
-        )
-        if solution.status is Status.INTERRUPTED:  # nobody goes on from half a solve
-            raise KeyboardInterrupt
-        return solution
+    def _effort(self, now: LatentState, above: float = np.inf) -> dict[str, Any]:
+        """How a convex task is solved: to the present precision, or until its optimum is known to be above a limit."""
+        return {
+            "tol": 1e-12,
+            "gap": now.precision,
+            "max_iter": self.max_inner,
+            "callbacks": [lambda step: bool(step.bound > above)],
+            "rng": now.rng("solve"),
+            "raise_interrupt": True,
+        }
 
     # pace
 
@@ -233,7 +224,8 @@ class Descent(Method[Any]):
             chosen = self.pace.choose(unit * slack, ease) | (share == 0) | ~paced
             if np.array_equal(chosen, found.is_in):
                 break
-            solution = self._solve(now, now.target, self.weights * chosen, found.w, planes=found.planes)
+            task = self._task(now.target, self.weights * chosen)
+            solution = minimise(task, self.solver(task), start=found.w, planes=found.planes, **self._effort(now))
             slack = self.slack(solution.w, now.target)
             value = self.penalty.value(solution.w) + float((share * (unit * slack - ease))[chosen].sum())
             if value < best:
@@ -334,7 +326,8 @@ class Descent(Method[Any]):
         for target in () if mover is None else mover.joint_moves(end.target):
             if not self._changed(target, end.target):
                 continue
-            solution = self._solve(end, target, self.weights, end.w, above=limit)
+            task = self._task(target, self.weights)
+            solution = minimise(task, self.solver(task), start=end.w, planes=end.planes, **self._effort(end, limit))
             found = self.oracle.impute(solution.w, prefer=target).code
             objective = self.objective(solution.w, found)
             if objective < limit:
@@ -362,10 +355,8 @@ class Descent(Method[Any]):
         target = oracle.impute(np.zeros(oracle.n_params)).code
         task = Task(oracle, weights, target, self.penalty, self.rescaling)
         rng = self.state(seed=seed, start=start).rng("solve")
-        solution = minimise(task, self.solver(task), tol=1e-3, max_iter=self.max_inner, rng=rng)
-        if solution.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return solution.w
+        limits: dict[str, Any] = {"tol": 1e-3, "max_iter": self.max_inner, "raise_interrupt": True}
+        return minimise(task, self.solver(task), rng=rng, **limits).w
 
     # measure
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from tacit.data.arrays import Array, is_table
 from tacit.data.parameters import shorten
-from tacit.runtime import Progress, Status, run
+from tacit.runtime import Status
 from tacit.runtime.archive import record
 from tacit.runtime.checkpoint import Checkpoint, stored, stored_number
 
@@ -296,6 +296,16 @@ class Record(Generic[S]):
         )
 
 
+class Ended(NamedTuple):
+    """A fit that ended: the state of the best start, all starts, and why it ended."""
+
+    state: Any
+    runs: RunTable
+    status: Status
+    n_iterations: int
+    n_starts: int
+
+
 class MultiStart(Generic[S]):
     """All starts of a fit, one after the other, as a `tacit.runtime.Process` over records.
 
@@ -304,7 +314,7 @@ class MultiStart(Generic[S]):
     method : how a start proceeds
     first : the first state of a start, given the seed of the fit and its number
     n_starts, max_iter : the number of starts, and of steps per start at the most
-    keeps_arrays : whether the arrays of lines are kept, for checkpoints
+    checkpoint : where a record is kept, and read from if it is to be resumed
     """
 
     def __init__(
@@ -313,11 +323,19 @@ class MultiStart(Generic[S]):
         first: Callable[[int, int], S],
         n_starts: int,
         max_iter: int,
-        keeps_arrays: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> None:
         self.method, self.first = method, first
-        self.n_starts, self.max_iter, self.keeps_arrays = n_starts, max_iter, keeps_arrays
+        self.n_starts, self.max_iter, self.checkpoint = n_starts, max_iter, checkpoint
         self._clock = time.perf_counter()
+
+    def begin(self, seed: int) -> Record[S]:
+        """The first record of a fit, or the one that the checkpoint holds."""
+        saved = None if self.checkpoint is None else self.checkpoint.read()
+        if saved is None or self.checkpoint is None:
+            return Record(self.first(seed, 0), seed)
+        with self.checkpoint.restoring():
+            return self.restore(saved)
 
     def step(self, then: Record[S]) -> Record[S]:
         status = self.status(then)
@@ -329,7 +347,7 @@ class MultiStart(Generic[S]):
         now = self.method.step(then.state)
         if now.iteration == then.state.iteration:
             return replace(then, state=now)
-        arrays = (*then.arrays, self.method.line_arrays(now)) if self.keeps_arrays else ()
+        arrays = (*then.arrays, self.method.line_arrays(now)) if self.checkpoint is not None else ()
         line = self.method.line(now, time.perf_counter() - self._clock)
         result = self.method.better(then.result, now).as_result()
         return replace(then, state=now, history=(*then.history, line), result=result, arrays=arrays)
@@ -354,6 +372,20 @@ class MultiStart(Generic[S]):
         if record.state.is_done and record.history:
             return Status.CONVERGED if record.state.is_solved else Status.STALLED
         return Status.MAX_ITER if len(record.history) >= self.max_iter else None
+
+    def conclude(self, record: Record[S], status: Status) -> Ended:
+        """The result of a fit. A start that was cut short counts with its result so far.
+
+        The status is that of the best start, unless the fit was cut short.
+        """
+        is_cut = status in (Status.STOPPED, Status.INTERRUPTED)
+        n_iterations = record.n_iterations
+        if is_cut and record.history:
+            record = record.ended((self.status(record) if status is Status.INTERRUPTED else None) or status)
+        if not record.runs:
+            raise KeyboardInterrupt  # nothing was learned yet
+        runs = RunTable(record.runs)
+        return Ended(record.best, runs, status if is_cut else runs.best.status, n_iterations, self.n_starts)
 
     def snapshot(self, record: Record[S]) -> dict[str, Any]:
         histories = [*(run.history for run in record.runs), record.history]
@@ -411,43 +443,6 @@ class MultiStart(Generic[S]):
 def _number_fields(line_type: Any) -> dict[str, Any]:
     """The fields of a line that are numbers, with their types."""
     return {name: kind for name, kind in get_type_hints(line_type).items() if kind in (int, float)}
-
-
-class Ended(NamedTuple):
-    """A fit that ended: the state of the best start, all starts, and why it ended."""
-
-    state: Any
-    runs: RunTable
-    status: Status
-    n_iterations: int
-    n_starts: int
-
-
-def run_starts(
-    learner: Any, starts: MultiStart[Any], seed: int, checkpoint: Checkpoint | None = None, callbacks: Any = None
-) -> Ended:
-    """Run all starts, from the checkpoint where there is one.
-
-    A start that was cut short counts with its result so far. The status is that of the best start, unless the fit was
-    cut short.
-    """
-    saved = None if checkpoint is None else checkpoint.read()
-    if saved is None or checkpoint is None:
-        record = Record(starts.first(seed, 0), seed)
-    else:
-        with checkpoint.restoring():
-            record = starts.restore(saved)
-    record, status = run(
-        starts, record, callbacks=callbacks or (), progress=Progress(learner.verbose, None), checkpoint=checkpoint
-    )
-    is_cut = status in (Status.STOPPED, Status.INTERRUPTED)
-    n_iterations = record.n_iterations
-    if is_cut and record.history:
-        record = record.ended((starts.status(record) if status is Status.INTERRUPTED else None) or status)
-    if not record.runs:
-        raise KeyboardInterrupt  # nothing was learned yet
-    runs = RunTable(record.runs)
-    return Ended(record.best, runs, status if is_cut else runs.best.status, n_iterations, starts.n_starts)
 
 
 def warn_unless_converged(learner: Any, ended: Ended, stalled: str = "", steps: str = "iterations") -> None:

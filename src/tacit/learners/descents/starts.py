@@ -20,7 +20,8 @@ from tacit.data.parameters import numbers, shorten
 from tacit.data.ragged import Ragged
 from tacit.learners.descents.descent import Descent, LatentState
 from tacit.learners.descents.multistart import Weights
-from tacit.oracle import Oracle, capability, has_hidden_states, require
+from tacit.learners.preparation import has_hidden_states
+from tacit.oracle import Oracle, capability, require
 from tacit.oracle.capabilities import ClustersParts, LearnsOnline, ProposesStarts
 
 INIT_SCALE = 0.1
@@ -46,9 +47,9 @@ def find_beginning(
     learner: Any, oracle: Oracle, weights: Array, start: int, rng: np.random.Generator, init: Any = "auto"
 ) -> Beginning:
     """What a start begins with by ``init``: see `tacit.LatentSVM`."""
-    who = f"{type(learner).__name__}(init={shorten(init)})"
     if not isinstance(init, str):
         return Beginning()
+    who = f"{type(learner).__name__}(init={init!r})"
     if init == "warm" or (init == "auto" and has_hidden_states(oracle)):
         online = require(who, learner.problem, oracle, LearnsOnline, "use init='weights'")
         return Beginning(w=learn_first_weights(online, weights, rng))

@@ -12,7 +12,7 @@ from tacit.data.arrays import Array
 from tacit.data.labels import check_listed, find_labels, read_classes, read_labels
 from tacit.data.specs import estimator, switch
 from tacit.oracle import Example, Oracle, PairLoss, Problem, Schema
-from tacit.oracle.known_hidden import KnownHidden
+from tacit.oracle.contracts import KnownHidden
 from tacit.oracle.losses import CalledLoss, class_losses, read_costs
 from tacit.problems.classes.blocks import ClassBlocks, check_blocks
 

@@ -12,7 +12,8 @@ import numpy as np
 from tacit.data.arrays import Array, Codes, Rows, checksum
 from tacit.data.parameters import shorten
 from tacit.oracle import Assignment, EnumerableOracle, LossTable
-from tacit.oracle.known_hidden import AnyOf, KnownHidden, from_masks
+from tacit.oracle.contracts import KnownHidden
+from tacit.oracle.known_hidden import AnyOf, from_masks
 from tacit.oracle.losses import CalledLoss
 from tacit.problems.per_sample.called_oracle import Bound, FunctionCalls
 from tacit.problems.per_sample.user_functions import Output, OutputTable, is_unknown, key_of, name_of

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from tacit.data.arrays import Array
 from tacit.data.kernels import kernel
-from tacit.runtime import Progress, Status, run
+from tacit.runtime import Status, run
 from tacit.spectral.em import EMProcess, EMStep
 from tacit.spectral.recovery import decompose
 from tacit.spectral.tagger.estimate import PairedAutomaton
@@ -134,7 +134,7 @@ def improve_pairs(
         max_iter,
         tol,
     )
-    last, status = run(process, process.begin(model), progress=Progress(verbose, max_iter))
+    last, status = run(process, process.begin(model), verbose=verbose, total=max_iter)
     return last.parameters, [step._replace(iteration=step.iteration - 1) for step in last.history[1:]], status
 
 

@@ -1,7 +1,7 @@
-"""Tables of exports: a package says in one place, its ``__init__.pyi``, which names it has and where they live.
+"""Tables of exports: the ``__init__.pyi`` of a package lists its names and the modules that define them.
 
-Type checkers read that file, and so does `export`, so a name is written once. A name is imported when it is first used:
-``import tacit`` costs next to nothing, and ``from tacit.apps import MotifFinder`` loads what motifs need, nothing else.
+Type checkers and `export` read that file, so a name is written once. A name is imported when it is first used, so
+``import tacit`` is fast, and ``from tacit.apps import MotifFinder`` loads only what motifs need.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def export(package: str, file: str) -> Table:
         home = homes[name]
         if home != package and hasattr(importlib.import_module(home), name):
             found = getattr(importlib.import_module(home), name)
-        else:  # `from tacit import plot`: a package, not a name inside of one
+        else:  # `from tacit import plot`: a package, not a name in a module
             found = importlib.import_module(f"{home}.{name}")
         setattr(sys.modules[package], name, found)
         return found
@@ -44,14 +44,14 @@ def export(package: str, file: str) -> Table:
 
 
 def find_exported(name: str) -> Any:
-    """What some package of tacit exports under this name; None if none does."""
+    """What a package of tacit exports under this name; None for an unknown name."""
     package = _exporters().get(name)
     return None if package is None else getattr(importlib.import_module(package), name)
 
 
 @cache
 def _exporters() -> dict[str, str]:
-    """The package whose table has a name, for all tables of tacit."""
+    """The package that exports each name, for all packages of tacit."""
     home = Path(__file__).parent
     tables = {table: ".".join(("tacit", *table.parent.relative_to(home).parts)) for table in home.rglob("__init__.pyi")}
     return {name: package for table, package in tables.items() for name in read_exports(table)}

@@ -40,7 +40,7 @@ def test_public_names():
         _ = tacit.nonsense
 
 
-def test_demo_finds_motif_and_turns_and_writes_the_pictures(tmp_path, capsys, monkeypatch):
+def test_demo_finds_motif_and_rotations_and_writes_the_pictures(tmp_path, capsys, monkeypatch):
     """On half of its sequences, from half of its starts."""
     monkeypatch.setattr("tacit.demo.parts.N_SEQUENCES", 1000)
     monkeypatch.setattr("tacit.demo.parts.MOTIF_RUNS", 4)
@@ -49,9 +49,9 @@ def test_demo_finds_motif_and_turns_and_writes_the_pictures(tmp_path, capsys, mo
     rows = {line[:24].strip(): line[24:].split() for line in text.splitlines() if line.rstrip()[-1:].isdigit()}
     test_error = {name: float(row[-3 if len(row) > 4 else -2].rstrip("%")) for name, row in rows.items()}
     for name in ("latent SVM, CCCP", "latent SVM, self-paced"):
-        assert test_error[name] < test_error["words of 6 letters"] < test_error["words of 3 letters"]
-        assert float(rows[name][-2].rstrip("%")) > 90  # places found
-    for name in ("found_motif.png", "motif.png", "turns.png", "mean_digits.png"):
+        assert test_error[name] < test_error["6-mers"] < test_error["3-mers"]
+        assert float(rows[name][-2].rstrip("%")) > 90  # starts found
+    for name in ("found_motif.png", "motif.png", "rotations.png", "mean_digits.png"):
         image = plt.imread(tmp_path / "new" / "out" / name)
         assert image.shape[1] > 1000
         assert image.std() > 0.05

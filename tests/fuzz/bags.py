@@ -125,7 +125,8 @@ def window_grids(draw: Draw):
 def generators(draw: Draw):
     planted = {"n": draw.whole(1, 9), "length": draw.whole(12, 30), "motif": "ACGT", "noise": 0.1}
     planted |= {"strands": draw.pick(["one", "both"]), "background": draw.pick([None, draw.whole(1, 4)]), "seed": 0}
-    digits = {"n": draw.whole(1, 4), "side": draw.whole(12, 20), "turn": draw.real(0, 60), "seed": draw.whole(0, 9)}
+    digits = {"n": draw.whole(1, 4), "side": draw.whole(12, 20), "max_angle": draw.real(0, 60)}
+    digits |= {"seed": draw.whole(0, 9)}
     if draw.chance(0.5):
         return planted_motif(**draw.spoil_some(planted)).hidden.astype(float)
     return drawn_digits(**draw.spoil_some(digits)).X

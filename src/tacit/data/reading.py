@@ -134,3 +134,11 @@ def find_place(path: str | os.PathLike[str]) -> Path:
     place, home = file_path("path", path), os.environ.get(VARIABLE)
     is_there_alone = home and not os.path.exists(place) and os.path.exists(Path(home) / place)
     return Path(home) / place if home and is_there_alone else place
+
+
+def find_packed(folder: Path, name: str, remedy: str) -> Path:
+    """The file ``name.gz`` or ``name`` of a folder, whichever exists."""
+    found = next((path for end in (".gz", "") if os.path.isfile(path := folder / f"{name}{end}")), None)
+    if found is None:
+        raise FileNotFoundError(f"{named(folder)} lacks {shorten(name)}, plain or .gz; {remedy}")
+    return found

@@ -1,6 +1,6 @@
 """Readers of public formats, and small generators.
 
-Readers of data sets take a folder, or look below the one that the environment variable TACIT_DATA names.
+Readers of data sets take a folder, or look in the folder that the environment variable TACIT_DATA names.
 """
 
 from tacit.exports import export

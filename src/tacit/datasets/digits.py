@@ -1,4 +1,4 @@
-"""Digits: handwritten ones in the idx format (LeCun & Cortes), and drawn ones, each turned by a known angle."""
+"""Digits: handwritten ones in the idx format (LeCun & Cortes), and drawn ones, each rotated by a known angle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import os
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,18 +14,18 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.labels import kind_of_label
 from tacit.data.parameters import even_table, file_path, is_list, number, one_of, reason, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, named, opened, unreadable
+from tacit.data.reading import MAX_BYTES, check_promise, find_file, find_folder, find_packed, named, opened, unreadable
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 MAX_DIMENSIONS = 32
 _PARTS = {"train": "train", "test": "t10k"}
 
 SHORTEST_SIDE = 12
-"""Pixels below which a digit cannot be told from another."""
+"""Pixels below which digits cannot be distinguished."""
 POINTS = 24
 """Points along a stroke, close enough to be one line."""
 ROOM = 1.25
-"""Width of the image where the square of the strokes is 1: corners that turn outward stay inside."""
+"""Width of the image where the square of the strokes is 1: rotated corners stay inside."""
 
 
 class Images(NamedTuple):
@@ -43,12 +42,12 @@ def mnist(
     *,
     max_bytes: int = MAX_BYTES,
 ) -> Images:
-    """The digits of MNIST: 60,000 to learn from, 10,000 to test on, 28 × 28 grey values from 0 to 255.
+    """The digits of MNIST: 60,000 for training, 10,000 for testing, 28 × 28 grey values from 0 to 255.
 
     Parameters
     ----------
-    folder : where ``train-images-idx3-ubyte`` and its three companions are, as they are or with ``.gz``; None for
-        ``mnist`` below the folder that the environment variable TACIT_DATA names
+    folder : with ``train-images-idx3-ubyte`` and its three companions, plain or ``.gz``; None for ``mnist`` below the
+        folder that the environment variable TACIT_DATA names
     part : "train" or "test"
     digits : only these, such as ``(3, 8)``; None for all
     max_bytes : larger files are refused before they are unpacked
@@ -62,28 +61,28 @@ def mnist(
     ((2, 28, 28), array([3, 8], dtype=uint8))
     """
     one_of("part", part, tuple(_PARTS))
-    place = find_folder(folder, "mnist")
-    X = read_idx(_file(place, f"{_PARTS[part]}-images-idx3-ubyte"), max_bytes)
-    y = read_idx(_file(place, f"{_PARTS[part]}-labels-idx1-ubyte"), max_bytes)
+    path = find_folder(folder, "mnist")
+    names = (f"{_PARTS[part]}-{kind}-ubyte" for kind in ("images-idx3", "labels-idx1"))
+    X, y = (read_idx(find_packed(path, name, "fetch the four files of MNIST"), max_bytes) for name in names)
     if X.ndim != 3 or y.ndim != 1 or len(X) != len(y):
         raise ValueError(
-            f"{named(place)} holds {part} images of shape {X.shape} and labels of shape {y.shape}, which do not go "
-            "together; MNIST has (n, 28, 28) and (n,)"
+            f"{named(path)}: {part} images have shape {X.shape} and labels have shape {y.shape}; MNIST has (n, 28, 28) "
+            "and (n,)"
         )
     if digits is None:
         return Images(X, y)
     if not isinstance(digits, list | tuple | range | np.ndarray) or not is_list(digits):
-        raise TypeError(f"digits is a list such as (3, 8), got {shorten(digits)}")
+        raise TypeError(f"digits must be a list such as (3, 8), got {shorten(digits)}")
     labels = np.unique(y).tolist()
     missing = [digit for digit in list(digits) if not kind_of_label(digit) or digit not in labels]
     if missing:
-        raise ValueError(f"digits names {shorten(missing[0])}, which is none of the labels {shorten(labels)}")
+        raise ValueError(f"digits must be among the labels {shorten(labels)}, got {shorten(missing[0])}")
     chosen = np.isin(y, np.asarray(digits))
     return Images(X[chosen], y[chosen])
 
 
 def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
-    """One array from an idx file, unpacked if its name ends in ``.gz``; at most ``max_bytes`` are read.
+    """Read an array from an idx file, unpacked if its name ends in ``.gz``; at most ``max_bytes`` are read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -101,12 +100,12 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
                 raise ValueError(f"{named(place)} is not an idx file: it starts with {start!r}")
             sizes = stream.read(4 * start[3])
             if len(sizes) < 4 * start[3]:
-                raise ValueError(f"{named(place)} is truncated: it ends within its header; fetch it again")
+                raise ValueError(f"{named(place)} is truncated: it ends in its header; fetch it again")
             shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             kind = np.dtype(_TYPES[start[2]])
             expected = math.prod(shape) * kind.itemsize
             if shape[0] and 0 in shape:
-                raise ValueError(f"{named(place)} promises {shape[0]} rows of nothing: truncated or changed")
+                raise ValueError(f"{named(place)} has {shape[0]} rows without values: truncated or changed")
             check_promise(place, expected, max_bytes)
             content = stream.read(expected + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -114,8 +113,8 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
     except OSError as error:
         raise unreadable(place, error) from error
     if len(content) != expected:
-        have = "more" if len(content) > expected else f"{len(content)}"
-        raise ValueError(f"{named(place)} has {have} bytes where {shape} needs {expected}: truncated or changed")
+        have = "more" if len(content) > expected else len(content)
+        raise ValueError(f"{named(place)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
@@ -124,28 +123,21 @@ def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     place, array = file_path("path", path), even_table("array", array)
     codes = {np.dtype(name).newbyteorder("="): code for code, name in _TYPES.items()}
     if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= MAX_DIMENSIONS:
-        raise ValueError(f"idx files hold {', '.join(map(str, codes))}, got {array.dtype} of {array.ndim} dimensions")
+        raise ValueError(f"array must be of {', '.join(map(str, codes))}, got {array.dtype} of {array.ndim} dimensions")
     code = codes[array.dtype.newbyteorder("=")]
     header = bytes([0, 0, code, array.ndim]) + np.array(array.shape, ">u4").tobytes()
     content = header + np.ascontiguousarray(array, dtype=_TYPES[code]).tobytes()
     try:
         place.write_bytes(gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
     except OSError as error:
-        raise OSError(error.errno, f"{named(place)} could not be written: {error.strerror}") from error
-
-
-def _file(folder: Path, name: str) -> Path:
-    for candidate in (folder / f"{name}.gz", folder / name):
-        if os.path.isfile(candidate):
-            return candidate
-    raise FileNotFoundError(f"{named(folder)} has neither {name}.gz nor {name}; fetch the four files of MNIST")
+        raise OSError(error.errno, f"{named(place)} cannot be written: {error.strerror}") from error
 
 
 class DrawnDigits(NamedTuple):
-    """Images (n, side, side) of grey values from 0 to 1, digits 0 to 9, and degrees by which each image was turned.
+    """Images (n, side, side) of grey values from 0 to 1, digits 0 to 9, and the angle of each image in degrees.
 
-    Angles count counter-clockwise, as `scipy.ndimage.rotate` and `tacit.problems.rotations` count them: turning image
-    i by ``−angles[i]`` brings it upright.
+    Angles count counter-clockwise, as in `scipy.ndimage.rotate` and `tacit.problems.rotations`: a rotation of
+    image i by ``−angles[i]`` brings it upright.
     """
 
     X: Array
@@ -153,16 +145,16 @@ class DrawnDigits(NamedTuple):
     angles: Array
 
 
-def drawn_digits(n: int, *, side: int = 32, turn: float = 60.0, seed: int = 0) -> DrawnDigits:
-    """Digits from 0 to 9 in turn, drawn with a pen of random width, slant, size and shake, then turned.
+def drawn_digits(n: int, *, side: int = 32, max_angle: float = 60.0, seed: int = 0) -> DrawnDigits:
+    """The digits 0 to 9 again and again, drawn with a pen of random width, slant, size and shake, at random angles.
 
-    Nothing is downloaded or rotated pixel by pixel: strokes are turned before they are drawn, so images are sharp.
+    Nothing is downloaded. Strokes are rotated before they are drawn, so images are sharp.
 
     Parameters
     ----------
-    n : how many images
+    n : number of images
     side : pixels across and down
-    turn : angles are drawn uniformly from −turn to turn degrees
+    max_angle : angles are uniform from −max_angle to max_angle degrees
 
     >>> X, y, angles = drawn_digits(20, seed=0)
     >>> X.shape, y[:5], bool(np.abs(angles).max() <= 60)
@@ -170,28 +162,28 @@ def drawn_digits(n: int, *, side: int = 32, turn: float = 60.0, seed: int = 0) -
     """
     n, side = whole_number("n", n, 1, MAX_BYTES), whole_number("side", side, SHORTEST_SIDE, MAX_BYTES)
     if 8 * n * side**2 > MAX_BYTES:
-        raise ValueError(f"{n} images of {side} × {side} pixels take more than {MAX_BYTES} bytes; draw them in parts")
-    turn = number("turn", turn, "degrees from 0 to 180", lambda degrees: 0 <= degrees <= 180)
+        raise ValueError(f"{n} images of {side} × {side} pixels take more than {MAX_BYTES} bytes; draw fewer at a time")
+    max_angle = number("max_angle", max_angle, "degrees from 0 to 180", lambda degrees: 0 <= degrees <= 180)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     y = np.arange(n) % 10
-    angles = rng.uniform(-turn, turn, len(y)) if turn else np.zeros(len(y))
+    angles = rng.uniform(-max_angle, max_angle, len(y)) if max_angle else np.zeros(len(y))
     shapes = [np.concatenate(strokes) for strokes in _STROKES]
     images = [_draw(_shake(shapes[digit], angle, rng), side, rng) for digit, angle in zip(y, angles, strict=True)]
     return DrawnDigits(np.array(images), y, angles)
 
 
 def _shake(points: Array, angle: float, rng: np.random.Generator) -> Array:
-    """A digit as one hand draws it: smooth waves move its points, it is scaled and slanted, and turned at last."""
+    """A digit as one hand draws it: smooth waves move its points; then it is scaled, slanted and rotated."""
     phase = rng.uniform(0, 2, 2)
     moved = points - 0.5 + np.sin(np.pi * (2 * points + phase)) @ rng.normal(0, 0.035, (2, 2))
     slant = np.array([[rng.uniform(0.8, 1.1), 0.0], [rng.normal(0, 0.12), rng.uniform(0.85, 1.1)]])
     c, s = np.cos(np.deg2rad(angle)), np.sin(np.deg2rad(angle))
-    turn = np.array([[c, -s], [s, c]])  # counter-clockwise on the page, where y points down
-    return np.asarray(moved @ slant @ turn + rng.normal(0, 0.015, 2))
+    rotation = np.array([[c, -s], [s, c]])  # counter-clockwise on the page, where y points down
+    return np.asarray(moved @ slant @ rotation + rng.normal(0, 0.015, 2))
 
 
 def _draw(points: Array, side: int, rng: np.random.Generator) -> Array:
-    """Grey values by the distance of each pixel from the pen's way; (0, 0) is the middle of the image."""
+    """Grey values by the distance of each pixel from the stroke; (0, 0) is the middle of the image."""
     middle = ROOM * ((np.arange(side) + 0.5) / side - 0.5)
     across, down = ((middle[:, None] - part) ** 2 for part in points.T)
     distance = np.sqrt((down[:, None, :] + across[None, :, :]).min(axis=2))
@@ -204,7 +196,7 @@ def _line(x0: float, y0: float, x1: float, y1: float) -> Array:
 
 
 def _arc(x: float, y: float, across: float, down: float, start: float, end: float) -> Array:
-    """Part of an ellipse, in degrees from three o'clock, clockwise on the page as y points down."""
+    """An arc of an ellipse, in degrees from three o'clock, clockwise as y points down."""
     angle = np.deg2rad(np.linspace(start, end, POINTS))
     return np.column_stack([x + across * np.cos(angle), y + down * np.sin(angle)])
 

@@ -1,4 +1,4 @@
-"""DNA with a motif: generated, and the protein-binding probes of UniPROBE."""
+"""DNA with a motif: random sequences, and the protein-binding probes of UniPROBE."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import numpy as np
 
 from tacit.data.arrays import Array
 from tacit.data.parameters import number, one_of, shorten, whole_number
-from tacit.data.reading import MAX_BYTES, find_folder, named, read_bytes
+from tacit.data.reading import MAX_BYTES, find_folder, find_packed, named, read_bytes
+
+_LINE = "a line must have a sequence, +1 or -1, and the digits of folds, with tabs between them"
 
 
 class Planted(NamedTuple):
-    """Sequences (a fixed-width array of bytes), labels −1 and 1, and where the motif was put: −1 in negatives."""
+    """Sequences (a fixed-width array of bytes), labels −1 and 1, and the starts of the motif: −1 in negatives."""
 
     X: Array
     y: Array
@@ -35,11 +37,11 @@ def planted_motif(
 
     Parameters
     ----------
-    n, length : how many sequences, of how many letters
+    n, length : number of sequences, and of letters in each
     motif : letters A, C, G, T
-    noise : probability that a letter of a planted motif is drawn anew
+    noise : probability that a letter of a planted motif is replaced by a random one
     strands : "both" plants the reverse complement in half of the positives; hidden is then (n, 2), start and strand
-    background : None for starts 0 … length − width; a number for those that `tacit.problems.Motif` looks at with this
+    background : None for starts 0 … length − width; a number for the starts of `tacit.problems.Motif` with this
         background and ``features="literature"``, which leaves out the last ones
 
     >>> X, y, start = planted_motif(4, 20, "GGGGGG", seed=1)
@@ -53,12 +55,12 @@ def planted_motif(
     seed = whole_number("seed", seed, 0)
     number("noise", noise, "a probability", lambda chance: 0 <= chance <= 1)
     if n * length > MAX_BYTES:
-        raise ValueError(f"{n} sequences of {length} letters are more than {MAX_BYTES} letters; draw them in parts")
+        raise ValueError(f"{n} sequences of {length} letters have more than {MAX_BYTES} letters; draw fewer at a time")
     left_out = -1 if background is None else whole_number("background", background, 0)
     starts = length - letters.size - left_out
     if starts < 1:
         raise ValueError(
-            f"length={length} leaves no room for a motif of {letters.size} letters; give {length + 1 - starts} or more"
+            f"length={length} is too short for a motif of {letters.size} letters; give {length + 1 - starts} or more"
         )
     one_of("strands", strands, ("one", "both"))
     rng = np.random.default_rng(seed)
@@ -68,8 +70,8 @@ def planted_motif(
     strand = rng.integers(0, 2, n) if strands == "both" else np.zeros(n, np.int64)
     planted = np.where(strand[:, None] == 0, letters, 3 - letters[::-1])
     planted = np.where(rng.random(planted.shape) < noise, rng.integers(0, 4, planted.shape), planted)
-    places = start[:, None] + np.arange(letters.size)
-    codes[np.flatnonzero(is_positive)[:, None], places[is_positive]] = planted[is_positive]
+    positions = start[:, None] + np.arange(letters.size)
+    codes[np.flatnonzero(is_positive)[:, None], positions[is_positive]] = planted[is_positive]
     X = np.frombuffer(b"ACGT", np.uint8)[codes].view(f"S{length}").ravel()
     hidden = np.where(is_positive, start, -1)
     if strands == "both":
@@ -89,13 +91,13 @@ class Halves(NamedTuple):
 def uniprobe(folder: str | os.PathLike[str] | None, protein: str, fold: int, *, max_bytes: int = MAX_BYTES) -> Halves:
     """Probes that bind a protein (1) and that do not (−1), split as in the experiments of Kumar, Packer & Koller 2010.
 
-    Reads ``protein.tsv`` or ``protein.tsv.gz``: sequence, +1 or −1, and the digits of the folds (1 to 5) in whose
-    training half the sequence is; the rest is the test half.
+    Reads ``protein.tsv`` or ``protein.tsv.gz``. A line has a sequence, +1 or −1, and the digits of the folds (1 to 5)
+    in whose training half it is; the rest is the test half.
 
     Parameters
     ----------
     folder : where the files are; None for ``uniprobe`` below the folder that the environment variable TACIT_DATA names
-    protein : their name without ending, such as "052"
+    protein : name of a file without its ending, such as "052"
     fold : 1 to 5
     max_bytes : larger files are refused before they are unpacked
 
@@ -109,42 +111,37 @@ def uniprobe(folder: str | os.PathLike[str] | None, protein: str, fold: int, *, 
     fold = whole_number("fold", fold, 1, 5)
     is_name = isinstance(protein, str) and protein == Path(protein).name and protein not in ("", "..")
     if not is_name or "\0" in protein:
-        raise ValueError(f"protein is the name of a file without its ending, such as '052', got {shorten(protein)}")
-    place = find_folder(folder, "uniprobe")
-    path = next((p for end in ("tsv.gz", "tsv") if os.path.isfile(p := place / f"{protein}.{end}")), None)
-    if path is None:
-        found = sorted({p.name.split(".")[0] for p in place.glob("*.tsv*")})
-        raise FileNotFoundError(
-            f"{named(place)} has no {shorten(protein)[1:-1]}.tsv or .tsv.gz; it has "
-            f"{', '.join(found[:20]) or 'no tsv file at all'}"
-        )
-    X, y, is_train = _probes(read_bytes(path, max_bytes), path, fold)
+        raise ValueError(f"protein must be a file name without ending, such as '052', got {shorten(protein)}")
+    home = find_folder(folder, "uniprobe")
+    found = ", ".join(sorted({p.name.split(".")[0] for p in home.glob("*.tsv*")})[:20]) or "nothing"
+    path = find_packed(home, f"{protein}.tsv", f"choose one of: {found}")
+    X, y, is_train = _read_probes(read_bytes(path, max_bytes), path, fold)
     return Halves(X[is_train], y[is_train], X[~is_train], y[~is_train])
 
 
-def _probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, Array]:
-    """Sequences, labels, and whether each is in the training half: all lines at once, without an object for any."""
+def _read_probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, Array]:
+    """Sequences, labels, and whether each is in the training half; all lines at once, without Python objects."""
     text = np.frombuffer(content.replace(b"\r\n", b"\n") + (b"" if content.endswith(b"\n") else b"\n"), np.uint8)
     if not content:
-        raise ValueError(f"{named(path)} is empty; a line has a sequence, +1 or -1, and the digits of folds")
+        raise ValueError(f"{named(path)} is empty; {_LINE}")
     ends, tabs = np.flatnonzero(text == ord("\n")), np.flatnonzero(text == ord("\t"))
     starts = np.concatenate([[0], ends[:-1] + 1])
     fields = np.diff(np.searchsorted(tabs, ends), prepend=0)
-    _refuse(fields != 2, text, starts, ends, path)
+    _check_lines(fields != 2, text, starts, ends, path)
     first, second = tabs[0::2], tabs[1::2]
     sign, is_one = text[first + 1], text[second - 1] == ord("1")
     is_signed = (second - first == 3) & ((sign == ord("+")) | (sign == ord("-")))
-    _refuse(~(is_one & (is_signed | (second - first == 2))), text, starts, ends, path)
+    _check_lines(~(is_one & (is_signed | (second - first == 2))), text, starts, ends, path)
     pairs = np.column_stack([second, ends]).ravel()
     digits = np.add.reduceat((text >= ord("1")) & (text <= ord("5")), pairs, dtype=np.int64)[::2]
     odd = np.flatnonzero(((text <= ord(" ")) | (text > ord("~"))) & (text != ord("\t")) & (text != ord("\n")))
     lengths = first - starts
     wrong = (lengths == 0) | (digits != ends - second - 1)
     wrong[np.searchsorted(ends, odd)] = True
-    _refuse(wrong, text, starts, ends, path)
+    _check_lines(wrong, text, starts, ends, path)
     width = int(lengths.max())
     if width * lengths.size > MAX_BYTES:
-        raise ValueError(f"{named(path)} has a sequence of {width} letters; a column is as wide as its longest")
+        raise ValueError(f"{named(path)}: {lengths.size} sequences of up to {width} letters are too many; split it")
     step = np.zeros(text.size, np.int8)
     step[starts], step[first] = 1, -1
     letters = np.zeros((lengths.size, width), np.uint8)
@@ -153,12 +150,9 @@ def _probes(content: bytes, path: Path, fold: int) -> tuple[Array, Array, Array]
     return letters.view(f"S{width}").ravel(), np.where(sign == ord("-"), -1, 1), is_train
 
 
-def _refuse(wrong: Array, text: Array, starts: Array, ends: Array, path: Path) -> None:
-    """An error that names the first wrong line, and shows its beginning."""
+def _check_lines(wrong: Array, text: Array, starts: Array, ends: Array, path: Path) -> None:
+    """Refuse wrong lines; the error names the first of them and shows its beginning."""
     if wrong.any():
         i = int(np.argmax(wrong))
         line = text[starts[i] : min(ends[i], starts[i] + 1000)].tobytes()
-        raise ValueError(
-            f"{named(path)}, line {i + 1} is {shorten(line)}; a line has a sequence, +1 or -1, and the digits of "
-            "folds, with tabs between them"
-        )
+        raise ValueError(f"{named(path)}, line {i + 1} is {shorten(line)}; {_LINE}")

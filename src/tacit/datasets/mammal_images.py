@@ -1,4 +1,4 @@
-"""Six mammals with the HOG of every window: the localisation data of Kumar, Packer & Koller 2010."""
+"""Six mammals with the HOG features of every window: the object detection data of Kumar, Packer & Koller 2010."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = ("image", "class", "columns", "rows", "test_folds")
 
 
 class Mammals(NamedTuple):
-    """Bags of windows, classes, column and row of each window, and (n, 5) whether an image tests folds 1 to 5."""
+    """Bags of windows, classes, column and row of each window, and (n, 5) whether an image is in test folds 1 to 5."""
 
     X: Ragged
     y: Array
@@ -30,12 +30,12 @@ class Mammals(NamedTuple):
 
 
 def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MAX_BYTES) -> Mammals:
-    """271 images of six mammals; a window is the HOG (Felzenszwalb et al. 2010) at one position, 1488 numbers.
+    """271 images of six mammals; a window has the HOG features (Felzenszwalb et al. 2010) of a position, 1488 numbers.
 
     Parameters
     ----------
-    folder : where ``hog.npz`` (hog, position, offsets) and ``images.csv`` (class, columns, rows, test_folds) are; None
-        for ``mammals`` below the folder that the environment variable TACIT_DATA names
+    folder : with ``hog.npz`` (hog, position, offsets) and ``images.csv`` (class, columns, rows, test_folds); None for
+        ``mammals`` below the folder that the environment variable TACIT_DATA names
     max_bytes : larger files are refused before they are unpacked
 
     >>> import tempfile
@@ -53,17 +53,17 @@ def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MA
     rows = _rows(place / "images.csv", max_bytes)
     if len(rows) != offsets.size - 1 or len(position) != len(hog):
         raise ValueError(
-            f"{named(place)}: images.csv has {len(rows)} images, hog.npz {offsets.size - 1} bags, {len(hog)} windows "
-            f"and {len(position)} positions, which do not go together"
+            f"{named(place)}: images.csv has {len(rows)} images, but hog.npz has {offsets.size - 1} bags, {len(hog)} "
+            f"windows and {len(position)} positions; fetch both files again"
         )
     try:
         X = Ragged(hog.astype(np.float32), offsets)
     except ValueError as error:
-        raise ValueError(f"{named(place / 'hog.npz')} does not hold bags of windows: {reason(error)}") from error
+        raise ValueError(f"{named(place / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
     for i, row in enumerate(rows):
         if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
             raise ValueError(
-                f"{named(place)}: image {shorten(row['image'])} has {X.lengths[i]} windows, and "
+                f"{named(place)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
                 f"{shorten(row['columns'])} columns × {shorten(row['rows'])} rows"
             )
     is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
@@ -77,18 +77,20 @@ def _arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
             names = {f"{name}.npy" for name in _ARRAYS} & set(packed.namelist())
             missing = [name for name in _ARRAYS if f"{name}.npy" not in names]
             if missing:
-                raise ValueError(f"it has no array {missing[0]!r}, only {shorten(packed.namelist())}")
+                raise ValueError(f"array {missing[0]!r} is missing; it has {shorten(packed.namelist())}")
             check_promise(place, sum(entry.file_size for entry in packed.infolist()), max_bytes)
             found = tuple(read_array(packed.read(f"{name}.npy"), name, str(place)) for name in _ARRAYS)
     except StorageError:
         raise
     except PermissionError as error:
         raise unreadable(place, error) from error
-    except Exception as error:  # parsers of zip raise whatever a malformed file makes them stumble over
+    except Exception as error:  # a malformed zip file can raise anything
         raise ValueError(f"{named(place)} is truncated or not the archive of windows: {reason(error)}") from error
     for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
         if array.ndim != ndim or array.dtype.kind not in "iuf":
-            raise ValueError(f"{named(place)}: {name} has shape {array.shape} of {array.dtype}, not {ndim} dimensions")
+            raise ValueError(
+                f"{named(place)}: {name} needs {ndim} dimensions, got shape {array.shape} of {array.dtype}"
+            )
     return found
 
 
@@ -101,7 +103,7 @@ def _rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
         raise ValueError(f"{named(place)} is not a table ({reason(error)})") from error
     missing = [name for name in _COLUMNS if name not in columns]
     if missing:
-        raise ValueError(f"{named(place)} has no column {missing[0]!r}; its columns are {shorten(list(columns))}")
+        raise ValueError(f"{named(place)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
     for i, row in enumerate(rows):
         is_whole = all((row[name] or "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
         if not is_whole or row["test_folds"] is None:

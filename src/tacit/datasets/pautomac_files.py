@@ -11,7 +11,7 @@ import numpy as np
 from tacit.data.arrays import Array
 from tacit.data.parameters import reason, shorten, whole_number
 from tacit.data.ragged import Ragged
-from tacit.data.reading import MAX_BYTES, find_file, find_folder, named, read_text
+from tacit.data.reading import MAX_BYTES, find_file, find_folder, find_packed, named, read_text
 
 
 class Pautomac(NamedTuple):
@@ -37,8 +37,8 @@ def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_b
     Parameters
     ----------
     number : 1 to 48 in the competition
-    folder : where ``1.pautomac.train``, ``1.pautomac.test`` and ``1.pautomac_solution.txt`` are, as they are or with
-        ``.gz``; None for ``pautomac`` below the folder that the environment variable TACIT_DATA names
+    folder : with ``1.pautomac.train``, ``1.pautomac.test`` and ``1.pautomac_solution.txt``, plain or ``.gz``; None for
+        ``pautomac`` below the folder that the environment variable TACIT_DATA names
     max_bytes : larger files are refused before they are unpacked
 
     >>> import tempfile
@@ -51,14 +51,17 @@ def pautomac(number: int, folder: str | os.PathLike[str] | None = None, *, max_b
     (Ragged(3 samples, 0–2 rows each; 3 int64), array([0.25, 0.5 ]), 2)
     """
     number = whole_number("number", number, 1, 10**6)
-    place = find_folder(folder, "pautomac")
-    train, of_train = read_pautomac(_file(place, f"{number}.pautomac.train"), max_bytes)
-    test, of_test = read_pautomac(_file(place, f"{number}.pautomac.test"), max_bytes)
-    solution = _read_solution(_file(place, f"{number}.pautomac_solution.txt"), max_bytes)
+    home = find_folder(folder, "pautomac")
+    numbers = {int(start) for file in home.glob("*.pautomac.train*") if (start := file.name.split(".")[0]).isdecimal()}
+    remedy = f"choose a problem of: {', '.join(map(str, sorted(numbers))) or 'none'}"
+    names = (f"{number}.pautomac{end}" for end in (".train", ".test", "_solution.txt"))
+    paths = [find_packed(home, name, remedy) for name in names]
+    (train, of_train), (test, of_test) = (read_pautomac(path, max_bytes) for path in paths[:2])
+    solution = _read_solution(paths[2], max_bytes)
     if len(test) != len(solution):
         raise ValueError(
-            f"{named(place)}: problem {number} has {len(test)} test strings and {len(solution)} probabilities, which "
-            "do not go together"
+            f"{named(home)}: problem {number} has {len(test)} test strings but {len(solution)} probabilities; fetch "
+            "its files again"
         )
     return Pautomac(train, test, solution, max(of_train, of_test))
 
@@ -87,17 +90,17 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
     if len(head) != 2 or head[1] < 1:
         raise ValueError(
-            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings begins with two numbers: "
-            "how many strings, and how many symbols"
+            f"{where} 1 is {shorten(lines[0] if lines else '')}; a file of PAutomaC strings must begin with the number "
+            "of strings and the number of symbols"
         )
     n, k = head
     if len(lines) - 1 != n:
-        raise ValueError(f"{named(place)} promises {shorten(n)} strings and has {len(lines) - 1}: truncated or changed")
+        raise ValueError(f"{named(place)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
     rows = [_whole_numbers(line, f"{where} {i + 2}") for i, line in enumerate(lines[1:])]
     for i, row in enumerate(rows):
         if not row or row[0] != len(row) - 1:
-            promised = shorten(row[0]) if row else "no length"
-            raise ValueError(f"{where} {i + 2}: a string of {promised} symbols has {max(len(row) - 1, 0)} of them")
+            stated = shorten(row[0]) if row else "a missing number of"
+            raise ValueError(f"{where} {i + 2}: a string of {stated} symbols has {max(len(row) - 1, 0)} of them")
         wrong = next((symbol for symbol in row[1:] if not 0 <= symbol < k), None)
         if wrong is not None:
             raise ValueError(
@@ -105,7 +108,7 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
             )
     offsets = np.cumsum([0] + [len(row) - 1 for row in rows])
     if k > 2**31:
-        raise ValueError(f"{where} 1 promises {shorten(k)} symbols, more than there can be")
+        raise ValueError(f"{where} 1: the number of symbols must be at most {2**31}, got {shorten(k)}")
     values = np.array([symbol for row in rows for symbol in row[1:]], dtype=np.int64)
     return PautomacStrings(Ragged(values, offsets), k)
 
@@ -115,13 +118,13 @@ def _read_solution(place: Path, max_bytes: int) -> Array:
     try:
         expected, *values = (float(line) for line in lines)
     except ValueError as error:
-        raise ValueError(f"{named(place)} is not a list of probabilities: {reason(error)}") from error
+        raise ValueError(f"{named(place)} must be a list of probabilities: {reason(error)}") from error
     solution = np.array(values)
     if expected != solution.size:
-        raise ValueError(f"{named(place)} promises {expected:g} probabilities and has {solution.size}: truncated")
+        raise ValueError(f"{named(place)} has {solution.size} probabilities, but line 1 says {expected:g}: truncated")
     wrong = np.flatnonzero(~((solution >= 0) & (solution <= 1)))
     if wrong.size:
-        raise ValueError(f"{named(place)}, line {wrong[0] + 2} is {solution[wrong[0]]}, not a probability")
+        raise ValueError(f"{named(place)}, line {wrong[0] + 2} must be a probability, got {solution[wrong[0]]}")
     return solution
 
 
@@ -129,17 +132,4 @@ def _whole_numbers(line: str, where: str) -> list[int]:
     try:
         return [int(word) for word in line.split()]
     except ValueError as error:
-        raise ValueError(f"{where} is {shorten(line)}, not whole numbers") from error
-
-
-def _file(folder: Path, name: str) -> Path:
-    for candidate in (folder / f"{name}.gz", folder / name):
-        if os.path.isfile(candidate):
-            return candidate
-    numbers = sorted({int(file.name.split(".")[0]) for file in folder.glob("*.pautomac.train*") if _is_numbered(file)})
-    has = f"it has the problems {', '.join(map(str, numbers))}" if numbers else "it has no *.pautomac.train at all"
-    raise FileNotFoundError(f"{named(folder)} has neither {name}.gz nor {name}; {has}")
-
-
-def _is_numbered(file: Path) -> bool:
-    return file.name.split(".")[0].isdecimal()
+        raise ValueError(f"{where} must be whole numbers, got {shorten(line)}") from error

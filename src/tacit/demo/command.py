@@ -1,4 +1,4 @@
-"""``tacit demo``: what tacit does, on data that it draws itself.
+"""``tacit demo``: what tacit does, on generated data.
 
 A part is a function that takes the folder for its pictures and returns a `PartReport`; a new one is added to `reports`.
 """
@@ -39,27 +39,27 @@ def demo(run: CommandRun) -> None:
 
 
 def reports(folder: Path) -> Iterator[PartReport]:
-    """Run all parts in turn; the report of each as soon as it is ready."""
-    from tacit.demo.parts import hidden_motif, turned_digits
+    """Run all parts, and yield the report of each as soon as it is ready."""
+    from tacit.demo.parts import hidden_motif, rotated_digits
     from tacit.plot import pyplot
 
-    pyplot()  # better to miss it now than after the work
+    pyplot()  # if matplotlib is missing, say so before the work
     folder.mkdir(parents=True, exist_ok=True)
-    for part in (hidden_motif, turned_digits):
+    for part in (hidden_motif, rotated_digits):
         yield part(folder)
 
 
-TITLES = ("A motif hidden in DNA", "Digits at a hidden turn")
+TITLES = ("A motif hidden in DNA", "Digits at a hidden rotation")
 
 PICTURES = {
-    "found_motif.png": "The motif in sequences that the model had not seen, and its letters.",
-    "motif.png": "How learning went down, and how alike the chosen windows became.",
-    "turns.png": "Digits as they came, and turned back by the angle that was found.",
+    "found_motif.png": "The motif in test sequences, and its letters.",
+    "motif.png": "The objective by round, and how similar the chosen windows became.",
+    "rotations.png": "Digits as given, and rotated back by the angle that was found.",
     "mean_digits.png": "The mean of every digit, before and after.",
 }
 """What is on each picture."""
 
-_OF_PART = (("found_motif.png", "motif.png"), ("turns.png", "mean_digits.png"))
+_OF_PART = (("found_motif.png", "motif.png"), ("rotations.png", "mean_digits.png"))
 
 
 def demo_page(texts: Sequence[str], folder: Path) -> Page:
@@ -71,9 +71,9 @@ def demo_page(texts: Sequence[str], folder: Path) -> Page:
         pictures = [Picture((folder / name).read_bytes(), PICTURES[name], PICTURES[name]) for name in names]
         table = "\n".join(line for line in text.strip().splitlines() if not line.startswith("Picture"))
         sections.append(Section(title, [Code(table), *pictures]))
-    note = "Part of every answer is hidden: where the motif lies, how far the digit is turned. Labels do not say it."
+    note = "Part of every answer is hidden, and no label states it: the start of the motif, the angle of the digit."
     return Page(
         "tacit: a demonstration",
-        "Learning from data of which a part is never labelled",
+        "Learning with hidden variables from weak labels",
         sections=[Section("What this is", [Prose(note)]), *sections],
     )

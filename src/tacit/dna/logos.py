@@ -42,18 +42,17 @@ def logo(motif: Any, X: Any = None, y: Any = None, heights: str = "bits", ax: An
 
     ``logo(model, X, y)`` shows what a model finds: the letters in the windows that it chooses, in bits.
     ``logo(model, heights="weights")`` shows what it looks for: the effective weights of letters in a window.
-    ``model.weights_["motif"]`` alone is neither: choosing a window also takes out of the score the background k-mers
-    that start in it, and where those carry weight, the motif's own weights look like another motif.
+    ``model.weights_["motif"]`` alone is neither: choosing a window also removes from the score the background k-mers
+    that start in it. Where those have weights, the motif's own weights look like another motif.
 
     Parameters
     ----------
     motif : a fitted model of `tacit.problems.Motif`; or a table (width, 4) for A, C, G, T, of counts or of weights
-    X, y : sequences in whose windows the model's letters are counted, the training data or others; y may be None, then
-        the sequences that are predicted to have a motif count
-    heights : "bits": with p the shares of the letters at a position, a letter is p · Σ p log2(p / q) high, q being the
-        shares of letters in all of X, a quarter each for a table. "weights": the effective weights (see
-        `tacit.dna.logos.effective_weights`) or those of the table, less the mean of their position;
-        letters above the line speak for the motif, those below against it
+    X, y : sequences in whose windows letters are counted; without y those count that are predicted positive
+    heights : "bits": a letter of share p at a position has the height p · Σ p log2(p / q). Here q are the shares of
+        letters in all of X, a quarter each for a table. "weights": the effective weights (`effective_weights`) or those
+        of the table, less the mean of their position; letters above the line are evidence for the motif, those below
+        against it
     ax : matplotlib axes; None makes new ones
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -86,7 +85,7 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
     ----------
     table : (width, 4) counts, for "bits", or weights
     heights : "bits" or "weights", as in `logo`
-    shares : of A, C, G, T where there is no motif; None is a quarter each
+    shares : of A, C, G, T in the background; None is a quarter each
 
     >>> letter_heights([[8, 0, 0, 0], [2, 2, 2, 2], [4, 4, 0, 0]])
     array([[2. , 0. , 0. , 0. ],
@@ -100,31 +99,29 @@ def letter_heights(table: Any, heights: str = "bits", shares: Any = None) -> Arr
         raise ValueError(f"heights must be 'bits' or 'weights', got {heights!r}")
     numbers = np.asarray(table, dtype=np.float64)
     if numbers.ndim != 2 or numbers.shape[1] != 4:
-        raise ValueError(
-            f"a motif is a fitted model or a table (width, 4) for A, C, G and T, got shape {numbers.shape}"
-        )
+        raise ValueError(f"motif must be a fitted model or a table (width, 4) for A, C, G, T, got {numbers.shape}")
     if not np.isfinite(numbers).all():
-        raise ValueError("the table of the motif holds NaN or infinity; a letter that never occurs has the count 0")
+        raise ValueError("motif holds NaN or infinity; give the count 0 to a letter that never occurs")
     if heights == "weights":
         return np.asarray(numbers - numbers.mean(axis=1, keepdims=True))
     if (numbers < 0).any() or not numbers.any(axis=1).all():
         raise ValueError(
-            f"bits are for counts, and the table has {numbers.min():g} or a position without any; "
-            "for weights use heights='weights', for a fitted model logo(model, X, y)"
+            f"heights='bits' needs counts of at least 0, and one above 0 per position, got {numbers.min():g}; for "
+            "weights use heights='weights', for a fitted model logo(model, X, y)"
         )
     p = numbers / numbers.sum(axis=1, keepdims=True)
     q = _read_shares(shares)
     if p[:, q == 0].any():
-        raise ValueError(f"a letter that occurs in the motif has the share 0 among {q.tolist()} (A, C, G, T)")
+        raise ValueError(f"shares must be above 0 for all letters of the motif, got {q.tolist()} (A, C, G, T)")
     odds = np.divide(p, q, out=np.ones_like(p), where=p > 0)
     return np.asarray(p * np.maximum((p * np.log2(odds)).sum(axis=1, keepdims=True), 0.0))
 
 
 def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
-    """Counts or weights, the shares of letters to compare counts with, and a title."""
+    """Counts or weights, the shares of letters in the background, and a title."""
     if not hasattr(motif, "problem"):
         if X is not None:
-            raise ValueError(f"X goes with a fitted model, and {type(motif).__name__} is a table: leave X out")
+            raise ValueError(f"X needs a fitted model, but motif is a {type(motif).__name__}; leave out X")
         return motif, None, ""
     motif_problem(motif)
     if heights == "weights":
@@ -132,8 +129,8 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
         return effective_weights(weights["motif"], weights["background"]), None, "What a letter adds to the score"
     if X is None:
         raise ValueError(
-            "the logo of a model counts the letters of the windows that it finds: pass sequences, logo(model, X, y), "
-            "or ask for what it looks for, logo(model, heights='weights')"
+            "the logo of a model counts letters in the windows that it finds; pass sequences, logo(model, X, y), or "
+            "draw its weights, logo(model, heights='weights')"
         )
     counts = found_letters(motif, X, y)
     shares = np.bincount(read_sequences(X).values, minlength=len(SHARES)) @ SHARES
@@ -143,7 +140,7 @@ def _table(motif: Any, X: Any, y: Any, heights: str) -> tuple[Any, Any, str]:
 def _read_shares(shares: Any) -> Array:
     q = np.full(4, 0.25) if shares is None else np.asarray(shares, dtype=np.float64)
     if q.shape != (4,) or not np.isfinite(q).all() or (q < 0).any() or not q.any():
-        raise ValueError(f"shares are four numbers, of A, C, G and T, none below zero and one above, got {shares!r}")
+        raise ValueError(f"shares must be four numbers from 0 for A, C, G and T, one of them above 0, got {shares!r}")
     return np.asarray(q / q.sum())
 
 
@@ -212,8 +209,8 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
     ----------
     shares : (width, 4) of A, C, G, T
     background : (4,)
-    standalone : for a file of its own, with colours in it; otherwise they follow the style of the page
-    title : plain words of tacit's own
+    standalone : for an SVG file, with colours; else these follow the style of the page
+    title : is not escaped
 
     >>> logo_svg(np.eye(4), np.full(4, 0.25), standalone=True).count("<path")
     4

@@ -1,4 +1,4 @@
-"""DNA motifs: what was found, sequence by sequence, and how alike the windows are."""
+"""Pictures of DNA motifs: the windows that were found in sequences, and how similar they are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tacit.problems import Motif
 
 
 def found_letters(model: Any, X: Any, y: Any = None) -> Array:
-    """(width, 4): how often A, C, G and T stand at each position of the windows that the model chooses in X.
+    """(width, 4): how often A, C, G and T occur at each position of the windows that the model chooses in X.
 
     Parameters
     ----------
@@ -44,20 +44,20 @@ def found_letters(model: Any, X: Any, y: Any = None) -> Array:
     hidden = model.predict_hidden(X) if y is None else model.impute(X, y)
     letters = window_letters(X, hidden, problem.width)
     if not len(letters):
-        raise ValueError("no sequence of X has a motif: none is of the positive class; pass the ones that are")
+        raise ValueError("X must have sequences of the positive class, got none; pass those that have a motif")
     return count_letters(letters)
 
 
 def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
-    """Sequences letter by letter, with the window that the model finds in each; one row per sequence.
+    """Draw sequences letter by letter, one per row, with the window that the model finds in each.
 
-    Sequences that are predicted to hold no motif stay grey. A few dozen rows are readable.
+    Sequences that are predicted negative stay grey. A few dozen rows are readable.
 
     Parameters
     ----------
     model : fitted on a `tacit.problems.Motif`
-    X : sequences to look for the motif in
-    truth : where the motif really starts, −1 where there is none, as hidden values go to ``fit``; underlined in green
+    X : sequences
+    truth : true starts of the motif, as hidden values for ``fit`` (−1 without a motif); underlined in green
     ax : matplotlib axes; None makes new ones
 
     >>> import matplotlib; matplotlib.use("Agg")
@@ -73,8 +73,8 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
 
     width, letters = motif_problem(model).width, "".join(MEANING)
     sequences = read_sequences(X)
-    found = _read_places(model.predict_hidden(X), len(sequences))[0]
-    planted = None if truth is None else _read_places(truth, len(sequences))[0]
+    found = _read_starts(model.predict_hidden(X), len(sequences))[0]
+    planted = None if truth is None else _read_starts(truth, len(sequences))[0]
     longest = int(sequences.lengths.max())
     if ax is None:
         size = (max(4.0, 0.17 * longest + 0.8), 0.26 * len(sequences) + 1.1)
@@ -82,10 +82,10 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
     ax = plain_axes(ax)
     ax.spines["left"].set_visible(False)
     for row, (codes, start) in enumerate(zip(sequences, found, strict=True)):
-        for place, code in enumerate(codes):
-            letter, is_inside = letters[code], 0 <= start <= place < start + width
+        for position, code in enumerate(codes):
+            letter, is_inside = letters[code], 0 <= start <= position < start + width
             style = {"color": BASES.get(letter, INK), "weight": "bold"} if is_inside else {"color": GREY}
-            ax.text(place, row, letter, ha="center", va="center", family="DejaVu Sans Mono", **style)
+            ax.text(position, row, letter, ha="center", va="center", family="DejaVu Sans Mono", **style)
         if start >= 0:
             ax.add_patch(Rectangle((start - 0.5, row - 0.42), width, 0.84, fill=False, ec=BLUE, lw=1.6))
         if planted is not None and planted[row] >= 0:
@@ -93,13 +93,13 @@ def found_motifs(model: Any, X: Any, truth: Any = None, ax: Any = None) -> Any:
     ax.set(xlim=(-1, longest), ylim=(len(sequences) - 0.4, -0.6), yticks=[], xlabel="position in the sequence")
     names: list[Any] = [Patch(fill=False, ec=BLUE, lw=1.6, label="found by the model")]
     if planted is not None:
-        names.append(Line2D([], [], color=GREEN, lw=3, label="true place"))
+        names.append(Line2D([], [], color=GREEN, lw=3, label="true motif"))
     ax.legend(handles=names, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax
 
 
 def hamming(models: Any, X: Any, ax: Any = None) -> Any:
-    """The numbers of `hamming_distances` by outer iteration, for one model or for several by name.
+    """Draw `hamming_distances` by round, for one model or for several by name.
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit import LatentSVM, SelfPaced
@@ -116,17 +116,17 @@ def hamming(models: Any, X: Any, ax: Any = None) -> Any:
         i = [line.iteration for line in model.history_]
         ax.plot(i, distances, color=color, lw=2, marker="o", ms=3.5, label=name)
     add_legend(ax, models)
-    ax.set(xlabel="round", ylabel="share of letters that differ", title="How unlike each other the chosen windows are")
+    ax.set(xlabel="round", ylabel="share of letters that differ", title="How different the chosen windows are")
     whole_numbers(ax)
     return ax
 
 
 def hamming_distances(model: Any, X: Any) -> Array:
-    """How unlike the chosen motifs are, by outer iteration (Kumar, Packer & Koller 2010; Kumar 2013, figure 2.2).
+    """How different the chosen windows are, by round (Kumar, Packer & Koller 2010; Kumar 2013, figure 2.2).
 
-    The mean Hamming distance over all pairs of windows, as a share of their letters (0.75 for random ones), among the
-    positive samples that were in; of all positives, if the fit is not self-paced. Windows are those of
-    ``model.history_``, as they were chosen at the end of an iteration; NaN where fewer than two samples were in.
+    The mean Hamming distance over all pairs of windows of positives, as a share of their letters (0.75 for random
+    ones). In a self-paced fit only samples of the round count. Windows are those of ``model.history_``, chosen at the
+    end of a round; NaN for fewer than two.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def hamming_distances(model: Any, X: Any) -> Array:
     X : its training sequences
     """
     problem = motif_problem(model)
-    lines = history_of(model, "hidden", "only a LatentSVM chooses its motifs anew in every iteration")
+    lines = history_of(model, "hidden", "only a LatentSVM chooses windows in every round")
     sequences = read_sequences(X)
     distances = []
     for line in lines:
         if len(line.is_in) != len(sequences):
-            raise ValueError(f"the model was fitted on {len(line.is_in)} samples, X has {len(sequences)}; pass those")
+            raise ValueError(f"X must be the {len(line.is_in)} training sequences of the model, got {len(sequences)}")
         rows = np.flatnonzero(line.is_in)
         distances.append(mean_distance(window_letters(sequences[rows], line.hidden[rows], problem.width)))
     return np.array(distances)
@@ -148,16 +148,16 @@ def hamming_distances(model: Any, X: Any) -> Array:
 def motif_problem(model: Any) -> Motif:
     problem = getattr(model, "problem", None)
     if not isinstance(problem, Motif) or not hasattr(model, "coef_"):
-        raise ValueError(f"a fitted model of tacit.problems.Motif is needed, got {model!r}")
+        raise ValueError(f"model must be fitted on a tacit.problems.Motif, got {model!r}")
     return problem
 
 
 def window_letters(X: Any, hidden: Any, width: int) -> Array:
-    """(windows, width): the letter codes of the windows at the starts in ``hidden``, samples without one (−1) left out.
+    """(windows, width): the letter codes of the windows at the starts in ``hidden``, without samples of start −1.
 
     Parameters
     ----------
-    X : sequences, as `tacit.problems.Motif` takes them
+    X : sequences, as for `tacit.problems.Motif`
     hidden : (n,) starts, or (n, 2) starts and strands; windows on strand 1 are read as their reverse complement
 
     >>> window_letters(["TTACGA", "CCCCCC", "TTACGA"], [2, -1, 3], 3)
@@ -167,14 +167,14 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
     array([[1, 2, 3]], dtype=uint8)
     """
     sequences = read_sequences(X)
-    start, strand = _read_places(hidden, len(sequences))
+    start, strand = _read_starts(hidden, len(sequences))
     has_one = np.flatnonzero(start >= 0)
     past = has_one[start[has_one] + width > sequences.lengths[has_one]]
     if past.size:
         i = int(past[0])
         raise ValueError(
-            f"hidden[{i}] is {start[i]}, and sequence {i} has {sequences.lengths[i]} letters: no window of {width} "
-            "starts there; pass the sequences that the hidden values belong to"
+            f"hidden[{i}] is {start[i]}, too large for a window of {width} in sequence {i} of {sequences.lengths[i]} "
+            "letters; pass the sequences that the hidden values belong to"
         )
     first = sequences.offsets[:-1][has_one] + start[has_one]
     letters: Array = sequences.values[first[:, None] + np.arange(width)]
@@ -183,20 +183,20 @@ def window_letters(X: Any, hidden: Any, width: int) -> Array:
     return letters
 
 
-def _read_places(hidden: Any, n: int) -> tuple[Array, Array]:
-    """(n,) starts and strands, of hidden values that may have a strand each."""
-    places = np.asarray(hidden)
-    if places.shape not in ((n,), (n, 2)):
+def _read_starts(hidden: Any, n: int) -> tuple[Array, Array]:
+    """(n,) starts and strands, from hidden values with or without strands."""
+    windows = np.asarray(hidden)
+    if windows.shape not in ((n,), (n, 2)):
         raise ValueError(
-            f"the places have shape {places.shape} for {n} sequences; give one start per sequence, or a start and a "
-            "strand, -1 where there is no motif: the X of the fit goes with its hidden values"
+            f"hidden has shape {windows.shape} for {n} sequences; give one start per sequence, or a start and a strand "
+            "(-1 without a motif), and the X that they belong to"
         )
-    places = places.reshape(n, -1).astype(np.int64)
-    return places[:, 0], places[:, 1] if places.shape[1] == 2 else np.zeros(n, np.int64)
+    windows = windows.reshape(n, -1).astype(np.int64)
+    return windows[:, 0], windows[:, 1] if windows.shape[1] == 2 else np.zeros(n, np.int64)
 
 
 def count_letters(letters: Array) -> Array:
-    """(width, 4): how often A, C, G and T stand at each position of aligned windows; N counts a quarter for each.
+    """(width, 4): how often A, C, G and T occur at each position of aligned windows; N counts a quarter for each.
 
     >>> count_letters(np.array([[0, 1], [0, 14]]))
     array([[2.  , 0.  , 0.  , 0.  ],
@@ -206,10 +206,10 @@ def count_letters(letters: Array) -> Array:
 
 
 def mean_distance(letters: Array) -> float:
-    """The mean Hamming distance over all pairs of aligned windows, as a share of their letters; NaN for less than two.
+    """The mean Hamming distance over all pairs of aligned windows, as a share of their letters; NaN for fewer than two.
 
-    0 where all windows are alike, 0.75 for random letters. Letters that stand for several bases differ with the
-    probability that bases drawn from them do. O(windows · width): pairs are counted by letter, column by column.
+    It is 0 for equal windows and 0.75 for random letters. Letters that stand for several bases differ with the
+    probability that bases drawn from them differ. O(windows · width), by counts of letters per column.
 
     >>> mean_distance(np.array([[0, 1, 2], [0, 1, 3], [0, 2, 2]]))  # 1, 1 and 2 of three letters differ
     0.4444444444444444
@@ -223,5 +223,5 @@ def mean_distance(letters: Array) -> float:
 
 
 def _count_codes(letters: Array) -> Array:
-    """(width, letters of the code): how often each stands at each position."""
+    """(width, letter codes): how often each letter occurs at each position."""
     return np.stack([np.bincount(column, minlength=len(SHARES)) for column in letters.T]).astype(np.float64)

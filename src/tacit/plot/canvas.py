@@ -1,4 +1,4 @@
-"""What all pictures share: colours that the colour-blind can tell apart, plain axes, models by name."""
+"""What all pictures share: colours that colour-blind readers can distinguish, plain axes, models by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tacit.data.parameters import shorten
 
 INK, BLUE, ORANGE, GREEN, GREY = "#222222", "#0072b2", "#d55e00", "#009e73", "#8a8a8a"
 BASES = {"A": "#009e73", "C": "#0072b2", "G": "#e69f00", "T": "#d55e00"}
-"""Letters of DNA in their customary colours, in the shades of Okabe & Ito."""
+"""DNA letters in their customary colours, in the shades of Okabe & Ito."""
 
 
 def pyplot() -> Any:
@@ -23,7 +23,7 @@ def pyplot() -> Any:
 
 
 def axes_grid(rows: int, columns: int, size: tuple[float, float], **more: Any) -> Any:
-    """A figure and its axes, (rows, columns), none of which overlap."""
+    """A figure and its axes, (rows, columns), without overlaps."""
     return pyplot().subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **more)
 
 
@@ -36,14 +36,14 @@ def plain_axes(ax: Any) -> Any:
 
 
 def whole_numbers(ax: Any) -> None:
-    """Iterations are counted: no ticks between them."""
+    """Put ticks of x at whole numbers only."""
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
 def by_name(models: Any) -> Iterator[tuple[str, Any, str]]:
-    """Name, model and colour of one model, which then has no name, or of a dict of models.
+    """Name, model and colour of every model of a dict, or of a single model, whose name is empty.
 
     >>> [(name, color) for name, _, color in by_name({"a": 1, "b": 2})]
     [('a', '#0072b2'), ('b', '#d55e00')]
@@ -54,19 +54,18 @@ def by_name(models: Any) -> Iterator[tuple[str, Any, str]]:
 
 
 def add_legend(ax: Any, models: Any, loc: str = "upper right") -> None:
-    """Names in the colours of their lines, if there are names."""
+    """Show the names of models in the colours of their lines, if there are names."""
     if isinstance(models, Mapping):
         ax.legend(frameon=False, labelcolor="linecolor", loc=loc)
 
 
 def history_of(model: Any, holds: str, instead: str) -> Any:
-    """The history of a fitted model, or the list itself, whose lines have the attribute ``holds``."""
+    """The history of a fitted model, or ``model`` itself if it is a list; entries must have the attribute ``holds``."""
     lines = getattr(model, "history_", model)
     if not isinstance(lines, list) or not lines:
         raise ValueError(
-            f"a fitted learner or its history is needed, got {shorten(model)}; call fit first, and save the model with "
-            "its history"
+            f"model must be a fitted learner or its history, got {shorten(model)}; call fit, and save it with history"
         )
     if not hasattr(lines[0], holds):
-        raise ValueError(f"the history of {type(model).__name__} has no {holds!r} to draw; {instead}")
+        raise ValueError(f"the history of {type(model).__name__} lacks {holds!r}; {instead}")
     return lines

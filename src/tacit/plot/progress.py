@@ -1,4 +1,4 @@
-"""How a fit came to its optimum: convex ones with how near it is, latent ones with their rounds."""
+"""Progress of a fit: objective, lower bound and gap of convex ones, rounds of latent ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from tacit.plot.canvas import BLUE, INK, ORANGE, add_legend, by_name, history_of, plain_axes, pyplot, whole_numbers
 
-_LATENT = "its objective is not convex and has no lower bound: draw it with tacit.plot.descent"
+_LATENT = "its objective is not convex and lacks a lower bound: draw it with tacit.plot.descent"
 
 
 def convergence(model: Any, ax: Any = None) -> Any:
-    """Objective and lower bound by step: the optimum lies in the shaded band.
+    """Draw objective and lower bound by iteration: the optimum lies between them.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ def convergence(model: Any, ax: Any = None) -> Any:
 
 
 def gap(models: Any, tol: float | None = None, ax: Any = None, by: str = "iteration") -> Any:
-    """The certified relative gap on a logarithmic scale, for one model or for several by name.
+    """Draw the certified relative gap on a logarithmic scale, for one model or for several by name.
 
     Parameters
     ----------
     models : a fitted learner, a list of `tacit.solvers.Step`, or a dict of those by name
     tol : drawn as a dotted line
     ax : matplotlib axes; None makes new ones
-    by : "iteration", or "seconds" to compare solvers, whose iterations differ in length
+    by : "iteration", or "seconds" to compare solvers, whose iterations take different times
 
     >>> import matplotlib; matplotlib.use("Agg")
     >>> from tacit.solvers import Step
@@ -76,10 +76,10 @@ def gap(models: Any, tol: float | None = None, ax: Any = None, by: str = "iterat
 
 
 def descent(models: Any, axes: Any = None) -> Any:
-    """The objective and the number of samples used, by outer iteration ("round"); other starts are thin lines.
+    """Draw the objective and the number of samples used, by round; other starts are thin lines.
 
-    All samples are used all the time, unless the fit is self-paced. While some are left out the objective, which is
-    always that of all samples, may rise.
+    All samples are always used, unless the fit is self-paced. While some are left out, the objective may rise: it is
+    always that of all samples.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a run: nothing is fetched, so it opens from disk, in years, and without a network.
+"""One self-contained HTML page per run: nothing is fetched, so it opens from disk without a network.
 
 A page is built of blocks (`page`), charts are inline SVG (`charts`), and `render` turns both into one file.
 

@@ -17,7 +17,7 @@ from tacit.data.arrays import Array
 from tacit.report.page import show_number
 
 MAX_POINTS = 400
-"""Corners of a curve that are drawn: more than a screen has to show."""
+"""Corners of a curve, at most: a screen does not show more."""
 
 _BAR, _LABEL = 24, 150
 
@@ -26,10 +26,10 @@ _LEFT, _RIGHT, _TOP, _BOTTOM, _LEGEND_ROW = 58, 14, 12, 46, 18
 _MAX_LEGEND = 34
 
 CELL, LABEL = 26, 90
-"""Pixels of a square, and of the room for names on the left."""
+"""Pixels of a square, and of the space for names on the left."""
 
 MAX_NAME, LETTER = 12, 8
-"""Letters of a name that are shown, and pixels of a letter."""
+"""Letters of a name that are shown, and pixels per letter."""
 
 
 def line_chart(
@@ -43,15 +43,15 @@ def line_chart(
     diagonal: bool = False,
     whole_x: bool = False,
 ) -> Markup:
-    """Curves in one pair of axes, at most five of them, named in a legend where there are several.
+    """Up to five curves in one pair of axes, with a legend for several.
 
     Parameters
     ----------
     series : x and y of every curve, by name
-    title : what the chart shows, for those who cannot see it
-    x_range, y_range : of the axes; None for what the curves need
-    diagonal : draw the line from corner to corner, as behind a ROC curve
-    whole_x : x counts something: no ticks between whole numbers
+    title : what the chart shows, for screen readers
+    x_range, y_range : of the axes; None for the range of the curves
+    diagonal : draw the diagonal, as for ROC curves
+    whole_x : ticks of x at whole numbers only
 
     >>> svg = line_chart({"a < b": ([0, 1, 2], [3, 1, 2])}, "round", "objective")
     >>> "<polyline" in svg, "a < b" in svg
@@ -61,7 +61,7 @@ def line_chart(
     names = legend_rows(list(curves), is_shown=len(curves) > 1)
     axes = Axes(
         x_range or _extent([x for x, _ in curves.values()]),
-        y_range or _with_room(_extent([y for _, y in curves.values()])),
+        y_range or _widen(_extent([y for _, y in curves.values()])),
         xlabel,
         ylabel,
         rows=len(names),
@@ -79,7 +79,7 @@ def line_chart(
 def roc_chart(
     curves: Mapping[str, tuple[Any, Any]], *, xlabel: str = "false positives", ylabel: str = "true positives"
 ) -> Markup:
-    """Receiver operating characteristics, shares from 0 to 1 on both axes, with the diagonal of a guess."""
+    """Receiver operating characteristics: rates from 0 to 1 on both axes, and the diagonal of a random guess."""
     return line_chart(curves, xlabel, ylabel, title="ROC curves", x_range=(0.0, 1.0), y_range=(0.0, 1.0), diagonal=True)
 
 
@@ -90,8 +90,8 @@ def scatter_chart(
     points = {name: (np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in series.items()}
     names = legend_rows(list(points), is_shown=len(points) > 1)
     axes = Axes(
-        _with_room(_extent([x for x, _ in points.values()])),
-        _with_room(_extent([y for _, y in points.values()])),
+        _widen(_extent([x for x, _ in points.values()])),
+        _widen(_extent([y for _, y in points.values()])),
         xlabel,
         ylabel,
         rows=len(names),
@@ -108,7 +108,7 @@ def histogram(
     x_range: tuple[float, float] | None = None,
     title: str = "",
 ) -> Markup:
-    """How often values occur, as steps; several kinds of values share their bins, which cut the range evenly.
+    """A histogram as steps; several kinds of values share the bins, which have equal widths.
 
     >>> "<polyline" in histogram({"sites": [1.0, 2.0, 2.0]}, "position")
     True
@@ -133,7 +133,7 @@ def bar_chart(
     x_range: tuple[float, float] | None = None,
     title: str = "",
 ) -> Markup:
-    """Horizontal bars with their numbers, and whiskers where there are intervals.
+    """Horizontal bars with their numbers, and whiskers for intervals.
 
     >>> svg = bar_chart(["k-mers", "motif"], [0.91, 0.94], "AUROC", x_range=(0.5, 1.0))
     >>> svg.count("<rect")
@@ -143,9 +143,9 @@ def bar_chart(
     low, high = x_range or (min(0.0, float(numbers.min())), max(float(numbers.max()), 1e-12))
     width, height = 460, _BAR * len(names) + 40
     scale = (width - _LABEL - 50) / (high - low)
-    place = np.clip((numbers - low) * scale, 0, None)
+    lengths = np.clip((numbers - low) * scale, 0, None)
     parts = []
-    for row, (name, value, length) in enumerate(zip(names, numbers, place, strict=True)):
+    for row, (name, value, length) in enumerate(zip(names, numbers, lengths, strict=True)):
         y = 6 + _BAR * row
         end = _LABEL + length
         parts.append(f'<text x="{_LABEL - 8}" y="{y + 13}" text-anchor="end">{escape(_cut(name))}</text>')
@@ -159,15 +159,13 @@ def bar_chart(
         f'<text class="soft" x="{width - 8}" y="{height - 12}" text-anchor="end">{escape(xlabel)}'
         f"{f' (the axis begins at {show_number(low)})' if low else ''}</text>"
     )
-    shown = escape(title or xlabel)
-    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown}"><title>{shown}</title>'
-    return Markup(f"{head}{''.join(parts)}</svg>")
+    return _svg(parts, title or xlabel, width, height)
 
 
 def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
-    """Squares ``counts[true, called]``: right answers on the diagonal, mistakes the darker the more frequent.
+    """A confusion matrix ``counts[true, predicted]``: correct answers on the diagonal; the darker, the more frequent.
 
-    Shades are shares of the row, so that rare labels show as well; every square says its numbers when pointed at.
+    Shades are shares of the row, so that rare labels show as well. The tooltip of a square has its numbers.
 
     >>> svg = confusion_chart(["cat", "dog"], [[8, 2], [0, 5]])
     >>> svg.count("<rect"), "2 of 10" in svg
@@ -177,7 +175,7 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
     k = len(names)
     top = 14 + LETTER * min(max(map(len, names), default=0), MAX_NAME)
     width, height = LABEL + CELL * k + 10, top + CELL * k + 10
-    parts = [f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end">true \\ called</text>']
+    parts = [f'<text class="soft" x="{LABEL - 8}" y="{top - 8}" text-anchor="end">true \\ predicted</text>']
     for j, name in enumerate(names):
         x, y = LABEL + CELL * (j + 0.5), top + CELL * (j + 0.65)
         shown = escape(name[:MAX_NAME])
@@ -191,26 +189,26 @@ def confusion_chart(names: Sequence[str], counts: Any) -> Markup:
             share = table[i, j] / total
             shade = 0.12 + 0.88 * share**0.5
             kind = "s0" if i == j else "s1"
-            told = f"{names[i]} called {names[j]}: {show_number(table[i, j])} of {show_number(total)}"
+            numbers = f"{names[i]} predicted as {names[j]}: {show_number(table[i, j])} of {show_number(total)}"
             parts.append(
                 f'<rect class="{kind} fill" x="{LABEL + CELL * j + 1}" y="{top + CELL * i + 1}" width="{CELL - 2}" '
-                f'height="{CELL - 2}" opacity="{shade:.2f}"><title>{escape(told)}</title></rect>'
+                f'height="{CELL - 2}" opacity="{shade:.2f}"><title>{escape(numbers)}</title></rect>'
             )
     return Markup(
         f'<svg class="chart" viewBox="0 0 {width} {height}" width="{width}" '
-        f'style="max-width: {width}px" role="img" aria-label="which labels are taken for which">{"".join(parts)}</svg>'
+        f'style="max-width: {width}px" role="img" aria-label="confusion matrix">{"".join(parts)}</svg>'
     )
 
 
 @dataclass(frozen=True)
 class Axes:
-    """Where numbers lie in a chart of `WIDTH` × `HEIGHT` units.
+    """The axes of a chart of `WIDTH` × `HEIGHT` units.
 
     Parameters
     ----------
     x_range, y_range : the numbers at the ends of the axes
-    xlabel, ylabel : what they measure
-    rows : lines of the legend, which stands above
+    xlabel, ylabel : their names
+    rows : lines of the legend above
     whole_x : ticks of x at whole numbers only
     """
 
@@ -225,39 +223,36 @@ class Axes:
     def _top(self) -> int:
         return _TOP + _LEGEND_ROW * self.rows
 
-    def places(self, x: Any, y: Any) -> tuple[Array, Array]:
-        """Where points are drawn; what is outside of the axes is put on their edge."""
+    def locate(self, x: Any, y: Any) -> tuple[Array, Array]:
+        """The coordinates of points; those outside the axes are put on their edge."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         across = np.clip((np.asarray(x, float) - x0) / (x1 - x0), 0, 1)
         up = np.clip((np.asarray(y, float) - y0) / (y1 - y0), 0, 1)
-        return (
-            _LEFT + across * (WIDTH - _LEFT - _RIGHT),
-            HEIGHT - _BOTTOM - up * (HEIGHT - _BOTTOM - self._top),
-        )
+        return _LEFT + across * (WIDTH - _LEFT - _RIGHT), HEIGHT - _BOTTOM - up * (HEIGHT - _BOTTOM - self._top)
 
     def polyline(self, x: Any, y: Any, series: str, dashed: bool = False) -> str:
         """A curve in the colour of a series."""
-        corners = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*self.places(x, y), strict=True))
+        corners = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(*self.locate(x, y), strict=True))
         return f'<polyline class="{series} stroke{" dashed" if dashed else ""}" points="{corners}"/>'
 
     def dots(self, x: Any, y: Any, series: str, radius: float) -> str:
         """Points in the colour of a series."""
         circles = "".join(
-            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius:g}"/>' for a, b in zip(*self.places(x, y), strict=True)
+            f'<circle cx="{a:.1f}" cy="{b:.1f}" r="{radius:g}"/>' for a, b in zip(*self.locate(x, y), strict=True)
         )
         return f'<g class="{series} fill" opacity="0.75">{circles}</g>'
 
     def draw_frame(self) -> str:
-        """Lines at round numbers, with the numbers, and what the axes measure."""
+        """Lines at round numbers, with the numbers, and the names of the axes."""
         (x0, x1), (y0, y1) = self.x_range, self.y_range
         right, bottom = WIDTH - _RIGHT, HEIGHT - _BOTTOM
         parts = []
         for tick in round_numbers(y0, y1):
-            y = float(self.places(x0, tick)[1])
+            y = float(self.locate(x0, tick)[1])
             parts.append(f'<line class="grid" x1="{_LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
             parts.append(f'<text class="soft" x="{_LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
         for tick in round_numbers(x0, x1, whole=self.whole_x):
-            x = float(self.places(tick, y0)[0])
+            x = float(self.locate(tick, y0)[0])
             parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{bottom}" y2="{bottom + 4}"/>')
             parts.append(f'<text class="soft" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{tick:g}</text>')
         xlabel, ylabel = (escape(label) for label in (self.xlabel, self.ylabel))
@@ -278,23 +273,23 @@ class Axes:
         )
 
     def finish(self, parts: Sequence[str], title: str) -> Markup:
-        """The chart. Everything in it was escaped where it was made."""
-        shown = escape(title)
-        return Markup(
-            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{shown}"><title>{shown}</title>'
-            f"{''.join(parts)}</svg>"
-        )
+        """The chart; its parts are escaped already."""
+        return _svg(parts, title, WIDTH, HEIGHT)
+
+
+def _svg(parts: Sequence[str], title: str, width: int, height: int) -> Markup:
+    shown = escape(title)
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{shown}"><title>{shown}</title>'
+    return Markup(f"{head}{''.join(parts)}</svg>")
 
 
 def legend_rows(names: Sequence[str], is_shown: bool) -> list[str]:
     """The lines of a legend; long names are cut."""
-    if not is_shown:
-        return []
-    return [name if len(name) <= _MAX_LEGEND else name[: _MAX_LEGEND - 1] + "…" for name in names]
+    return [_cut(name, _MAX_LEGEND) for name in names] if is_shown else []
 
 
 def round_numbers(low: float, high: float, *, about: int = 5, whole: bool = False) -> list[float]:
-    """About five numbers between two others that are easy to read.
+    """About five round numbers between two others.
 
     >>> round_numbers(0.0, 1.0)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -313,7 +308,7 @@ def round_numbers(low: float, high: float, *, about: int = 5, whole: bool = Fals
 
 
 def _extent(columns: Sequence[Array]) -> tuple[float, float]:
-    """The smallest and the largest finite number; a little room where they are one."""
+    """The smallest and the largest finite number, half a unit further where they are equal."""
     together = np.concatenate([*columns, np.zeros(0)])
     together = together[np.isfinite(together)]
     if not together.size:
@@ -322,14 +317,14 @@ def _extent(columns: Sequence[Array]) -> tuple[float, float]:
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 
-def _with_room(extent: tuple[float, float]) -> tuple[float, float]:
-    """A little more at both ends, so that nothing is drawn on the frame."""
-    room = 0.04 * (extent[1] - extent[0])
-    return extent[0] - room, extent[1] + room
+def _widen(extent: tuple[float, float]) -> tuple[float, float]:
+    """A range that is a little wider, so that nothing is drawn on the frame."""
+    margin = 0.04 * (extent[1] - extent[0])
+    return extent[0] - margin, extent[1] + margin
 
 
 def _thin(x: Array, y: Array) -> tuple[Array, Array]:
-    """A curve with at most `MAX_POINTS` corners, its ends among them; what is not finite is left out."""
+    """A curve with at most `MAX_POINTS` corners, its ends included; points that are not finite are left out."""
     kept = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if kept.size > MAX_POINTS:
         kept = kept[np.unique(np.linspace(0, kept.size - 1, MAX_POINTS).round().astype(int))]

@@ -1,7 +1,7 @@
-"""The blocks of a report, and one HTML file of them: template, style and script are put into it, nothing is linked.
+"""The blocks of a report, and one HTML file of them: it contains template, style and script, and links nothing.
 
-All text is a user's: it is escaped when the page is rendered. SVG is `Markup`, and made by
-`tacit.report.charts` and functions like it, which escape what they are given.
+Text is escaped when the page is rendered. SVG is `Markup`, made by `tacit.report.charts` and similar functions, which
+escape their input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from markupsafe import Markup
 
 FILTERED_FROM = 12
-"""Rows from which a table has a field to filter them."""
+"""Tables with at least this many rows have a field to filter them."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Code:
-    """Text as it stands, in letters of one width: a command line, aligned sites."""
+    """Verbatim text in a fixed-width font: a command line, aligned sites."""
 
     text: str
     kind: ClassVar[str] = "code"
@@ -68,7 +68,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Picture:
-    """An image with a caption, held by the page itself. ``alt`` says what is on it to those who cannot see it."""
+    """An image with a caption, contained in the page. ``alt`` describes it for screen readers."""
 
     content: bytes
     alt: str
@@ -114,7 +114,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its blocks."""
 
     title: str
     blocks: Sequence[Any]
@@ -126,8 +126,8 @@ class Page:
 
     Parameters
     ----------
-    title, subtitle : what was asked, in a few words
-    banner : a sentence above everything, such as that the run was interrupted
+    title, subtitle : the task in a few words
+    banner : a sentence at the top, such as that the run was interrupted
     sections : in the order of reading
     """
 
@@ -138,7 +138,7 @@ class Page:
 
 
 def render(page: Page) -> str:
-    """The page as one HTML file. Text is escaped by the template engine; only `Markup` is taken as it is."""
+    """The page as one HTML file. The template engine escapes all text but `Markup`."""
     from tacit import __version__
 
     html: str = _template().render(page=page, version=__version__, style=_part("style.css"), script=_part("tables.js"))
@@ -157,7 +157,7 @@ def _template() -> Any:
 
 @functools.cache
 def _part(name: str) -> Markup:
-    """The style or the script: files of tacit's own, so they need no escaping."""
+    """The style or the script, which are files of tacit and need not be escaped."""
     return Markup(resources.files("tacit.report").joinpath(name).read_text(encoding="utf-8"))
 
 
@@ -168,14 +168,14 @@ def _show(value: Any) -> Any:
 
 
 def _sort_key(value: Any) -> str:
-    """What the script sorts a cell of numbers by: all digits, and nothing for no number."""
+    """The key by which the script sorts a numeric cell: all digits; empty for other values."""
     if isinstance(value, str) or value is None or not math.isfinite(float(value)):
         return ""
     return repr(float(value))
 
 
 def show_number(value: Any) -> str:
-    """A number for people: three digits that matter, small ones as powers of ten; a dash for none.
+    """A number with three significant digits, small ones as powers of ten; a dash for a missing one.
 
     >>> [show_number(v) for v in (0.94321, 12.0, 1234567, 3.2e-9, None, float("nan"))]
     ['0.943', '12', '1,234,567', '3.2e-09', '–', '–']

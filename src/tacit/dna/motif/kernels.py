@@ -2,12 +2,12 @@
 
 A sequence is ``[starts[i], stops[i])`` of the k-mer numbers ``kmers`` (background) and ``pieces`` (motif): the k-mers
 that start at each position. A motif is cut into pieces of equal length, the j-th at ``places[j]`` of the window, and
-``tables[strand, j, piece]`` is what a piece adds to the score, so a window costs two lookups where ten letters would
-cost ten; there are at least two pieces, the second empty where one is enough. Running sums of the background weights
-give the k-mers that start inside a window by one difference. States count starts, strands within starts.
+``tables[strand, j, piece]`` is what a piece adds to the score. So a window of ten letters costs two look-ups. There are
+at least two pieces, the second empty where one is enough. Running sums of the background weights give the k-mers that
+start inside a window by one difference. States count starts, and strands within starts.
 
-``shape`` has what depends on the problem alone: the width of the motif, the letters at the end of a sequence at which
-no counted k-mer starts, the starts at its end that are not windows, and the letters that a k-mer reaches back. Where
+``shape`` depends on the problem alone. It has the width of the motif, the letters at the end of a sequence at which no
+counted k-mer starts, the starts at its end that are not windows, and the letters that a k-mer reaches back. Where
 k-mers are counted on both strands, ``reverse`` has the weights of their reverse complements, else it is empty. Read
 backwards, those start inside a window where a k-mer *ends* in it.
 """
@@ -41,7 +41,7 @@ Motifs: TypeAlias = tuple[Array, Array, int]
 def best_windows(
     sequences: Sequences, model: Model, cut: Cut, given: Array, preferred: Array, work: Array, found: Triple
 ) -> None:
-    """The best window of every sequence and its score, and the score ``background_only`` of background alone.
+    """The best window of every sequence, its score, and the score of background alone (``background_only``).
 
     A ``given`` state (≥ 0) is scored as it is. Ties go to ``preferred`` where that is ≥ 0, else to the first state.
     ``work`` has two rows for the longest sequence and one number more.
@@ -185,7 +185,7 @@ def add_windows(sequences: Sequences, cut: Cut, labels: Array, states: Array, co
 def add_moves(
     sequences: Sequences, cut: Cut, labels: Array, states: Array, coef: Array, sign: float, sums_of: Triple
 ) -> None:
-    """What a window changes in background alone, times ``sign * coef[i]``: its k-mers go, its pieces come."""
+    """Add what a window changes against background alone, times ``sign * coef[i]``: minus k-mers, plus pieces."""
     kmers, pieces, starts, stops = sequences
     (places, shape), (kmer_sums, reverse_sums, piece_sums) = cut, sums_of
     strands = piece_sums.shape[0]
@@ -279,16 +279,16 @@ def best_sites(sequences: Triple, motifs: Motifs, given: Array, preferred: Array
                     if v > top or (v == top and where > s):
                         top = v
                         where = s
-            wish = preferred[i, m]
-            if wish >= 0 and known < 0 and wish != where:
+            wanted = preferred[i, m]
+            if wanted >= 0 and known < 0 and wanted != where:
                 v = 0.0
-                if wish > 0:
-                    h, strand = (wish - 1) // strands, (wish - 1) % strands
+                if wanted > 0:
+                    h, strand = (wanted - 1) // strands, (wanted - 1) % strands
                     v = tables[m, strand, 0, pieces[first + h]] + tables[m, strand, 1, pieces[first + places[1] + h]]
                     for j in range(2, places.size):
                         v += tables[m, strand, j, pieces[first + places[j] + h]]
                 if v >= top:
-                    where = wish
+                    where = wanted
             value[i, m] = top
             state[i, m] = where
 
@@ -319,8 +319,8 @@ def sum_sites(
     logs: Array,
     piece_sums: Array,
 ) -> None:
-    """``log Σ exp(power · score)`` over the states of every motif, no site among them, and the expected pieces times
-    ``coef``. A ``given`` state is the only one. ``work`` has a number per state of the longest sequence."""
+    """``log Σ exp(power · score)`` over the states of every motif, including that without a site, and expected pieces
+    times ``coef``. A ``given`` state is the only one. ``work`` has a number per state of the longest sequence."""
     (pieces, starts, stops), (tables, places, width) = sequences, motifs
     strands = tables.shape[1]
     for i in range(starts.size):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LONGEST = 35  # words of a sentence
 
 FORMS = {  # what is written: what to write instead
-    r"\b(is|are|was|were|has|have) no (?!longer\b|effect\b|(more|fewer|less) than\b)": "is not a ..., must be ...",
+    r"\b(is|are|was|were|has|have) no (?!longer|attribute|effect|(more|fewer|less) than)": "is not a ..., must be ...",
     r"\b[Tt]old\b": "what it is: given, known, printed, stated",
     r"\b(once|twice|times|seconds|ms|bytes|numbers?|values?|calls?|passes|lines?|MB|GB) an? "
     r"(sample|row|bag|step|pass|fit|round|start|iteration|class|state|label|token|sentence|image|call|query)\b": "per",

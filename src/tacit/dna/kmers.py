@@ -44,8 +44,8 @@ class Kmers:
     """``ids[p]``: the k-mer of ``length`` letters that starts at position p of all sequences together.
 
     Plain k-mers have the numbers 0 to 4^length − 1, in alphabetical order. K-mers with ambiguous letters that occur
-    have the numbers after those, their letters in ``spellings`` and a row of ``mixtures`` each: the probability of each
-    plain k-mer when all bases that a letter stands for are equally likely. Both are None where all letters are plain.
+    have the numbers after those, with their letters in ``spellings``. Their rows of ``mixtures`` have the probabilities
+    of all plain k-mers, all bases that a letter stands for equally likely. Both are None where all letters are plain.
     Where a k-mer would reach past the end of its sequence, the number is meaningless.
     """
 

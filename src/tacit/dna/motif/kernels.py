@@ -6,8 +6,8 @@ that start at each position. A motif is cut into pieces of equal length, the j-t
 at least two pieces, the second empty where one is enough. Running sums of the background weights give the k-mers that
 start inside a window by one difference. States count starts, and strands within starts.
 
-``shape`` depends on the problem alone. It has the width of the motif, the letters at the end of a sequence at which no
-counted k-mer starts, the starts at its end that are not windows, and the letters that a k-mer reaches back. Where
+``shape`` depends on the problem alone. It has the width of the motif, the last letters of a sequence at which no k-mer
+is counted, the last starts that are not windows, and the length of a k-mer less 1. Where
 k-mers are counted on both strands, ``reverse`` has the weights of their reverse complements, else it is empty. Read
 backwards, those start inside a window where a k-mer *ends* in it.
 """

@@ -11,12 +11,7 @@ from markupsafe import Markup
 from tacit.data.arrays import Array
 from tacit.dna.plots import found_letters, motif_problem
 from tacit.dna.sequences import SHARES, read_sequences
-from tacit.plot.canvas import (
-    BASES,
-    INK,
-    plain_axes,
-    pyplot,
-)
+from tacit.plot.canvas import BASES, INK, plain_axes, pyplot
 
 GLYPHS = {
     "A": "M0 0L.38 1H.62L1 0H.8L.71 .25H.29L.2 0ZM.35 .41H.65L.5 .84Z",

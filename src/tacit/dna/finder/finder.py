@@ -43,7 +43,7 @@ from tacit.dna.motif.sites import MotifSites
 from tacit.dna.sequences import append_flank, load_letters, read_sequences, shuffle_pairs, write_letters
 from tacit.learners.application import Application
 from tacit.oracle import Schema
-from tacit.runtime import Progress, Status
+from tacit.runtime import Status
 from tacit.runtime.loop import Deadline
 
 LONGEST_SHARE, LONGEST_SHARE_OF_SHUFFLES = 3, 2
@@ -170,8 +170,7 @@ class MotifFinder(Application):
         held = evidence.choose_held_out(write_letters(sequences), is_positive, float(self.held_out), seed)
         check_enough(is_positive, held)
         self.length_area_ = evidence.auroc(sequences.lengths, is_positive).value
-        progress = Progress(int(self.verbose), None)
-        search = MotifSearch(self, with_flank, is_positive, held, seed, deadline, progress)
+        search = MotifSearch(self, with_flank, is_positive, held, seed, deadline)
         search.run()
         self._take_model(search)
         shuffles = SHUFFLES if y is None else 1
@@ -183,7 +182,7 @@ class MotifFinder(Application):
             self._refit_kmers(search, sequences, C, shuffles)
         self._describe(search)
         self.status_ = search.ended_early or Status.CONVERGED
-        progress.close()
+        search.progress.close()
         return self
 
     def _take_model(self, search: MotifSearch) -> None:
@@ -203,8 +202,7 @@ class MotifFinder(Application):
         kmers, self.blend_ = KmerModel(np.zeros(count_kmer_columns(strands)), 0.0), np.array([0.0, 1.0, 0.0])
         if search.ended_early is None:
             try:
-                own, signs = sequences[search.train], search.is_positive[search.train]
-                kmers = learn_kmers(own, signs, strands, search.seed, shuffles=shuffles)
+                kmers = learn_kmers(sequences[search.train], search.labels, strands, search.seed, shuffles=shuffles)
                 scores["k-mers"] = kmers.score(sequences[test], strands)
                 both, self.blend_ = blend(scores["motifs"], scores["k-mers"], labels, search.seed)
                 scores["motifs and k-mers"] = both
@@ -235,18 +233,8 @@ class MotifFinder(Application):
         kept = [m for m in range(corrected.size) if self.n_motifs != "auto" or corrected[m] < float(self.alpha)]
         kept.sort(key=lambda m: search.p_values[m])
         self.motif_order_ = np.array(kept, dtype=np.int64)
-        motifs = [
-            describe_motif(
-                search.sequences,
-                self.sites_,
-                m,
-                search.is_positive,
-                p_value=float(corrected[m]),
-                agreement=search.agreement[m],
-                alpha=float(self.alpha),
-            )
-            for m in kept
-        ]
+        data = search.sequences, self.sites_, search.is_positive
+        motifs = [describe_motif(*data, m, corrected[m], search.agreement[m], float(self.alpha)) for m in kept]
         self.motifs_ = mark_overlaps(motifs, kept, self.sites_, search.is_positive)
 
     # use

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -100,19 +100,12 @@ class Descent(NamedTuple):
 
 
 def descend(
-    problem: MotifSites,
-    sequences: Ragged,
-    is_positive: Array,
-    init: Sequence[Array],
-    C: float,
-    *,
-    max_iter: int = MAX_STEPS,
-    n_jobs: int | None = None,
-    callbacks: Iterable[Callable[[Any], Any]] = (),
+    problem: MotifSites, sequences: Ragged, is_positive: Array, init: Sequence[Array], C: float, **limits: Any
 ) -> Descent:
     """Learn from these weights, one start each, by `tacit.LatentLogistic`; the classes count equally.
 
-    After Ctrl-C, or when a callback asks to stop, the best so far is returned; `KeyboardInterrupt` without one.
+    ``limits`` are its ``max_iter``, ``n_jobs`` and ``callbacks``. After Ctrl-C, or when a callback asks to stop, the
+    best so far is returned; `KeyboardInterrupt` without one.
 
     >>> from tacit.datasets import planted_motif
     >>> from tacit.dna.sequences import read_sequences
@@ -124,17 +117,8 @@ def descend(
     True
     """
     views = problem.schema(sequences, is_positive).views
-    learner = LatentLogistic(
-        problem,
-        C=C,
-        init=[views(w) for w in init],
-        tol=TOLERANCE,
-        max_iter=max_iter,
-        class_weight="balanced",
-        n_jobs=n_jobs,
-        verbose=0,
-        callbacks=callbacks,
-    )
+    settings = {"tol": TOLERANCE, "max_iter": MAX_STEPS, "class_weight": "balanced", "verbose": 0, **limits}
+    learner = LatentLogistic(problem, C=C, init=[views(w) for w in init], **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # few steps are enough
         learner.fit(sequences, is_positive)

@@ -63,7 +63,6 @@ class MotifSearch:
     is_positive, is_held_out : per sequence
     seed : of cross-validation
     deadline : when to stop
-    progress : shows the objective on a terminal
 
     Attributes
     ----------
@@ -82,19 +81,13 @@ class MotifSearch:
     before: Array | None
 
     def __init__(
-        self,
-        finder: Any,
-        sequences: Ragged,
-        is_positive: Array,
-        is_held_out: Array,
-        seed: int,
-        deadline: Deadline,
-        progress: Progress,
+        self, finder: Any, sequences: Ragged, is_positive: Array, is_held_out: Array, seed: int, deadline: Deadline
     ) -> None:
         self.finder, self.sequences, self.is_positive = finder, sequences, is_positive
         self.train, self.test = np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+        self.own, self.labels = sequences[self.train], is_positive[self.train]
         self.seed, self.deadline = seed, deadline
-        self.progress, self.began = progress, time.perf_counter()
+        self.progress, self.began = Progress(int(finder.verbose), None), time.perf_counter()
         self.w = self.before = None
         self.p_values: list[float] = []
         self.agreement: list[float] = []
@@ -104,11 +97,10 @@ class MotifSearch:
 
     def run(self) -> None:
         """Add motifs, learned from the training part and tested on the other, while they are significant."""
-        own, labels = self.sequences[self.train], self.is_positive[self.train]
-        keeper = open_checkpoint(self)
-        if keeper is None or not restore_motifs(keeper, self, own, labels):
+        keeper = self._open_checkpoint()
+        if keeper is None or not self._restore_motifs(keeper):
             try:
-                self.width, self.C = choose_settings(self.finder, own, labels, self.seed, self.deadline)
+                self.width, self.C = choose_settings(self.finder, self.own, self.labels, self.seed, self.deadline)
             except KeyboardInterrupt:
                 self.ended_early = Status.INTERRUPTED
                 self.width, self.C = middle_settings(self.finder)
@@ -116,41 +108,41 @@ class MotifSearch:
         while len(self.p_values) < most and (self.ended_early is None or not self.p_values):
             if self.p_values and self.finder.n_motifs == "auto" and not self._is_last_significant():
                 break
-            if not self._add_motif(own, labels):
+            if not self._add_motif():
                 break
-            if self._needs_larger_C(own, labels):
+            if self._needs_larger_C():
                 self._restart()
                 continue
             if keeper is not None:
-                keep_motifs(keeper, self)
+                self._store_motifs(keeper)
         if self.finder.n_motifs == "auto":
-            self._drop_redundant(own, labels)
+            self._drop_redundant()
 
     def refit(self) -> None:
         """Learn the same motifs from all sequences."""
         assert self.w is not None
         problem = make_problem(self.finder, len(self.p_values), self.width)
         self.schema = problem.schema(self.sequences, self.is_positive)
-        again = self._learn(problem, self.sequences, self.is_positive, [self.w], "all sequences")
+        again = self._learn_from(self.sequences, self.is_positive, problem, [self.w], "all sequences", MAX_STEPS)
         if self.finder.learner != "logistic" and self.ended_early is None:
             again = polish(problem, self.sequences, self.is_positive, again, self.C, self.finder.n_jobs)
             self._note_end(again)
         self.w = again.w
 
-    def _add_motif(self, own: Ragged, labels: Array) -> bool:
+    def _add_motif(self) -> bool:
         """Add one motif and its p-value; False without a k-mer to start from."""
         m = len(self.p_values) + 1
         problem = make_problem(self.finder, m, self.width)
-        schema = problem.schema(own, labels)
-        init = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(own, labels, m)]
+        schema = problem.schema(self.own, self.labels)
+        init = [start_from_kmer(schema, letters, m - 1, self.w) for letters in self._find_kmers(m)]
         if not init:
             return False
-        best = self._learn(problem, own, labels, init, f"motif {m}")
+        best = self._learn(problem, init, f"motif {m}")
         near = [objective <= best.objective * (1 + SAME_OBJECTIVE) for objective in best.objectives]
         if self.ended_early is None:
-            best = self._try_shifts(problem, schema, own, labels, best, m - 1)
+            best = self._try_shifts(problem, schema, best, m - 1)
         if self.finder.learner != "logistic" and self.ended_early is None:
-            best = polish(problem, own, labels, best, self.C, self.finder.n_jobs)
+            best = polish(problem, self.own, self.labels, best, self.C, self.finder.n_jobs)
             self._note_end(best)
         self.history.append(best.history)
         self.agreement.append(float(np.mean(near)))
@@ -173,9 +165,9 @@ class MotifSearch:
             given = np.hstack([given, find_best_sites(before, self.schema, self.w, held_out).value])
         return motif_p_value(value[:, -1], given, held_out, labels, count_strands(self.finder))
 
-    def _find_kmers(self, sequences: Ragged, labels: Array, m: int) -> list[Array]:
+    def _find_kmers(self, m: int) -> list[Array]:
         """K-mers from which the m-th motif starts."""
-        strands = count_strands(self.finder)
+        sequences, labels, strands = self.own, self.labels, count_strands(self.finder)
         if m == 1 or self.w is None:
             kmers = find_enriched_kmers(sequences, labels, self.width, strands, FIRST_STARTS)
             return kmers or [np.zeros(min(self.width, 6), np.int64)]
@@ -185,14 +177,11 @@ class MotifSearch:
         factor = np.where(labels, 0.5 / labels.mean(), 0.5 / (1 - labels.mean()))
         return find_unexplained_kmers(sequences, factor * (labels - p), factor * p * (1 - p), strands, NEXT_STARTS)
 
-    def _try_shifts(
-        self, problem: MotifSites, schema: Schema, own: Ragged, labels: Array, found: Descent, motif: int
-    ) -> Descent:
+    def _try_shifts(self, problem: MotifSites, schema: Schema, best: Descent, motif: int) -> Descent:
         """The same model with the motif shifted by a few letters where that lowers the objective.
 
         A motif that is off by a letter is a local optimum, because the weights of letters outside it are 0.
         """
-        best = found
         for _ in range(MAX_SHIFT):
             w = best.w.copy()
             table = schema.views(w)["motif"][motif]
@@ -200,13 +189,13 @@ class MotifSearch:
             step = -1 if strength[0] < strength[-1] else 1
             table[:] = np.roll(table, step, axis=0)
             table[-1 if step == -1 else 0] = table.mean(axis=1).mean()
-            shifted = self._learn(problem, own, labels, [w], f"motif {motif + 1}, shifted", MAX_STEPS // 2)
+            shifted = self._learn(problem, [w], f"motif {motif + 1}, shifted", MAX_STEPS // 2)
             if self.ended_early is not None or shifted.objective >= best.objective:
                 return best
             best = shifted._replace(history=[*best.history, *shifted.history])
         return best
 
-    def _needs_larger_C(self, own: Ragged, labels: Array) -> bool:
+    def _needs_larger_C(self) -> bool:
         """Whether the penalty keeps a motif too weak, which shows as a significant copy of it.
 
         Two copies of w / 2 have half the penalty of w, so they do what a larger C would do.
@@ -214,7 +203,7 @@ class MotifSearch:
         is_free = self.finder.n_motifs == self.finder.C == "auto" and self.ended_early is None
         if not is_free or STRENGTHS[-1] <= self.C or not self._is_last_significant():
             return False
-        return bool(self._find_copies(own, labels))
+        return bool(self._find_copies())
 
     def _restart(self) -> None:
         """Drop all motifs and start again with the next larger C."""
@@ -222,31 +211,31 @@ class MotifSearch:
         self.w = self.before = None
         self.p_values, self.agreement, self.history = [], [], []
 
-    def _find_copies(self, own: Ragged, labels: Array) -> set[int]:
+    def _find_copies(self) -> set[int]:
         assert self.w is not None
         n = len(self.p_values)
-        sites = find_best_sites(make_problem(self.finder, n, self.width), self.schema, self.w, own)
-        return find_copies([describe_motif(own, sites, m, labels) for m in range(n)], sites, labels)
+        sites = find_best_sites(make_problem(self.finder, n, self.width), self.schema, self.w, self.own)
+        return find_copies([describe_motif(self.own, sites, self.labels, m) for m in range(n)], sites, self.labels)
 
-    def _drop_redundant(self, own: Ragged, labels: Array) -> None:
+    def _drop_redundant(self) -> None:
         """Drop the last motif if it is not significant, and copies of others; then learn the rest again."""
         if self.before is not None and not self._is_last_significant():
-            self._keep(range(len(self.p_values) - 1), own, labels)
+            self._keep(range(len(self.p_values) - 1))
             self.w = self.before
-        copies = self._find_copies(own, labels)
+        copies = self._find_copies()
         if copies:
             assert self.w is not None
             blocks = self.schema.views(self.w)
             kept = [m for m in range(len(self.p_values)) if m not in copies]
             blocks["motif"] = blocks["motif"][kept]
-            problem = self._keep(kept, own, labels)
+            problem = self._keep(kept)
             w = np.concatenate([block.ravel() for block in blocks.values()])
-            self.w = self._learn(problem, own, labels, [w], "without copies").w
+            self.w = self._learn(problem, [w], "without copies").w
 
-    def _keep(self, kept: Sequence[int], own: Ragged, labels: Array) -> MotifSites:
+    def _keep(self, kept: Sequence[int]) -> MotifSites:
         """Drop all but these motifs; returns the problem of the rest, for which the caller sets `w`."""
         problem = make_problem(self.finder, len(kept), self.width)
-        self.schema = problem.schema(own, labels)
+        self.schema = problem.schema(self.own, self.labels)
         self.p_values = [self.p_values[m] for m in kept]
         self.agreement = [self.agreement[m] for m in kept]
         self.history = [self.history[m] for m in kept]
@@ -256,16 +245,13 @@ class MotifSearch:
         """Whether the last motif is significant, given how many were tested."""
         return self.p_values[-1] * self.n_tested < float(self.finder.alpha)
 
-    def _learn(
-        self,
-        problem: MotifSites,
-        sequences: Ragged,
-        labels: Array,
-        init: list[Array],
-        what: str,
-        steps: int = MAX_STEPS,
+    def _learn(self, problem: MotifSites, init: list[Array], what: str, steps: int = MAX_STEPS) -> Descent:
+        """Learn from the training part and these weights; after Ctrl-C only a few steps from the first."""
+        return self._learn_from(self.own, self.labels, problem, init, what, steps)
+
+    def _learn_from(
+        self, sequences: Ragged, labels: Array, problem: MotifSites, init: list[Array], what: str, steps: int
     ) -> Descent:
-        """Learn from these weights, one start each; after Ctrl-C only a few steps from the first."""
         limits = {"n_jobs": self.finder.n_jobs, "callbacks": [self._show_progress(what, len(init)), self.deadline]}
         if self.ended_early is None:
             try:
@@ -293,54 +279,42 @@ class MotifSearch:
 
         return show
 
+    # checkpoint
 
-def open_checkpoint(search: Any) -> Checkpoint | None:
-    """The checkpoint of a search; None if the finder has none."""
-    finder = search.finder
-    if finder.checkpoint is None:
-        return None
-    fingerprint = {
-        "sequences and labels": checksum(search.sequences.values, search.sequences.offsets, search.is_positive),
-        "seed": search.seed,
-        **{name: repr(getattr(finder, name)) for name in COMPARED},
-    }
-    return Checkpoint(finder.checkpoint, fingerprint, bool(finder.resume), every_step=True)
-
-
-def keep_motifs(keeper: Checkpoint, search: Any) -> None:
-    """Write the motifs of a search to its checkpoint."""
-    keeper.write(
-        {
-            "width": search.width,
-            "C": search.C,
-            "w": search.w,
-            "before": np.zeros(0) if search.before is None else search.before,
-            "p_values": np.array(search.p_values),
-            "agreement": np.array(search.agreement),
-            "n_tested": search.n_tested,
+    def _open_checkpoint(self) -> Checkpoint | None:
+        if self.finder.checkpoint is None:
+            return None
+        fingerprint = {
+            "sequences and labels": checksum(self.sequences.values, self.sequences.offsets, self.is_positive),
+            "seed": self.seed,
+            **{name: repr(getattr(self.finder, name)) for name in COMPARED},
         }
-    )
+        return Checkpoint(self.finder.checkpoint, fingerprint, bool(self.finder.resume), every_step=True)
 
+    def _store_motifs(self, keeper: Checkpoint) -> None:
+        before = np.zeros(0) if self.before is None else self.before
+        per_motif = {"p_values": np.array(self.p_values), "agreement": np.array(self.agreement)}
+        model = {"width": self.width, "C": self.C, "w": self.w, "before": before}
+        keeper.write({**model, **per_motif, "n_tested": self.n_tested})
 
-def restore_motifs(keeper: Checkpoint, search: Any, own: Ragged, labels: Any) -> bool:
-    """Restore the motifs of a search from its checkpoint; False without one to resume from."""
-    saved = keeper.read()
-    if saved is None:
-        return False
-    with keeper.restoring():
-        n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
-        search.p_values = stored(saved, "p_values", (n,)).tolist()
-        search.agreement = stored(saved, "agreement", (n,)).tolist()
-        low, high = read_widths(search.finder.width)
-        search.width = int(stored_number(saved, "width", low))
-        search.C = stored_number(saved, "C", 0.0)
-        if not (search.width <= high and is_positive(search.C)):
-            raise ValueError(f"width={search.width} and C={search.C} do not match the settings of the finder")
-        search.schema = make_problem(search.finder, n, search.width).schema(own, labels)
-        search.w = stored(saved, "w", (search.schema.n_params,))
-        if n > 1:
-            schema = make_problem(search.finder, n - 1, search.width).schema(own, labels)
-            search.before = stored(saved, "before", (schema.n_params,))
-        search.n_tested = int(stored_number(saved, "n_tested", n))
-        search.history = [[] for _ in search.p_values]
-    return True
+    def _restore_motifs(self, keeper: Checkpoint) -> bool:
+        """Restore the motifs of the checkpoint; False without one to resume from."""
+        saved = keeper.read()
+        if saved is None:
+            return False
+        with keeper.restoring():
+            n = whole_number("the number of motifs", np.asarray(saved["p_values"]).size, 1, MOST_MOTIFS)
+            self.p_values = stored(saved, "p_values", (n,)).tolist()
+            self.agreement = stored(saved, "agreement", (n,)).tolist()
+            low, high = read_widths(self.finder.width)
+            self.width, self.C = int(stored_number(saved, "width", low)), stored_number(saved, "C", 0.0)
+            if not (self.width <= high and is_positive(self.C)):
+                raise ValueError(f"width={self.width} and C={self.C} do not match the settings of the finder")
+            self.schema = make_problem(self.finder, n, self.width).schema(self.own, self.labels)
+            self.w = stored(saved, "w", (self.schema.n_params,))
+            if n > 1:
+                schema = make_problem(self.finder, n - 1, self.width).schema(self.own, self.labels)
+                self.before = stored(saved, "before", (schema.n_params,))
+            self.n_tested = int(stored_number(saved, "n_tested", n))
+            self.history = [[] for _ in self.p_values]
+        return True

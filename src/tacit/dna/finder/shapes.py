@@ -161,9 +161,8 @@ def site_letters(sequences: Ragged, start: Array, strand: Array, width: int) -> 
 def describe_motif(
     sequences: Ragged,
     sites: Sites,
-    m: int,
     is_positive: Array,
-    *,
+    m: int,
     p_value: float = 1.0,
     agreement: float = 0.0,
     alpha: float = 0.0,

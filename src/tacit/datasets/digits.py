@@ -91,36 +91,36 @@ def read_idx(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Array:
     array([[0, 1, 2],
            [3, 4, 5]], dtype=uint8)
     """
-    place = find_file(path, "an idx file")
+    path = find_file(path, "an idx file")
     try:
-        with opened(place) as stream:
+        with opened(path) as stream:
             start = stream.read(4)
             is_idx = len(start) == 4 and start[:2] == b"\0\0" and start[2] in _TYPES
             if not is_idx or not 1 <= start[3] <= MAX_DIMENSIONS:
-                raise ValueError(f"{named(place)} is not an idx file: it starts with {start!r}")
+                raise ValueError(f"{named(path)} is not an idx file: it starts with {start!r}")
             sizes = stream.read(4 * start[3])
             if len(sizes) < 4 * start[3]:
-                raise ValueError(f"{named(place)} is truncated: it ends in its header; fetch it again")
+                raise ValueError(f"{named(path)} is truncated: it ends in its header; fetch it again")
             shape = tuple(np.frombuffer(sizes, ">u4").tolist())
             kind = np.dtype(_TYPES[start[2]])
             expected = math.prod(shape) * kind.itemsize
             if shape[0] and 0 in shape:
-                raise ValueError(f"{named(place)} has {shape[0]} rows without values: truncated or changed")
-            check_promise(place, expected, max_bytes)
+                raise ValueError(f"{named(path)} has {shape[0]} rows without values: truncated or changed")
+            check_promise(path, expected, max_bytes)
             content = stream.read(expected + 1)
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise ValueError(f"{named(place)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
+        raise ValueError(f"{named(path)} is truncated or not a gzip file ({reason(error)}); fetch it again") from error
     except OSError as error:
-        raise unreadable(place, error) from error
+        raise unreadable(path, error) from error
     if len(content) != expected:
         have = "more" if len(content) > expected else len(content)
-        raise ValueError(f"{named(place)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")
+        raise ValueError(f"{named(path)} has {have} bytes, but shape {shape} needs {expected}: truncated or changed")
     return np.frombuffer(content, kind).reshape(shape).astype(kind.newbyteorder("="))
 
 
 def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     """Write an array as an idx file, packed if the name ends in ``.gz``: the inverse of `read_idx`."""
-    place, array = file_path("path", path), even_table("array", array)
+    path, array = file_path("path", path), even_table("array", array)
     codes = {np.dtype(name).newbyteorder("="): code for code, name in _TYPES.items()}
     if array.dtype.newbyteorder("=") not in codes or not 1 <= array.ndim <= MAX_DIMENSIONS:
         raise ValueError(f"array must be of {', '.join(map(str, codes))}, got {array.dtype} of {array.ndim} dimensions")
@@ -128,9 +128,9 @@ def write_idx(path: str | os.PathLike[str], array: Array) -> None:
     header = bytes([0, 0, code, array.ndim]) + np.array(array.shape, ">u4").tobytes()
     content = header + np.ascontiguousarray(array, dtype=_TYPES[code]).tobytes()
     try:
-        place.write_bytes(gzip.compress(content, mtime=0) if place.suffix == ".gz" else content)
+        path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     except OSError as error:
-        raise OSError(error.errno, f"{named(place)} cannot be written: {error.strerror}") from error
+        raise OSError(error.errno, f"{named(path)} cannot be written: {error.strerror}") from error
 
 
 class DrawnDigits(NamedTuple):

@@ -48,64 +48,62 @@ def mammals(folder: str | os.PathLike[str] | None = None, *, max_bytes: int = MA
     >>> data.X, data.is_test[1]
     (Ragged(2 samples, 1–2 rows each; 3 × 4 float32), array([ True, False, False, False,  True]))
     """
-    place = find_folder(folder, "mammals")
-    hog, position, offsets = _arrays(place / "hog.npz", max_bytes)
-    rows = _rows(place / "images.csv", max_bytes)
+    home = find_folder(folder, "mammals")
+    hog, position, offsets = _read_arrays(home / "hog.npz", max_bytes)
+    rows = _read_rows(home / "images.csv", max_bytes)
     if len(rows) != offsets.size - 1 or len(position) != len(hog):
         raise ValueError(
-            f"{named(place)}: images.csv has {len(rows)} images, but hog.npz has {offsets.size - 1} bags, {len(hog)} "
+            f"{named(home)}: images.csv has {len(rows)} images, but hog.npz has {offsets.size - 1} bags, {len(hog)} "
             f"windows and {len(position)} positions; fetch both files again"
         )
     try:
         X = Ragged(hog.astype(np.float32), offsets)
     except ValueError as error:
-        raise ValueError(f"{named(place / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
+        raise ValueError(f"{named(home / 'hog.npz')} must hold bags of windows: {reason(error)}") from error
     for i, row in enumerate(rows):
         if X.lengths[i] != int(row["columns"]) * int(row["rows"]):
             raise ValueError(
-                f"{named(place)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
+                f"{named(home)}: image {shorten(row['image'])} has {X.lengths[i]} windows, but "
                 f"{shorten(row['columns'])} columns × {shorten(row['rows'])} rows"
             )
     is_test = np.array([[str(fold) in row["test_folds"] for fold in range(1, 6)] for row in rows])
     return Mammals(X, np.array([row["class"] for row in rows]), position.astype(np.int64), is_test)
 
 
-def _arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
-    place = find_file(path, "the archive of windows")
+def _read_arrays(path: os.PathLike[str], max_bytes: int) -> tuple[Array, ...]:
+    path = find_file(path, "the archive of windows")
     try:
-        with zipfile.ZipFile(place) as packed:
+        with zipfile.ZipFile(path) as packed:
             names = {f"{name}.npy" for name in _ARRAYS} & set(packed.namelist())
             missing = [name for name in _ARRAYS if f"{name}.npy" not in names]
             if missing:
                 raise ValueError(f"array {missing[0]!r} is missing; it has {shorten(packed.namelist())}")
-            check_promise(place, sum(entry.file_size for entry in packed.infolist()), max_bytes)
-            found = tuple(read_array(packed.read(f"{name}.npy"), name, str(place)) for name in _ARRAYS)
+            check_promise(path, sum(entry.file_size for entry in packed.infolist()), max_bytes)
+            found = tuple(read_array(packed.read(f"{name}.npy"), name, str(path)) for name in _ARRAYS)
     except StorageError:
         raise
     except PermissionError as error:
-        raise unreadable(place, error) from error
+        raise unreadable(path, error) from error
     except Exception as error:  # a malformed zip file can raise anything
-        raise ValueError(f"{named(place)} is truncated or not the archive of windows: {reason(error)}") from error
+        raise ValueError(f"{named(path)} is truncated or not the archive of windows: {reason(error)}") from error
     for (name, ndim), array in zip(_ARRAYS.items(), found, strict=True):
         if array.ndim != ndim or array.dtype.kind not in "iuf":
-            raise ValueError(
-                f"{named(place)}: {name} needs {ndim} dimensions, got shape {array.shape} of {array.dtype}"
-            )
+            raise ValueError(f"{named(path)}: {name} needs {ndim} dimensions, got shape {array.shape}, {array.dtype}")
     return found
 
 
-def _rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
-    place = find_file(path, "the table of images")
+def _read_rows(path: os.PathLike[str], max_bytes: int) -> list[dict[str, str]]:
+    path = find_file(path, "the table of images")
     try:
-        reader = csv.DictReader(io.StringIO(read_text(place, max_bytes=max_bytes), newline=""))
+        reader = csv.DictReader(io.StringIO(read_text(path, max_bytes=max_bytes), newline=""))
         columns, rows = reader.fieldnames or (), list(reader)
     except csv.Error as error:
-        raise ValueError(f"{named(place)} is not a table ({reason(error)})") from error
+        raise ValueError(f"{named(path)} is not a table ({reason(error)})") from error
     missing = [name for name in _COLUMNS if name not in columns]
     if missing:
-        raise ValueError(f"{named(place)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
+        raise ValueError(f"{named(path)} lacks column {missing[0]!r}; its columns are {shorten(list(columns))}")
     for i, row in enumerate(rows):
         is_whole = all((row[name] or "").isdecimal() and len(row[name]) < 10 for name in ("columns", "rows"))
         if not is_whole or row["test_folds"] is None:
-            raise ValueError(f"{named(place)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
+            raise ValueError(f"{named(path)}, line {i + 2} is {shorten(list(row.values()))}: truncated or changed")
     return rows

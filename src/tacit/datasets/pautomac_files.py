@@ -84,9 +84,9 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     ...     read_pautomac(f"{folder}/few").strings[0]
     array([0, 2, 1])
     """
-    place = find_file(path, "a file of PAutomaC strings")
-    lines = read_text(place, "ascii", max_bytes).splitlines()
-    where = f"{named(place)}, line"
+    path = find_file(path, "a file of PAutomaC strings")
+    lines = read_text(path, "ascii", max_bytes).splitlines()
+    where = f"{named(path)}, line"
     head = _whole_numbers(lines[0] if lines else "", f"{where} 1")
     if len(head) != 2 or head[1] < 1:
         raise ValueError(
@@ -95,7 +95,7 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
         )
     n, k = head
     if len(lines) - 1 != n:
-        raise ValueError(f"{named(place)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
+        raise ValueError(f"{named(path)} has {len(lines) - 1} strings, not {shorten(n)} as line 1 says: truncated")
     rows = [_whole_numbers(line, f"{where} {i + 2}") for i, line in enumerate(lines[1:])]
     for i, row in enumerate(rows):
         if not row or row[0] != len(row) - 1:
@@ -113,18 +113,18 @@ def read_pautomac(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> P
     return PautomacStrings(Ragged(values, offsets), k)
 
 
-def _read_solution(place: Path, max_bytes: int) -> Array:
-    lines = read_text(place, "ascii", max_bytes).splitlines()
+def _read_solution(path: Path, max_bytes: int) -> Array:
+    lines = read_text(path, "ascii", max_bytes).splitlines()
     try:
         expected, *values = (float(line) for line in lines)
     except ValueError as error:
-        raise ValueError(f"{named(place)} must be a list of probabilities: {reason(error)}") from error
+        raise ValueError(f"{named(path)} must be a list of probabilities: {reason(error)}") from error
     solution = np.array(values)
     if expected != solution.size:
-        raise ValueError(f"{named(place)} has {solution.size} probabilities, but line 1 says {expected:g}: truncated")
+        raise ValueError(f"{named(path)} has {solution.size} probabilities, but line 1 says {expected:g}: truncated")
     wrong = np.flatnonzero(~((solution >= 0) & (solution <= 1)))
     if wrong.size:
-        raise ValueError(f"{named(place)}, line {wrong[0] + 2} must be a probability, got {solution[wrong[0]]}")
+        raise ValueError(f"{named(path)}, line {wrong[0] + 2} must be a probability, got {solution[wrong[0]]}")
     return solution
 
 

@@ -166,10 +166,10 @@ def _draw_letters(heights: Array, ax: Any) -> None:
 
     font = FontProperties(family="DejaVu Sans", weight="bold")
     glyphs = {letter: TextPath((0, 0), letter, size=1, prop=font) for letter in BASES}
-    for position, letter, place, height in stack_letters(heights):
+    for position, letter, bottom, height in stack_letters(heights):
         box = glyphs[letter].get_extents()
         shape = Affine2D().translate(-box.x0, -box.y0).scale(0.92 / box.width, abs(height) / box.height)
-        shape.translate(position + 0.54, place)
+        shape.translate(position + 0.54, bottom)
         ax.add_patch(PathPatch(shape.transform_path(glyphs[letter]), color=BASES[letter], lw=0))
 
 
@@ -222,8 +222,8 @@ def logo_svg(shares: Array, background: Array, *, standalone: bool, title: str =
     for tick in range(int(most) + 1):
         y = _TOP + _HEIGHT * (1 - tick / most)
         parts.append(f'<text{ink}{font} x="{_LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>')
-    turned = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
-    parts.append(f"<text{ink}{font} {turned}>bits</text>")
+    upwards = f'transform="translate(12 {_TOP + _HEIGHT / 2:.0f}) rotate(-90)" text-anchor="middle"'
+    parts.append(f"<text{ink}{font} {upwards}>bits</text>")
     for position, letter, bottom, tall in stack_letters(heights, least=0.3 / scale):
         colour = f'fill="{COLOURS[letter]}"' if standalone else f'style="fill:var(--base-{letter.lower()})"'
         x, y = _LEFT + _WIDTH * position + 1, _TOP + _HEIGHT - scale * bottom

@@ -244,7 +244,7 @@ def _run_latent_with_boxes(
 ) -> None:
     """The latent step whether it helps or not: started from the shared detector, boxes known."""
     windows = nearest_windows(maps, drawn)
-    shared = learn_shared(maps[some], windows[some], 10.0, **QUIET).weights
+    shared, _ = learn_shared(maps[some], windows[some], 10.0, **QUIET)
     begin = np.where(windows >= 0, windows, best_windows(maps, shared))
     latent = learn_latent(maps, y, begin, known=windows, **QUIET)
     add(f"boxes of {share:.0%}, latent SVM on the labels of the rest", find_boxes(new, latent.weights[said]))

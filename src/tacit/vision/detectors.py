@@ -128,9 +128,9 @@ class _Search:
 
     def fit_shared(self, rows: Array, windows: Array, C: float) -> Array:
         """Weights (d,) of `learn_shared` from the windows of some photos."""
-        found = learn_shared(self.maps[rows], windows[rows], C, **self.quiet)
-        self.is_interrupted |= found.is_interrupted
-        return found.weights
+        weights, is_interrupted = learn_shared(self.maps[rows], windows[rows], C, **self.quiet)
+        self.is_interrupted |= is_interrupted
+        return weights
 
     def fit_latent(self, start: Array, settings: dict[str, Any], known: Array | None = None) -> LatentWindows:
         """`learn_latent` on all photos."""
@@ -201,10 +201,10 @@ class _Search:
         best = best_windows(maps, shared)
         steps = {"first": self.start, "middle": best, "last": best}
         if types > 1:
-            found = learn_types(maps[known], self.drawn[known], windows[known], types, C, **self.quiet)
-            self.is_interrupted |= found.is_interrupted
-            own = np.repeat(found.own[None], len(self.classes), axis=0)
-            return Recipe(own, found.shared, "types", evidence, advice, steps, {})
+            by_type = learn_types(maps[known], self.drawn[known], windows[known], types, C, **self.quiet)
+            self.is_interrupted |= by_type.is_interrupted
+            own = np.repeat(by_type.own[None], len(self.classes), axis=0)
+            return Recipe(own, by_type.shared, "types", evidence, advice, steps, {})
         if takes_latent:
             latent = self.fit_latent(np.where(windows >= 0, windows, best), self.settings, known=windows)
             none = np.zeros_like(shared)
@@ -335,19 +335,15 @@ def learn_latent(
     return LatentWindows(weights.reshape(len(weights), -1), steps, is_interrupted)
 
 
-class SharedWindows(NamedTuple):
-    """Weights (d,) that all classes share, and whether Ctrl-C stopped their learner."""
+def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> tuple[Array, bool]:
+    """One detector for all classes from drawn boxes; the loss is 1 − IoU of window and box.
 
-    weights: Array
-    is_interrupted: bool
-
-
-def learn_shared(maps: WindowMaps, windows: Array, C: float, parts: int = 1, **settings: Any) -> SharedWindows:
-    """One detector for all classes from drawn boxes; the loss is 1 − IoU of window and box."""
+    Returns weights (d,), and whether Ctrl-C stopped the learner.
+    """
     problem = Detection(parts=parts, loss="overlap", classes=[0], fit_intercept=False)
     model = StructuredSVM(problem, C=C, tol=TOLERANCE, **settings)
     is_interrupted = _fit_quietly(model, maps, np.zeros(len(maps), int), windows)
-    return SharedWindows(np.asarray(model.weights_["window"].ravel()), is_interrupted)
+    return np.asarray(model.weights_["window"].ravel()), is_interrupted
 
 
 class TypeWindows(NamedTuple):

@@ -22,7 +22,7 @@ from tacit.data.shards import Shards
 from tacit.data.table import MappedArray
 from tacit.runtime.archive import StorageError
 from tacit.vision.maps.network import read_features
-from tacit.vision.maps.window_maps import WindowMaps, place_all, place_windows
+from tacit.vision.maps.window_maps import WindowMaps, place_all
 from tacit.vision.photos import (
     MAX_PIXELS,
     cache_folder,
@@ -70,11 +70,8 @@ def window_maps(
     >>> window_maps(np.eye(40), GradientMap(side=40), sizes=[0.5], aspects=[1.0], step=0.5)
     WindowMaps(1 images, 25–25 cells each of 36 numbers, 9–9 windows)
     """
-    found = list(map_photos(images, features, cache, max_pixels, n_jobs, verbose))
-    sizes = [one.size for one in found]
-    strides = [one.stride for one in found]
-    windows = [place_windows(*size, **placing) for size in sizes]
-    return WindowMaps.of_maps([one.map for one in found], sizes, strides, windows)
+    maps, sizes, strides = zip(*map_photos(images, features, cache, max_pixels, n_jobs, verbose), strict=True)
+    return WindowMaps.of_maps(maps, sizes, strides, **placing)
 
 
 class MappedImage(NamedTuple):
@@ -158,7 +155,8 @@ class MapShards:
         def parts() -> Iterator[Ragged]:
             while block := list(itertools.islice(photos, PHOTOS_PER_SHARD)):
                 shapes.extend((*one.map.shape[:2], *one.size, one.stride) for one in block)
-                yield _cells(block)
+                tables = [one.map.reshape(-1, one.map.shape[2]) for one in block]
+                yield Ragged(np.concatenate(tables), np.cumsum([0] + [len(table) for table in tables]))
 
         write_shards(path, parts())
         np.save(path / SHAPES, np.array(shapes, dtype=np.float64), allow_pickle=False)
@@ -207,8 +205,8 @@ class MapShards:
 
     def with_values(self, values: Any) -> WindowMaps:
         """The same maps with other features, one row per cell, in memory, with their windows."""
-        windows, ends = place_all(self.sizes, self._placing)
-        return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, windows, ends)
+        windows = place_all(self.sizes, self._placing)
+        return WindowMaps(values, self.offsets, self.grids, self.sizes, self.strides, *windows)
 
     def in_memory(self) -> WindowMaps:
         """The same maps in memory."""
@@ -227,11 +225,6 @@ class MapShards:
             self.values.release(slice(start, stop))
             first = last
         return found
-
-
-def _cells(block: list[MappedImage]) -> Ragged:
-    tables = [one.map.reshape(-1, one.map.shape[2]) for one in block]
-    return Ragged(np.concatenate(tables), np.cumsum([0] + [len(table) for table in tables]))
 
 
 def _read_shapes(path: Path) -> Array:

@@ -179,7 +179,8 @@ def fill_boxes(
     is_open = boxed_images(masks, table)
     if not is_open.any():
         raise ValueError("boxes must have at least one box of an image without a mask")
-    is_drawn = np.array([_is_drawn(own, mask) for own, mask in zip(y, masks, strict=True)])
+    known = [np.asarray(own) if mask is not None else np.empty(0) for own, mask in zip(y, masks, strict=True)]
+    is_drawn = np.array([bool((own >= 0).all() and (own > 0).any()) for own in known])
     if not is_drawn.any():
         raise ValueError("masks must have at least one complete mask with an object, to learn from")
     for i in np.flatnonzero(is_drawn):
@@ -217,12 +218,6 @@ def fill_more_boxes(
 def boxed_images(masks: Any, boxes: Array) -> Array:
     """Whether each image has a box and no mask."""
     return np.array([mask is None for mask in masks]) & ~np.isnan(boxes).any(axis=1)
-
-
-def _is_drawn(labels: Any, mask: Any) -> bool:
-    """Whether a mask is complete, and at least one region is object."""
-    own = np.asarray(labels)
-    return mask is not None and bool((own >= 0).all() and (own > 0).any())
 
 
 def _limits_of_masks(boxed: BoxedRegions, labels: list[Array]) -> Array:

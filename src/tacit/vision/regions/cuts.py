@@ -129,7 +129,8 @@ def best_within_limits(graphs: Graphs, scores: Array, costs: Array, shares: Arra
     prices = np.zeros((n, k))
     for _ in range(ROUNDS if k > 2 else 1):
         for label in range(1 if k == 2 else 0, k):
-            missing = np.flatnonzero(_misses(shares, labels, graphs.starts, limits, label))
+            covered, (low, high) = cover(shares, labels, graphs.starts, k)[:, label], limits[:, label].T
+            missing = np.flatnonzero((covered < low - ROOM) | (covered > high + ROOM))
             if missing.size:
                 _set_price(graphs, scores, costs, shares, limits, label, missing, prices, labels)
         if not violations(shares, labels, graphs.starts, limits).any():
@@ -149,11 +150,6 @@ def _join_limits(limits: Array) -> Array:
     joined[:, 1, 1] = np.minimum(limits[:, 1, 1], 1 - limits[:, 0, 0])
     joined[:, 0] = 1 - joined[:, 1, ::-1]
     return joined
-
-
-def _misses(shares: Array, labels: Array, starts: Array, limits: Array, label: int) -> Array:
-    covered = cover(shares, labels, starts, limits.shape[1])[:, label]
-    return (covered < limits[:, label, 0] - ROOM) | (covered > limits[:, label, 1] + ROOM)
 
 
 def _set_price(

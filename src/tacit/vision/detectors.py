@@ -82,13 +82,7 @@ class Recipe(NamedTuple):
 
 
 def choose_detector(
-    maps: WindowMaps,
-    y: Array,
-    classes: Array,
-    drawn: Array,
-    latent_C: float,
-    settings: dict[str, Any],
-    types: int = 1,
+    maps: WindowMaps, y: Array, classes: Array, drawn: Array, latent_C: float, settings: dict[str, Any], types: int = 1
 ) -> Recipe:
     """The detector for these photos.
 

@@ -1,9 +1,8 @@
 """Object detection by windows on feature maps: the problem and its oracle, which scores all windows of all images.
 
-``s(y, h) = a_y·g(x) + b_{y,t} + Σ_p (u_p + v_{y,t,p})·φ_p(x, window)``, ``h = (window, type)``, where φ_p is what piece
-p of the window pools of the map (`tacit.vision.maps.pooling`) and g is the mean of the map. Pooling is linear: weights
-are applied to the cells, and the resulting maps are pooled. That takes O(cells·K·T·P·d + windows·K·T) per pass instead
-of O(windows·K·T·P·d), and never a row of features per window.
+Pooling is linear: weights are applied to the cells, and the resulting maps are pooled (`tacit.vision.maps.pooling`).
+With P pieces per window that takes O(cells·K·T·P·d + windows·K·T) per pass instead of O(windows·K·T·P·d), and never a
+row of features per window.
 """
 
 from __future__ import annotations

@@ -400,13 +400,10 @@ def join_pictures(pictures: Sequence[Array], gap: int = 4) -> Array:
     """Pictures side by side, on white."""
     if not pictures:
         raise ValueError("pictures must have at least one picture")
-    height = max(picture.shape[0] for picture in pictures)
-    parts: list[Array] = []
-    for picture in pictures:
-        padded = np.full((height, picture.shape[1], 3), 255, dtype=np.uint8)
-        padded[: picture.shape[0]] = picture
-        parts += [padded, np.full((height, gap, 3), 255, dtype=np.uint8)]
-    return np.hstack(parts[:-1])
+    height = max(len(picture) for picture in pictures)
+    padding = [((0, height - len(picture)), (0, gap), (0, 0)) for picture in pictures]
+    parts = [np.pad(*both, constant_values=255) for both in zip(pictures, padding, strict=True)]
+    return np.hstack(parts)[:, : -gap or None]
 
 
 def as_png(picture: Array) -> bytes:

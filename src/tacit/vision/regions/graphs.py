@@ -90,16 +90,13 @@ class RegionGraphs:
         if len(widths) > 1:
             raise ValueError(f"edge_values must have the same number of features in all parts, got {sorted(widths)}")
         width = widths.pop() if widths else graphs[0].edge_values.shape[1]
-        counts = np.concatenate([np.diff(part.edge_offsets) for part in graphs])
+        counts = np.concatenate([[0], *(np.diff(part.edge_offsets) for part in graphs)])
+        nodes = Ragged.concatenate([part.nodes for part in graphs])
+        areas, edges = (np.concatenate([getattr(part, name) for part in graphs]) for name in ("areas", "edges"))
+        edge_values = np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs])
         has_maps = all(part.maps is not None for part in graphs)
-        return RegionGraphs(
-            Ragged.concatenate([part.nodes for part in graphs]),
-            np.concatenate([part.areas for part in graphs]),
-            np.concatenate([part.edges for part in graphs]),
-            np.concatenate([part.edge_values.reshape(len(part.edges), width) for part in graphs]),
-            np.concatenate([[0], np.cumsum(counts)]),
-            [own for part in graphs for own in part.maps or ()] if has_maps else None,
-        )
+        maps = [own for part in graphs for own in part.maps or ()] if has_maps else None
+        return RegionGraphs(nodes, areas, edges, edge_values, np.cumsum(counts), maps)
 
     @staticmethod
     def of(images: Any) -> RegionGraphs:

@@ -121,10 +121,10 @@ class RegionOracle(PartsOracle):
         """The known labels, and random ones for the unknown."""
         given = self._known(None)
         scores = self._rule_out(rng.random((given.size, self.n_labels)) * self.shares[:, None], given)
-        graphs, nothing = self._graphs(None), np.zeros(len(self.edges))
-        if self._limits is None:
-            return np.asarray(scores.argmax(axis=1).astype(self._code_type))
-        found = best_within_limits(graphs, scores, nothing, self.shares, self._limits)
+        found = scores.argmax(axis=1)
+        if self._limits is not None:
+            nothing = np.zeros(len(self.edges))
+            found = best_within_limits(self._graphs(None), scores, nothing, self.shares, self._limits)
         return np.asarray(found.astype(self._code_type))
 
     # measure

@@ -89,17 +89,13 @@ def regions(
 
         return Described(**read_cached(folder, "regions", about, pixels, name, make, _check_cached))
 
-    parts = list(describe_images(images, describe, "images cut into regions", n_jobs, verbose))
-    offsets = np.cumsum([0] + [len(part.areas) for part in parts])
-    edge_offsets = np.cumsum([0] + [len(part.edges) for part in parts])
-    return RegionGraphs(
-        Ragged(np.concatenate([part.values for part in parts]), offsets),
-        np.concatenate([part.areas for part in parts]),
-        np.concatenate([part.edges for part in parts]),
-        np.concatenate([part.edge_values for part in parts]),
-        edge_offsets,
-        [part.regions for part in parts],
-    )
+    parts = describe_images(images, describe, "images cut into regions", n_jobs, verbose)
+    values, areas, edges, edge_values, maps = zip(*parts, strict=True)
+    offsets, edge_offsets = (np.cumsum([0, *map(len, own)]) for own in (areas, edges))
+    nodes = Ragged(np.concatenate(values), offsets)
+    tables = {"areas": areas, "edges": edges, "edge_values": edge_values}
+    joined = {name: np.concatenate(own) for name, own in tables.items()}
+    return RegionGraphs(nodes, **joined, edge_offsets=edge_offsets, maps=maps)
 
 
 def _check_cached(arrays: dict[str, Array]) -> None:

@@ -149,7 +149,7 @@ def _locate_new(
 ) -> None:
     locator = load(model)
     if not isinstance(locator, Locator):
-        raise ValueError(f"{model} holds a {type(locator).__name__}, not a model of tacit locate")
+        raise ValueError(f"{model} must be a model of tacit locate, got a {type(locator).__name__}")
     locator.set_params(**folders, n_jobs=run.jobs, verbose=run.verbose)
     if features is not None:
         locator.use_network(features)
@@ -290,11 +290,11 @@ def _summary(locator: Locator, photos: Photos, is_training: bool) -> Section:
     if is_training:
         blocks.append(Notice(locator.advice_[:1].upper() + locator.advice_[1:] + ".", "plain"))
     if locator.words_ is not None and not locator.has_boxes_:
-        told = (
-            "No network was given. Hand-made features tell classes apart, but from labels alone they seldom find where "
-            "the object is: give a network (--features), or draw boxes (--boxes)."
+        warning = (
+            "No network was given. Hand-made features separate classes, but from labels alone they rarely find the "
+            "object: give a network (--features), or draw boxes (--boxes)."
         )
-        blocks.append(Notice(told, "warning"))
+        blocks.append(Notice(warning, "warning"))
     return Section("What was found", blocks)
 
 
@@ -310,7 +310,7 @@ def _evaluation(found: FoundBoxes, truth: Array | None) -> list[Section]:
 
 
 def _types(locator: Locator, photos: Photos, found: FoundBoxes, show: _Gallery) -> list[Section]:
-    """What each hidden type of the object looks like: the mean of its boxes, and the photos that are surest of it."""
+    """The looks of each hidden type of the object: the mean of its boxes, and its most confident photos."""
     if locator.types == 1:
         return []
     k, kinds = int(locator.types), locator.found_types_
@@ -320,13 +320,14 @@ def _types(locator: Locator, photos: Photos, found: FoundBoxes, show: _Gallery) 
         means = mean_type_images(pixels, found.boxes, kinds, k, side=TYPE_SIDE)
     order = np.argsort(-found.scores, kind="stable")
     blocks: list[Any] = [
-        Prose("Of each type the mean of its boxes, cut out and scaled, and the photos that are surest.")
+        Prose("The mean of the boxes of each type, cut out and scaled, and its most confident photos.")
     ]
     for kind in range(k):
         own = order[kinds[order] == kind]
         names, counts = np.unique(found.y[own], return_counts=True)
-        told = ", ".join(f"{count} {name}" for name, count in zip(names, counts, strict=True)) or "no photo"
-        mean = Picture(encode_jpeg(means[kind]), f"mean of type {kind + 1}", f"type {kind + 1}: {told}", "image/jpeg")
+        photos_by_class = ", ".join(f"{n} {name}" for name, n in zip(names, counts, strict=True)) or "no photo"
+        caption = f"type {kind + 1}: {photos_by_class}"
+        mean = Picture(encode_jpeg(means[kind]), f"mean of type {kind + 1}", caption, "image/jpeg")
         blocks.append(Row([mean, *show(own[:TYPE_EXAMPLES]).blocks]))
     return [Section("Types of the object", blocks)]
 
@@ -335,9 +336,11 @@ def _next_boxes(locator: Locator, photos: Photos, show: _Gallery) -> list[Sectio
     worst = locator.least_sure_[:SHOWN]
     if not len(worst):
         return []
-    told = Prose("Boxes in these photos would teach most: no box was drawn in them, and what was found is least sure.")
-    names = Table([Column("photo"), Column("sureness", True)], [(photos.names[i], show.found.scores[i]) for i in worst])
-    return [Section("Draw boxes here next", [told, names])]
+    why = Prose("Drawing boxes in these photos would help most: the boxes found in them are the least confident.")
+    names = Table(
+        [Column("photo"), Column("confidence", True)], [(photos.names[i], show.found.scores[i]) for i in worst]
+    )
+    return [Section("Draw boxes here next", [why, names])]
 
 
 def _disagreement(locator: Locator, photos: Photos) -> list[Section]:
@@ -348,11 +351,11 @@ def _disagreement(locator: Locator, photos: Photos) -> list[Section]:
     shared = overlap(boxes, other)
     worst = np.argsort(shared, kind="stable")[:SHOWN]
     gallery = _Gallery(photos, locator.found_, {"other": boxes, "first": other}, None)
-    told = (
-        f"Photos in which two methods place the box elsewhere ({name} orange, {against} grey, what was taken blue): "
-        "look at these first."
+    legend = (
+        f"Photos in which two methods find different boxes ({name} orange, {against} grey, the final box blue): "
+        "check these first."
     )
-    return [Section("Where methods disagree", [Prose(told), gallery(worst[shared[worst] < 0.5])])]
+    return [Section("Where methods disagree", [Prose(legend), gallery(worst[shared[worst] < 0.5])])]
 
 
 def _confusion(locator: Locator) -> list[Section]:

@@ -40,7 +40,7 @@ EXAMPLES = examples(
     "tacit segment horses --out found",
     "tacit segment horses --predict more_images --out found",
 )
-WORDS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 """What a row of ``labels.csv`` may say."""
 MAX_PICTURES = 24
 """Masks shown on the page; all are in the folder."""
@@ -145,19 +145,19 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
     """Read ``images/``, ``masks/`` (PNG of the same stem), and where they are ``boxes.csv`` (or ``boxes.json`` of COCO,
     or a folder ``boxes`` of VOC files) and ``labels.csv`` (columns file, contains: yes or no).
 
-    Pixels of a mask above half of its range are object. A mask without an image, of another size, or of a format that
-    cannot be read is an error that names it.
+    Pixels of a mask above half of its range are object. A mask without an image, of another size, or that cannot be
+    read is an error that names it.
     """
-    place = find_folder(folder, "images with masks")
-    files = image_files(place / "images")
-    masks = _read_masks(place / "masks", files, max_pixels)
-    table, source = _read_boxes(place)
+    path = find_folder(folder, "images with masks")
+    files = image_files(path / "images")
+    masks = _read_masks(path / "masks", files, max_pixels)
+    table, source = _read_boxes(path)
     boxes = np.full((len(files), 4), np.nan)
     if table is not None:
         table = _one_box_each(table)
         rows = match_rows(table, files)
         boxes = take_boxes(table, rows, [file.name for file in files], lambda i: image_size(files[i], max_pixels))
-    labels = place / "labels.csv"
+    labels = path / "labels.csv"
     contains: list[bool | None] = [None] * len(files)
     if labels.exists():
         contains = _read_labels(labels, files)
@@ -169,15 +169,15 @@ def read_folder(folder: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) ->
 def image_files(folder: Path) -> list[Path]:
     """The images of a folder, sorted by name; two with the same stem are an error, since masks go by it."""
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; put the images into it")
+        raise FileNotFoundError(f"the folder {shorten(str(folder))} does not exist; create it with the images")
     files = list_images(folder)
     if not files:
-        raise ValueError(f"the folder {shorten(str(folder))} has no images; put some into it, as .jpg or .png, say")
+        raise ValueError(f"the folder {shorten(str(folder))} contains no images; add .jpg or .png files")
     stems: dict[str, Path] = {}
     for file in files:
         if file.stem in stems:
             raise ValueError(
-                f"{stems[file.stem].name} and {file.name} have the same stem, so their masks would have the same name; "
+                f"{stems[file.stem].name} and {file.name} would have the same mask, since they have the same stem; "
                 "rename one"
             )
         stems[file.stem] = file
@@ -211,38 +211,34 @@ def read_mask(path: Path, max_pixels: int = MAX_PIXELS) -> Array:
 
 def _read_masks(folder: Path, files: list[Path], max_pixels: int) -> list[Array | None]:
     if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {shorten(str(folder))}; it holds the masks of some images, as PNG")
+        raise FileNotFoundError(f"the folder {shorten(str(folder))} of masks (PNG files) does not exist; create it")
     masks: list[Array | None] = [None] * len(files)
-    places = {file.stem: i for i, file in enumerate(files)}
+    positions = {file.stem: i for i, file in enumerate(files)}
     for file in list_images(folder):
-        if file.stem not in places:
-            raise ValueError(
-                f"the mask {file.name} has no image: there is no {file.stem}.* in images/; rename or remove it"
-            )
-        i = places[file.stem]
+        if file.stem not in positions:
+            raise ValueError(f"the image {file.stem}.* of the mask {file.name} is missing in images/; rename the mask")
+        i = positions[file.stem]
         if masks[i] is not None:
             raise ValueError(f"the image {files[i].name} has two masks; remove one")
         mask = read_mask(file, max_pixels)
         width, height = image_size(files[i], max_pixels)
         if mask.shape != (height, width):
-            raise ValueError(
-                f"the mask {file.name} has {mask.shape[1]} × {mask.shape[0]} pixels, its image {width} × {height}; "
-                "they must be the same"
-            )
+            size = f"{mask.shape[1]} × {mask.shape[0]}"
+            raise ValueError(f"the mask {file.name} must have the {width} × {height} pixels of its image, got {size}")
         masks[i] = mask
     if not any(mask is not None for mask in masks):
-        raise ValueError(f"the folder {shorten(str(folder))} has no masks; draw a few, as PNG of the image's stem")
+        raise ValueError(f"the folder {shorten(str(folder))} contains no masks; add PNG files named like the images")
     return masks
 
 
-def _read_boxes(place: Path) -> tuple[BoxTable | None, Path | None]:
+def _read_boxes(folder: Path) -> tuple[BoxTable | None, Path | None]:
     readers = {"boxes.csv": boxes_csv, "boxes.json": boxes_coco, "boxes": boxes_voc}
-    found = [name for name in readers if (place / name).exists()]
+    found = [name for name in readers if (folder / name).exists()]
     if len(found) > 1:
-        raise ValueError(f"{shorten(str(place))} has {' and '.join(found)}; keep one table of boxes")
+        raise ValueError(f"{shorten(str(folder))} has {' and '.join(found)}; keep only one of them")
     if not found:
         return None, None
-    return readers[found[0]](place / found[0]), place / found[0]
+    return readers[found[0]](folder / found[0]), folder / found[0]
 
 
 def _one_box_each(table: BoxTable) -> BoxTable:
@@ -250,8 +246,7 @@ def _one_box_each(table: BoxTable) -> BoxTable:
     kinds = sorted({str(kind) for kind in table.y} - {""})
     if len(kinds) > 1:
         raise ValueError(
-            f"there are boxes of {shorten(kinds[0])} and {shorten(kinds[1])}, and masks have one kind of object; keep "
-            "the rows of one class"
+            f"boxes must be of one class, got {shorten(kinds[0])} and {shorten(kinds[1])}; keep the rows of one class"
         )
     names, first, owner = np.unique(table.files, return_index=True, return_inverse=True)
     boxes = np.asarray(table.boxes, dtype=np.float64)[first]
@@ -261,20 +256,20 @@ def _one_box_each(table: BoxTable) -> BoxTable:
 
 
 def refuse_small_boxes(data: LabelledImages, graphs: RegionGraphs) -> None:
-    """A box without a region inside, by the name of its image."""
+    """Refuse a box without a region inside, and name its image."""
     for file, mask, box, own in zip(data.files, data.masks, data.boxes, graphs.shares_inside(data.boxes), strict=True):
         if mask is None and not np.isnan(box).any() and own.max() < MIN_INSIDE:
             raise ValueError(
-                f"the box {tuple(box.tolist())} of {file.name} has no region inside: it is smaller than the parts of "
-                "even colour that the image was cut into; make it larger, or take --method slic"
+                f"the box {tuple(box.tolist())} of {file.name} contains no region; make it larger, or use --method "
+                "slic, which makes regions of even size"
             )
 
 
 def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for i, file in enumerate(files):
-        places[file.name] = places[file.stem] = i
-    words: list[bool | None] = [None] * len(files)
+        positions[file.name] = positions[file.stem] = i
+    labels: list[bool | None] = [None] * len(files)
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             columns = csv.DictReader(stream)
@@ -283,30 +278,28 @@ def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
         raise ValueError(f"{path.name} is not a table of file,contains ({error})") from error
     missing = {"file", "contains"} - set(columns.fieldnames or ())
     if missing:
-        raise ValueError(f"{path.name} has no column {min(missing)}; its first line must be file,contains")
+        raise ValueError(f"{path.name} lacks the column {min(missing)}; its first line must be file,contains")
     for line, row in enumerate(rows, start=2):
-        name, word = (str(row.get(column) or "").strip() for column in ("file", "contains"))
-        if name not in places:
-            raise ValueError(f"{path.name}, line {line}: there is no image {shorten(name)}; correct the column file")
-        if word.lower() not in WORDS:
-            raise ValueError(f"{path.name}, line {line}: contains is {shorten(word)}; write yes or no")
-        i, says = places[name], WORDS[word.lower()]
-        if words[i] is not None and words[i] != says:
+        name, label = (str(row.get(column) or "").strip() for column in ("file", "contains"))
+        if name not in positions:
+            raise ValueError(f"{path.name}, line {line}: file {shorten(name)} is not one of the images; correct it")
+        if label.lower() not in YES_OR_NO:
+            raise ValueError(f"{path.name}, line {line}: contains must be yes or no, got {shorten(label)}")
+        i, value = positions[name], YES_OR_NO[label.lower()]
+        if labels[i] is not None and labels[i] != value:
             raise ValueError(f"{path.name}, line {line}: {files[i].name} has both yes and no; remove one")
-        words[i] = says
-    return words
+        labels[i] = value
+    return labels
 
 
 def _refuse_contradictions(
     files: list[Path], masks: list[Array | None], boxes: Array, contains: list[bool | None]
 ) -> None:
-    """Images that do not contain the object and have a box or a mask of it."""
-    for file, mask, box, word in zip(files, masks, boxes, contains, strict=True):
+    """Refuse images that are labelled no and have a box or a mask of the object."""
+    for file, mask, box, label in zip(files, masks, boxes, contains, strict=True):
         what = "a mask" if mask is not None and mask.any() else "a box" if not np.isnan(box).any() else ""
-        if word is False and what:
-            raise ValueError(
-                f"labels.csv says that {file.name} does not contain the object, and it has {what}; correct one"
-            )
+        if label is False and what:
+            raise ValueError(f"{file.name} has {what}, but the label no in labels.csv; correct one of them")
 
 
 def segment_page(
@@ -333,24 +326,23 @@ def segment_page(
 
 def _quality(app: Segmenter, data: LabelledImages) -> list[Any]:
     facts: list[tuple[str, Any]] = [(f"images with {name}", n) for name, n in _kinds(data).items() if n]
-    facts += [("weight of the loss, C", app.C_), ("weight of all weak images beside the masks", round(app.weak_, 2))]
+    facts += [("factor of the loss, C", app.C_), ("factor of all weak images relative to masks", round(app.weak_, 2))]
     blocks: list[Any] = [Facts(facts)]
     if np.isnan(app.accuracy_):
-        blocks.append(Notice("Too few masks to hold some back: how good the result is cannot be said.", "warning"))
+        blocks.append(Notice("Too few masks to hold some out: the quality of the result is unknown.", "warning"))
     else:
         blocks.append(
             Prose(
-                f"Masks that were held back were predicted by models of the others: {app.accuracy_:.1%} of pixels "
-                f"right, intersection over union {app.iou_:.1%}. These models had masks alone, so with weak labels the "
-                f"result is usually better. No labels of regions could exceed {app.ceiling_[0]:.1%} and "
-                f"{app.ceiling_[1]:.1%}."
+                f"Held-out masks: pixel accuracy {app.accuracy_:.1%}, intersection over union {app.iou_:.1%}, by "
+                f"models of masks alone. With weak labels the result is usually better. The best possible labels of "
+                f"regions have {app.ceiling_[0]:.1%} and {app.ceiling_[1]:.1%}."
             )
         )
     return blocks
 
 
 def _kinds(data: LabelledImages) -> dict[str, int]:
-    kinds = {"a mask": 0, "a box": 0, "a word": 0, "nothing": 0}
+    kinds = {"a mask": 0, "a box": 0, "an image label": 0, "nothing": 0}
     for mask, box, word in zip(data.masks, data.boxes, data.contains, strict=True):
         has = (mask is not None, not np.isnan(box).any(), word is not None, True)
         kinds[list(kinds)[has.index(True)]] += 1
@@ -389,8 +381,8 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
         shown = [lines[int(k)] for k in np.unique(np.linspace(0, len(lines) - 1, min(MAX_ROUNDS, len(lines))))]
         one = graphs[[example]]
         if is_boxed:
-            boxed, place = regions_in_boxes(one, data.boxes[[example]]), int(np.searchsorted(app.box_images_, example))
-            labels = [boxed.label_all_regions([np.asarray(line.hidden[place])], one.lengths)[0] for line in shown]
+            boxed, i = regions_in_boxes(one, data.boxes[[example]]), int(np.searchsorted(app.box_images_, example))
+            labels = [boxed.label_all_regions([np.asarray(line.hidden[i])], one.lengths)[0] for line in shown]
         else:
             labels = [np.asarray(line.hidden[example]) for line in shown]
         steps = [draw_mask(image, one.paint([own])[0] == 1) for own in labels]
@@ -401,11 +393,11 @@ def _learning(app: Segmenter, data: LabelledImages, graphs: RegionGraphs, comple
             "iteration",
             "images whose mask changed",
         )
-        blocks.append(Figure(chart, "The fit ends when no mask changes, or nothing is gained."))
+        blocks.append(Figure(chart, "The fit ends when no mask changes, or the objective stays the same."))
     weights = app.model_.weights_["pairwise"]
     names = EDGE_FEATURES if len(weights) == len(EDGE_FEATURES) else [f"feature {k}" for k in range(len(weights))]
     facts = [(name, round(float(weight), 3)) for name, weight in zip(names, weights, strict=True)]
-    blocks += [Prose("What it costs to cut between two neighbours, by what they are:"), Facts(facts)]
+    blocks += [Prose("Cost of different labels of two neighbours, by feature of the pair:"), Facts(facts)]
     return blocks
 
 

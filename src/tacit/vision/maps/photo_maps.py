@@ -22,7 +22,7 @@ from tacit.data.shards import Shards
 from tacit.data.table import MappedArray
 from tacit.runtime.archive import StorageError
 from tacit.vision.maps.network import read_features
-from tacit.vision.maps.window_maps import WindowMaps, place_all
+from tacit.vision.maps.window_maps import WindowMaps, place_all, place_windows
 from tacit.vision.photos import (
     MAX_PIXELS,
     cache_folder,
@@ -71,7 +71,7 @@ def window_maps(
     WindowMaps(1 images, 25–25 cells each of 36 numbers, 9–9 windows)
     """
     maps, sizes, strides = zip(*map_photos(images, features, cache, max_pixels, n_jobs, verbose), strict=True)
-    return WindowMaps.of_maps(maps, sizes, strides, **placing)
+    return WindowMaps.of_maps(maps, sizes, strides, [place_windows(*size, **placing) for size in sizes])
 
 
 class MappedImage(NamedTuple):

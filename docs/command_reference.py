@@ -14,7 +14,7 @@ class Commands(SphinxDirective):
     """A section for ``tacit`` and for every command: what ``--help`` prints."""
 
     def run(self):
-        top = click.Context(group.tacit, info_name="tacit")
+        top = click.Context(group.tacit, info_name="tacit", show_default=True)
         sections = [self._section("tacit", group.tacit, top)]
         for name in COMMANDS:
             command = group.tacit.get_command(top, name)

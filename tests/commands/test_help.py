@@ -10,7 +10,7 @@ from tacit.commands import group
 from tacit.commands.values import InputPath
 
 group.COMMANDS.update(COMMANDS)
-TOP = click.Context(group.tacit, info_name="tacit")
+TOP = click.Context(group.tacit, info_name="tacit", **group.tacit.context_settings)
 ALL = {name: group.tacit.get_command(TOP, name) for name in COMMANDS}
 OPTIONS = [
     pytest.param(name, option, id=f"{name} {option.opts[0]}")

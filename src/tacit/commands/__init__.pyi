@@ -5,6 +5,7 @@ from tacit.commands.run import DONE as DONE
 from tacit.commands.run import INTERRUPTED as INTERRUPTED
 from tacit.commands.run import OUT_OF_TIME as OUT_OF_TIME
 from tacit.commands.run import CommandRun as CommandRun
+from tacit.commands.run import c_option as c_option
 from tacit.commands.run import count_noun as count_noun
 from tacit.commands.run import draw_to_files as draw_to_files
 from tacit.commands.run import examples as examples

@@ -22,17 +22,17 @@ class OutputFolder:
     Parameters
     ----------
     path : the folder; it is made where it does not exist
-    force : whether results of a former run may be replaced. Only files that its ``run.json`` lists are removed, and
+    force : whether results of an earlier run may be replaced. Only files that its ``run.json`` lists are removed, and
         only files of the same name are overwritten: a folder with other things in it keeps them
 
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     with OutputFolder(Path(place) / "new" / "out") as folder:
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     with OutputFolder(Path(home) / "new" / "out") as folder:
     ...         folder.write_text("a.txt", "first")
     ...     try:
-    ...         OutputFolder(Path(place) / "new" / "out").__enter__()
+    ...         OutputFolder(Path(home) / "new" / "out").__enter__()
     ...     except OutputError as error:
-    ...         print(str(error).replace(place, "PLACE"))
-    the folder PLACE/new/out is not empty; choose another --out, or replace its results with --force
+    ...         print(str(error).replace(home, "HOME"))
+    the folder HOME/new/out is not empty; choose another --out, or replace its results with --force
     """
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
@@ -44,7 +44,7 @@ class OutputFolder:
         """Refuse at once what could not be written later."""
         try:
             if self.target.exists() and not self.target.is_dir():
-                raise OutputError(f"{self.target} is a file, and --out names a folder; choose another --out")
+                raise OutputError(f"--out must be a folder, and {self.target} is a file; choose another --out")
             if self.target.is_dir() and any(self.target.iterdir()) and not self._force:
                 raise OutputError(
                     f"the folder {self.target} is not empty; choose another --out, or replace its results with --force"
@@ -53,9 +53,7 @@ class OutputFolder:
             beside = self.target if self.target.is_dir() else self.target.absolute().parent
             self._stage = Path(tempfile.mkdtemp(prefix=".tacit-", suffix=".part", dir=beside))
         except OSError as error:
-            raise OutputError(
-                f"the folder {self.target} cannot be written: {error.strerror or error}; choose another --out"
-            ) from error
+            raise _write_error(f"the folder {self.target}", error) from error
         return self
 
     def __exit__(
@@ -66,14 +64,9 @@ class OutputFolder:
             if kind is None:
                 self._publish()
             elif isinstance(error, OSError) and str(stage) in str(error.filename):
-                name = Path(str(error.filename)).name
-                raise OutputError(
-                    f"{self.target / name} cannot be written: {error.strerror or error}; choose another --out"
-                ) from error
+                raise _write_error(self.target / Path(str(error.filename)).name, error) from error
         except OSError as failed:
-            raise OutputError(
-                f"the folder {self.target} cannot be written: {failed.strerror or failed}; choose another --out"
-            ) from failed
+            raise _write_error(f"the folder {self.target}", failed) from failed
         finally:
             shutil.rmtree(stage, ignore_errors=True)
             self._stage = None
@@ -92,10 +85,10 @@ class OutputFolder:
         """
         parts = name.split("/")
         if not all(part and part == Path(part).name and part not in (".", "..") for part in parts):
-            raise OutputError(f"{name!r} is no name of a file in the output folder")
-        place = self.stage.joinpath(*parts)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        return place
+            raise OutputError(f"{name!r} must be the name of a file in the output folder; leave out .. and /")
+        path = self.stage.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
 
     def write_text(self, name: str, text: str) -> None:
         """Write a text file, in UTF-8 with line ends of Unix."""
@@ -103,20 +96,17 @@ class OutputFolder:
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write a file."""
-        place = self.path(name)
         try:
-            place.write_bytes(content)
+            self.path(name).write_bytes(content)
         except OSError as error:
-            raise OutputError(
-                f"{self.target / name} cannot be written: {error.strerror or error}; choose another --out"
-            ) from error
+            raise _write_error(self.target / name, error) from error
 
     def names(self) -> list[str]:
         """The files written so far."""
         return sorted(file.relative_to(self.stage).as_posix() for file in self.stage.rglob("*") if file.is_file())
 
     def _publish(self) -> None:
-        """Move the files to their place; the record last, so that it never lists what is not there."""
+        """Move the files to the folder; the record last, so that it never lists files that are missing."""
         stage = self.stage
         if not self.target.is_dir():
             mask = os.umask(0)
@@ -125,17 +115,21 @@ class OutputFolder:
             stage.rename(self.target)
             return
         names = [name for name in self.names() if name != RECORD]
-        former = set(_listed_files(self.target)) - set(names)
+        earlier = set(_listed_files(self.target)) - set(names)
         for name in [*names, RECORD] if (stage / RECORD).is_file() else names:
-            place = self.target / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(stage / name, place)
-        for name in former - {RECORD}:
+            path = self.target / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(stage / name, path)
+        for name in earlier - {RECORD}:
             (self.target / name).unlink(missing_ok=True)
 
 
+def _write_error(what: str | Path, error: OSError) -> OutputError:
+    return OutputError(f"{what} cannot be written: {error.strerror or error}; choose another --out")
+
+
 def _listed_files(folder: Path) -> list[str]:
-    """The files that a former run wrote, as its record lists them; none where there is no record of tacit's."""
+    """The files that an earlier run wrote, as its record lists them; an empty list without such a record."""
     try:
         names = json.loads((folder / RECORD).read_text(encoding="utf-8"))["files"]
     except (OSError, ValueError, KeyError, TypeError):

@@ -101,7 +101,7 @@ def _distribution(entry: EntryPoint) -> str:
 
 @click.group(
     cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog=EXIT_CODES,
 )
 @click.version_option(__version__, message="tacit %(version)s")

@@ -22,7 +22,7 @@ import click
 from tacit import __version__
 from tacit.commands.failures import EXIT_CODES, EXIT_INTERRUPTED
 from tacit.commands.folder import RECORD, OutputFolder
-from tacit.commands.values import Number
+from tacit.commands.values import POSITIVE, Number
 
 MAX_SEED = 2**32 - 1
 
@@ -52,6 +52,13 @@ def examples(*lines: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
 
 
+def c_option(default: float | None = None, of: str = "") -> Callable[[Any], Any]:
+    """The option ``--c`` of commands with a loss; without a default, cross-validation chooses."""
+    chosen = "; without it, cross-validation chooses" if default is None else ""
+    words = f"Factor of the loss {of}against the penalty, above 0{chosen}."
+    return click.option("--c", "C", type=POSITIVE, metavar="C", default=default, help=words)
+
+
 def run_options(
     *, out: str, is_drawn: bool = True, overwrites: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -69,7 +76,6 @@ def run_options(
             "--seed",
             type=seed,
             default=0,
-            show_default=True,
             help="Seed of all random numbers; the same seed gives the same results.",
         ),
         click.option(
@@ -85,7 +91,6 @@ def run_options(
             "-o",
             type=click.Path(path_type=Path),
             default=out,
-            show_default=True,
             metavar="FOLDER",
             help="Folder for the results; it is created where it does not exist.",
         ),

@@ -44,7 +44,6 @@ BINS = 4000
     type=Number(float, 0, 0.1, is_open=True),
     metavar="P",
     default=1e-4,
-    show_default=True,
     help="Largest p-value of a site that is reported, at most 0.1.",
 )
 @run_options(out="scan")

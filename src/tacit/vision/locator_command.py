@@ -69,7 +69,6 @@ BLUE, ORANGE, GREY, GREEN = (31, 119, 220), (240, 140, 20), (150, 150, 150), (20
     "--types",
     type=Number(int, 1, MAX_TYPES),
     default=1,
-    show_default=True,
     help="Number of hidden types of the object (views, breeds), learned from --boxes.",
 )
 @click.option("--model", type=INPUT_FILE, help="The model.tacit of an earlier run; it labels and locates new photos.")
@@ -192,7 +191,7 @@ def _finish(
         run.say(f"{count_noun(len(photos.left_out), 'file')} could not be read; the report lists what was left out")
     iou = locator.evidence_.get("held-out mean IoU")
     scores = {} if truth is None else score_boxes(found.boxes, truth)
-    parts = [f"held-out mean IoU {iou:.2f}" if iou else "held-out IoU unknown: too few drawn boxes"]
+    parts = [f"held-out mean IoU {iou:.2f}" if iou is not None else "held-out IoU unknown: too few drawn boxes"]
     accuracy = getattr(locator, "accuracy_", np.nan)
     parts += [f"held-out label accuracy {accuracy:.1%}"] if np.isfinite(accuracy) else []
     parts += [f"mean IoU with the boxes of --evaluate {scores['mean IoU']:.2f}"] if "mean IoU" in scores else []

@@ -14,10 +14,10 @@ import numpy as np
 from tacit.commands import (
     INPUT_FOLDER,
     INTERRUPTED,
-    POSITIVE,
     Choice,
     CommandRun,
     Number,
+    c_option,
     count_noun,
     examples,
     run_options,
@@ -55,16 +55,9 @@ MAX_ROUNDS = 6
     "--method",
     type=Choice(["felzenszwalb", "slic"]),
     default="felzenszwalb",
-    show_default=True,
     help="Algorithm that cuts images into regions; slic makes regions of even size.",
 )
-@click.option(
-    "--c",
-    "C",
-    type=POSITIVE,
-    metavar="C",
-    help="Factor of the loss against the penalty, above 0; without it, cross-validation chooses.",
-)
+@c_option()
 @click.option(
     "--weak",
     type=Number(float, 0),
@@ -275,7 +268,7 @@ def _read_labels(path: Path, files: list[Path]) -> list[bool | None]:
             columns = csv.DictReader(stream)
             rows: list[Any] = list(columns)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not a table of file,contains ({error})") from error
+        raise ValueError(f"{path.name} must be a CSV table of file,contains in UTF-8, got: {error}") from error
     missing = {"file", "contains"} - set(columns.fieldnames or ())
     if missing:
         raise ValueError(f"{path.name} lacks the column {min(missing)}; its first line must be file,contains")

@@ -14,6 +14,7 @@ from tacit.commands import (
     Choice,
     CommandRun,
     Number,
+    c_option,
     count_noun,
     draw_to_files,
     examples,
@@ -63,7 +64,6 @@ EXAMPLES = examples(
     "--width",
     type=Widths(),
     default="10",
-    show_default=True,
     help="Width of a motif in letters, or a range such as 6-14 to choose from by cross-validation.",
 )
 @click.option(
@@ -71,43 +71,38 @@ EXAMPLES = examples(
     "n_motifs",
     type=Count(),
     default="auto",
-    show_default=True,
     help="Number of motifs, from 1 to 5; 'auto' keeps those that are significant.",
 )
 @click.option(
     "--learner",
     type=Choice(["logistic", "latent-svm"]),
     default="logistic",
-    show_default=True,
     help="Loss of the final fit: logistic, or the hinge loss of a latent SVM.",
 )
-@click.option(
-    "--c",
-    "C",
-    type=POSITIVE,
-    metavar="C",
-    help="Factor of the loss against the penalty, above 0; without it, cross-validation chooses.",
-)
+@c_option()
 @click.option(
     "--strands",
     type=Choice(["both", "one"]),
     default="both",
-    show_default=True,
     help="Look for motifs on both strands, or on the given strand only, as for RNA.",
 )
 @click.option(
     "--overhang",
     type=Number(int, 0),
     default=2,
-    show_default=True,
     help="Number of letters of a site that may lie outside of its sequence.",
 )
-@click.option("--flank", default="", metavar="LETTERS", help="Letters that follow every sequence, such as a linker.")
+@click.option(
+    "--flank",
+    default="",
+    show_default=False,
+    metavar="LETTERS",
+    help="Letters that follow every sequence, such as a linker.",
+)
 @click.option(
     "--top",
     type=Number(int, 10),
     default=1000,
-    show_default=True,
     help="In a table with signals: this many sequences with the strongest signals are the positives; at least 10.",
 )
 @click.option("--motif-only", is_flag=True, help="Predict from motifs and composition, without k-mer counts.")

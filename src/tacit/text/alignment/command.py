@@ -15,9 +15,9 @@ from markupsafe import Markup, escape
 from tacit.commands import (
     INPUT_FILE,
     INTERRUPTED,
-    POSITIVE,
     CommandRun,
     Number,
+    c_option,
     count_noun,
     examples,
     run_options,
@@ -38,21 +38,12 @@ EXAMPLES = examples(
     type=INPUT_FILE,
     help="Known links, one line per sentence pair; pairs with an empty or missing line are unknown.",
 )
-@click.option(
-    "--c",
-    "C",
-    type=POSITIVE,
-    metavar="C",
-    default=100.0,
-    show_default=True,
-    help="Factor of the loss against the penalty, above 0.",
-)
+@c_option(100.0)
 @click.option(
     "--weak-weight",
     type=Number(float, 0),
     metavar="PAIRS",
     default=15.0,
-    show_default=True,
     help="With --gold: importance of all pairs without gold links together, counted in pairs with gold links.",
 )
 @run_options(out="links")

@@ -57,15 +57,10 @@ class ManyValues(click.Command):
     "--learner",
     type=Choice(["crf", "perceptron"]),
     default="crf",
-    show_default=True,
     help="A hidden CRF (by likelihood), or a perceptron, which is five times as fast and less exact.",
 )
 @click.option(
-    "--candidates",
-    type=Number(int, 1),
-    default=60,
-    show_default=True,
-    help="Number of earlier mentions that a mention may link to.",
+    "--candidates", type=Number(int, 1), default=60, help="Number of earlier mentions that a mention may link to."
 )
 @run_options(out="coref")
 def coref(run: CommandRun, train: tuple[Path, ...], predict: tuple[Path, ...], learner: str, candidates: int) -> None:

@@ -15,10 +15,10 @@ from markupsafe import Markup, escape
 from tacit.commands import (
     INPUT_FILE,
     INTERRUPTED,
-    POSITIVE,
     Choice,
     CommandRun,
     Number,
+    c_option,
     count_noun,
     examples,
     run_options,
@@ -41,31 +41,17 @@ EXAMPLES = examples(
     type=Number(float, 0, 1, is_open=True),
     metavar="SHARE",
     default=0.3,
-    show_default=True,
     help="Share of each document that is chosen, above 0 and up to 1.",
 )
 @click.option(
     "--budget",
     type=Choice(["sentences", "words"]),
     default="sentences",
-    show_default=True,
     help="Unit in which --share is counted: sentences or words.",
 )
+@c_option(100.0)
 @click.option(
-    "--c",
-    "C",
-    type=POSITIVE,
-    metavar="C",
-    default=100.0,
-    show_default=True,
-    help="Factor of the loss against the penalty, above 0.",
-)
-@click.option(
-    "--min-documents",
-    type=Number(int, 1),
-    default=2,
-    show_default=True,
-    help="Smallest number of documents that a word must occur in.",
+    "--min-documents", type=Number(int, 1), default=2, help="Smallest number of documents that a word must occur in."
 )
 @run_options(out="reasons")
 def reasons(run: CommandRun, documents: Path, **options: Any) -> None:
